@@ -1,0 +1,1 @@
+"""The `semcast` program: one file per verb."""

@@ -1,0 +1,33 @@
+"""The vocabulary everything else is written in: ids, views, messages, events, the outbox."""
+
+from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.events import Blocked, Event, Purged, Unblocked, ViewChange
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch, Message
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.stack import Stack
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+
+__all__ = [
+    "Annotation",
+    "Batch",
+    "Blocked",
+    "Enumeration",
+    "Event",
+    "Frame",
+    "Item",
+    "KEnumeration",
+    "MemberId",
+    "Message",
+    "MessageId",
+    "Nanos",
+    "Outbox",
+    "Purged",
+    "Stack",
+    "Statistics",
+    "Timer",
+    "Unblocked",
+    "View",
+    "ViewChange",
+]

@@ -1,0 +1,63 @@
+"""Messages as the application sees them, and batches as protocols handle them."""
+
+import msgspec
+
+from semcast.core.annotations import Annotation
+from semcast.core.ids import MemberId, MessageId
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One delivered message."""
+
+    id: MessageId
+    payload: bytes
+    annotation: Annotation | None = None
+    order: int | None = None
+
+    @property
+    def sender(self) -> MemberId:
+        """Who multicast it."""
+        return self.id.sender
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """A run of consecutive messages of one sender: the unit of work on the hot path.
+
+    A batch with an annotation holds exactly one message; one without may hold many, and none of
+    those can ever become obsolete.
+    """
+
+    sender: MemberId
+    first: int
+    payloads: list[bytes]
+    annotation: Annotation | None = None
+    size: int = 0
+
+    @property
+    def last(self) -> int:
+        """Sequence number of the last message."""
+        return self.first + len(self.payloads) - 1
+
+    def cut(self, first: int, last: int) -> "Batch":
+        """The part between two sequence numbers, both inside and inclusive."""
+        assert self.first <= first <= last <= self.last
+        if first == self.first and last == self.last:
+            return self
+        payloads = self.payloads[first - self.first : last - self.first + 1]
+        return batch_of(self.sender, first, payloads)
+
+    def messages(self) -> list[Message]:
+        """The single messages, for the application."""
+        return [
+            Message(MessageId(self.sender, seq), payload, self.annotation)
+            for seq, payload in enumerate(self.payloads, self.first)
+        ]
+
+
+def batch_of(
+    sender: MemberId, first: int, payloads: list[bytes], annotation: Annotation | None = None
+) -> Batch:
+    """A batch with its size in bytes worked out once, so that buffers need not."""
+    assert payloads, "a batch holds at least one message"
+    assert annotation is None or len(payloads) == 1, "an annotation speaks for one message"
+    return Batch(sender, first, payloads, annotation, sum(map(len, payloads)))

@@ -1,0 +1,21 @@
+"""Message obsolescence: the relation, the trackers that build it, the buffers that use it."""
+
+from semcast.obsolescence.buffer import Purging, PurgingBuffer, Receipt
+from semcast.obsolescence.relation import obsoletes
+from semcast.obsolescence.trackers import (
+    OperationObserver,
+    OperationTracker,
+    ReadWriteTracker,
+    SingleItemTracker,
+)
+
+__all__ = [
+    "OperationObserver",
+    "OperationTracker",
+    "Purging",
+    "PurgingBuffer",
+    "ReadWriteTracker",
+    "Receipt",
+    "SingleItemTracker",
+    "obsoletes",
+]
