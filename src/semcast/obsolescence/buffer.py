@@ -1,20 +1,21 @@
 """The one queue of every family: FIFO, bounded, and able to drop what became obsolete.
 
-Adding costs O(messages made obsolete), whatever the buffer holds: items, sequence numbers and, for
-k-enumerations, a bitmap of what is present (Pereira 2002, section 5.2.2) lead straight to the victims.
-Batches without annotation are one entry and never touch the index.
+Adding costs O(messages made obsolete), whatever the buffer holds: `SenderIndex` leads straight to the
+victims. Batches without annotation are one entry and never touch the index.
+
+The entries are in a plain dict, which keeps the order in which they came. Taking the oldest out of a
+dict walks over the gaps of those that left before, so the order is copied into a queue of keys whenever
+that queue runs out; each key is copied once.
 """
 
 import enum
-from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-
-MAX_REACH = 4096
-"""Bits of k-enumeration that are looked at; what is further away counts as not obsolete."""
+from semcast.obsolescence.index import SenderIndex
 
 
 class Purging(enum.Enum):
@@ -32,74 +33,8 @@ class Purging(enum.Enum):
 # Enum members looked up once: the hot path compares with them.
 EAGER, LAZY, HELD, OFF = Purging.EAGER, Purging.LAZY, Purging.HELD, Purging.OFF
 
-_NONE: list[Batch] = []
-
-
 Receipt = tuple[Batch, Batch]
 """(victim, by): the first was purged because of the second."""
-
-
-class _Index:
-    """What one sender has in the buffer, apart from batches without annotation."""
-
-    __slots__ = ("condemned", "items", "keys", "newest", "present", "reach")
-
-    def __init__(self) -> None:
-        self.keys: dict[int, int] = {}  # sequence number -> key in the queue
-        self.items: dict[str, Batch] = {}  # item -> its latest message here
-        self.condemned: deque[tuple[Batch, list[Batch]]] = deque()  # held: (by, victims)
-        # Bit j: the message at newest - j is here. Kept only once a k-enumeration was seen.
-        self.present = 0
-        self.newest = 0
-        self.reach = 0
-
-    def insert(self, batch: Batch, key: int) -> None:
-        self.keys[batch.first] = key
-        annotation = batch.annotation
-        if type(annotation) is Item:
-            self.items[annotation.item] = batch
-        if self.reach:
-            self.mark(batch.first)
-
-    def remove(self, batch: Batch) -> int:
-        key = self.keys.pop(batch.first)
-        annotation = batch.annotation
-        if type(annotation) is Item and self.items.get(annotation.item) is batch:
-            del self.items[annotation.item]
-        if self.reach:
-            self.unmark(batch.first)
-        return key
-
-    def mark(self, seq: int) -> None:
-        shift = min(seq - self.newest, self.reach)
-        self.present = ((self.present << shift) | 1) & ((1 << self.reach) - 1)
-        self.newest = seq
-
-    def unmark(self, seq: int) -> None:
-        if self.newest - seq < self.reach:
-            self.present &= ~(1 << (self.newest - seq))
-
-    def at_positions(self, annotation: KEnumeration) -> list[int]:
-        """The keys of those the annotation replaces, latest first."""
-        bits = annotation.bitmap
-        if bits.bit_length() > self.reach:
-            self._extend(bits.bit_length())
-        shift = self.newest - (annotation.base - 1)
-        if shift >= 0:
-            bits &= self.present >> shift
-        else:
-            bits &= self.present << min(-shift, bits.bit_length())
-        found = []
-        while bits:
-            low = bits & -bits
-            found.append(self.keys[annotation.base - low.bit_length()])
-            bits ^= low
-        return found
-
-    def _extend(self, reach: int) -> None:
-        self.reach = min(max(64, 1 << (reach - 1).bit_length()), MAX_REACH)
-        self.newest = max(self.keys, default=0)
-        self.present = sum(1 << (self.newest - seq) for seq in self.keys if self.newest - seq < self.reach)
 
 
 class PurgingBuffer:
@@ -124,14 +59,17 @@ class PurgingBuffer:
     __slots__ = (
         "_bounded",
         "_bytes",
+        "_entries",
         "_index",
+        "_indexes",
         "_limit_bytes",
         "_limit_messages",
         "_messages",
-        "_next_key",
+        "_order",
+        "_plain",
         "_purging",
-        "_queue",
         "_receipts",
+        "_sender",
         "_waiting",
     )
 
@@ -145,12 +83,15 @@ class PurgingBuffer:
         self._limit_messages = limit_messages
         self._limit_bytes = limit_bytes
         self._bounded = limit_messages is not None or limit_bytes is not None
-        self._queue: OrderedDict[int, Batch] = OrderedDict()
-        self._next_key = 0
+        self._entries: dict[int, Batch] = {}
+        self._order: deque[int] = deque()  # keys of the oldest entries, and of some that left
+        self._plain = 0  # the last key given to a batch without annotation: they count down
         self._messages = 0
         self._bytes = 0
-        self._index: dict[MemberId, _Index] = {}
-        self._waiting: deque[tuple[Batch, Batch]] = deque()  # lazy: (victim, by), oldest first
+        self._indexes: dict[MemberId, SenderIndex] = {}
+        self._sender: MemberId | None = None  # the sender looked up last, and its index
+        self._index = SenderIndex(0)
+        self._waiting: dict[int, Batch] = {}  # lazy: key of a victim -> because of whom
         self._receipts: list[Receipt] = []
 
     def __len__(self) -> int:
@@ -163,44 +104,41 @@ class PurgingBuffer:
 
     def __iter__(self) -> Iterator[Batch]:
         """The entries, oldest first."""
-        return iter(self._queue.values())
+        return iter(self._entries.values())
 
     def add(self, batch: Batch) -> bool:
         """Append; False, and `batch` stays out, if it does not fit even after purging."""
         annotation = batch.annotation
-        if annotation is None or self._purging is OFF:
-            victims = _NONE
-        elif type(annotation) is Item:
-            index = self._index.get(batch.sender) or self._index_of(batch.sender)
-            old = index.items.get(annotation.item)
-            victims = _NONE if old is None else [old]
-        else:
-            victims = self._victims(batch.sender, annotation)
-        if self._bounded and not self._make_room(batch, victims):
-            return False
-        if victims:
-            if self._purging is EAGER:
-                for victim in victims:
-                    self._drop(victim)
-                    self._receipts.append((victim, batch))
-            elif self._purging is LAZY:
-                self._waiting.extend([(victim, batch) for victim in victims])
-            else:
-                self._index[batch.sender].condemned.append((batch, victims))
-        self._next_key = key = self._next_key + 1
-        self._queue[key] = batch
-        self._messages += len(batch.payloads)
-        self._bytes += batch.size
-        if annotation is not None:
-            index = self._index.get(batch.sender) or self._index_of(batch.sender)
-            index.insert(batch, key)
-        return True
+        if annotation is None:
+            return self._add_plain(batch)
+        sender = batch.sender
+        index = self._index if sender is self._sender else self._index_of(sender)
+        if type(annotation) is Item and self._purging is EAGER:
+            item, items = annotation.item, index.items
+            old = items.get(item)
+            if old is not None:
+                # One leaves, one comes: only bytes can lack.
+                entries = self._entries
+                victim = entries[old]
+                grown = batch.size - victim.size
+                if grown and not self._grow(grown):
+                    return False
+                del entries[old]
+                items[item] = key = index.base + batch.first
+                entries[key] = batch
+                if index.reach:
+                    index.unmark(victim.first)
+                    index.mark(batch.first)
+                self._receipts.append((victim, batch))
+                return True
+        return self._add_annotated(batch, index, annotation)
 
     def victims(self, batch: Batch) -> list[Batch]:
-        """The entries that adding `batch` would make obsolete."""
-        if batch.annotation is None or self._purging is OFF:
+        """The entries that adding `batch` would make obsolete, and that no earlier one has yet."""
+        if batch.annotation is None:
             return []
-        return self._victims(batch.sender, batch.annotation)
+        keys = self._victims(self._index_of(batch.sender), batch.annotation)
+        return [self._entries[key] for key in keys]
 
     def pop(self, most: int, horizon: Mapping[MemberId, int] | None = None) -> list[Batch]:
         """Remove and return the oldest entries, `most` messages at most.
@@ -210,147 +148,200 @@ class PurgingBuffer:
         if horizon is not None:
             return self._pop_within(most, horizon)
         taken: list[Batch] = []
-        queue = self._queue
-        while most > 0 and queue:
-            key, batch = queue.popitem(last=False)
-            count = len(batch.payloads)
-            if batch.annotation is not None:
-                self._index[batch.sender].remove(batch)
-            elif count > most:
-                queue[key] = batch.cut(batch.first + most, batch.last)
-                queue.move_to_end(key, last=False)
-                batch = batch.cut(batch.first, batch.first + most - 1)
-                count = most
-            self._messages -= count
-            self._bytes -= batch.size
-            most -= count
-            taken.append(batch)
+        entries, order = self._entries, self._order
+        while most > 0 and entries:
+            if not order:
+                order.extend(entries)
+            batch = entries.get(order[0])
+            if batch is not None and len(batch.payloads) > most:
+                taken.append(self._cut(order[0], batch, batch.first + most - 1))
+                break
+            key = order.popleft()
+            if batch is not None:
+                taken.append(self._remove(key))
+                most -= len(batch.payloads)
         return taken
 
     def trim(self, upto: int) -> list[Batch]:
-        """Remove and return the oldest entries that end at or before `upto` (one sender's buffer)."""
-        taken: list[Batch] = []
-        for batch in self._queue.values():
-            if batch.last > upto:
+        """Remove and return the messages up to `upto` (of a buffer for one sender)."""
+        count = 0
+        for batch in self._entries.values():
+            if batch.first > upto:
                 break
-            taken.append(batch)
-        for batch in taken:
-            self._queue.popitem(last=False)
-            if batch.annotation is not None:
-                self._index[batch.sender].remove(batch)
-            self._messages -= len(batch.payloads)
-            self._bytes -= batch.size
-        return taken
+            count += min(batch.last, upto) - batch.first + 1
+        return self.pop(count)
+
+    def fits(self, batch: Batch) -> bool:
+        """Whether `add` would take it."""
+        victims = []
+        if batch.annotation is not None and self._purging in (EAGER, LAZY):
+            victims = self._victims(self._index_of(batch.sender), batch.annotation)
+        return self._fits(batch, list(dict.fromkeys((*victims, *self._waiting))))
+
+    def reclaim(self) -> bool:
+        """Lazy purging: purge the first message known to be obsolete; False if there is none."""
+        for key, by in self._waiting.items():
+            self._purge(key, by)
+            return True
+        return False
 
     def release(self, sender: MemberId, upto: int) -> None:
         """Held purging: messages of `sender` up to `upto` may be relied on; their victims go."""
-        index = self._index.get(sender)
+        index = self._indexes.get(sender)
         if index is None:
             return
-        while index.condemned and index.condemned[0][0].first <= upto:
-            by, victims = index.condemned.popleft()
-            for victim in victims:
-                self._purge(victim, by)
+        condemned = index.condemned
+        while condemned and condemned[0][0].first <= upto:
+            by, victims = condemned.popleft()
+            for key in victims:
+                if key in self._entries:
+                    self._purge(key, by)
 
     def discard(self, sender: MemberId, seq: int) -> Batch | None:
         """Remove one annotated message on somebody else's word; None if it is not here."""
-        index = self._index.get(sender)
-        key = index.keys.get(seq) if index is not None else None
-        if key is None:
-            return None
-        batch = self._queue[key]
-        self._drop(batch)
-        return batch
+        key = self._find(sender, seq)
+        return None if key is None else self._remove(key)
 
     def holds(self, sender: MemberId, seq: int) -> bool:
         """Whether the annotated message is here."""
-        index = self._index.get(sender)
-        return index is not None and seq in index.keys
+        return self._find(sender, seq) is not None
 
     def take_receipts(self) -> list[Receipt]:
         """What was purged since the last call, in order."""
         receipts, self._receipts = self._receipts, []
         return receipts
 
-    def _index_of(self, sender: MemberId) -> _Index:
-        index = self._index.get(sender)
+    def _index_of(self, sender: MemberId) -> SenderIndex:
+        index = self._indexes.get(sender)
         if index is None:
-            index = self._index[sender] = _Index()
+            index = self._indexes[sender] = SenderIndex(len(self._indexes))
+        self._sender, self._index = sender, index
         return index
 
-    def _victims(self, sender: MemberId, annotation: Annotation) -> list[Batch]:
-        index = self._index_of(sender)
+    def _find(self, sender: MemberId, seq: int) -> int | None:
+        """The key of an annotated message, if it is here."""
+        index = self._indexes.get(sender)
+        if index is None or index.base + seq not in self._entries:
+            return None
+        return index.base + seq
+
+    # In
+
+    def _grow(self, grown: int) -> bool:
+        size = self._bytes + grown
+        if self._limit_bytes is not None and size > self._limit_bytes:
+            return False
+        self._bytes = size
+        return True
+
+    def _add_plain(self, batch: Batch) -> bool:
+        if self._bounded and not self._make_room(batch, []):
+            return False
+        self._plain = key = self._plain - 1
+        self._entries[key] = batch
+        self._messages += len(batch.payloads)
+        self._bytes += batch.size
+        return True
+
+    def _add_annotated(self, batch: Batch, index: SenderIndex, annotation: Annotation) -> bool:
+        victims = self._victims(index, annotation)
+        if not self._make_room(batch, victims):
+            return False
+        if victims:
+            self._condemn(victims, batch, index)
+        key = index.base + batch.first
+        self._entries[key] = batch
+        self._messages += 1
+        self._bytes += batch.size
+        index.insert(key, batch)
+        return True
+
+    def _victims(self, index: SenderIndex, annotation: Annotation) -> list[int]:
+        if self._purging is OFF:
+            return []
         if type(annotation) is Item:
             old = index.items.get(annotation.item)
             return [] if old is None else [old]
         if type(annotation) is Enumeration:
-            found = []
-            for named in annotation.ids:
-                of_sender = self._index.get(named.sender)
-                key = of_sender.keys.get(named.seq) if of_sender is not None else None
-                if key is not None:
-                    found.append(self._queue[key])
-            return found
+            found = [self._find(named.sender, named.seq) for named in dict.fromkeys(annotation.ids)]
+            return [key for key in found if key is not None]
         assert type(annotation) is KEnumeration
-        if not annotation.bitmap:
-            return []
-        return [self._queue[key] for key in index.at_positions(annotation)]
+        return index.at_positions(annotation, self._entries)
 
-    def _make_room(self, batch: Batch, victims: list[Batch]) -> bool:
-        """Whether `batch` fits once its victims are gone; lazily purges what that takes."""
-        if not victims or self._purging is HELD:
-            return self._fits(batch) or (self._purging is LAZY and self._purge_waiting(batch, victims))
-        if self._purging is LAZY:
-            return self._fits(batch) or self._purge_waiting(batch, victims)
-        return self._fits(batch, len(victims), sum([victim.size for victim in victims]))
+    def _condemn(self, victims: list[int], by: Batch, index: SenderIndex) -> None:
+        if self._purging is EAGER:
+            for key in victims:
+                self._purge(key, by)
+        elif self._purging is LAZY:
+            for key in victims:
+                self._waiting.setdefault(key, by)
+        else:
+            index.condemned.append((by, victims))
 
-    def _fits(self, batch: Batch, freed: int = 0, freed_bytes: int = 0) -> bool:
-        messages = self._messages + len(batch.payloads) - freed
-        size = self._bytes + batch.size - freed_bytes
-        return (self._limit_messages is None or messages <= self._limit_messages) and (
-            self._limit_bytes is None or size <= self._limit_bytes
-        )
+    def _make_room(self, batch: Batch, victims: list[int]) -> bool:
+        """Whether `batch` fits, its victims gone if they may go; lazily purges what that takes."""
+        if self._purging is EAGER:
+            return self._fits(batch, victims)
+        if self._fits(batch):
+            return True
+        return self._purging is LAZY and self._purge_waiting(batch, victims)
 
-    def _purge_waiting(self, batch: Batch, victims: list[Batch]) -> bool:
-        while self._waiting and not self._fits(batch):
-            self._purge(*self._waiting.popleft())
-        victims[:] = [victim for victim in victims if self.holds(victim.sender, victim.first)]
-        if not self._fits(batch, len(victims), sum([victim.size for victim in victims])):
+    def _fits(self, batch: Batch, without: Sequence[int] = ()) -> bool:
+        limit = self._limit_messages
+        if limit is not None and self._messages + len(batch.payloads) - len(without) > limit:
+            return False
+        limit = self._limit_bytes
+        if limit is None:
+            return True
+        freed = sum([self._entries[key].size for key in without])
+        return self._bytes + batch.size - freed <= limit
+
+    def _purge_waiting(self, batch: Batch, victims: list[int]) -> bool:
+        waiting = self._waiting
+        while waiting and not self._fits(batch):
+            key = next(iter(waiting))
+            self._purge(key, waiting[key])
+        victims[:] = [key for key in victims if key in self._entries]
+        if not self._fits(batch, victims):
             return False
         while not self._fits(batch):
             self._purge(victims.pop(0), batch)
         return True
 
-    def _purge(self, victim: Batch, by: Batch) -> None:
-        """Purge a victim found earlier, if it is still here."""
-        if self.holds(victim.sender, victim.first):
-            self._drop(victim)
-            self._receipts.append((victim, by))
+    # Out
 
-    def _drop(self, batch: Batch) -> None:
-        del self._queue[self._index[batch.sender].remove(batch)]
-        self._messages -= 1
+    def _purge(self, key: int, by: Batch) -> None:
+        self._receipts.append((self._remove(key), by))
+
+    def _remove(self, key: int) -> Batch:
+        batch = self._entries.pop(key)
+        if batch.annotation is not None:
+            index = self._index if batch.sender is self._sender else self._index_of(batch.sender)
+            index.remove(key, batch)
+            if self._waiting:
+                self._waiting.pop(key, None)
+        self._messages -= len(batch.payloads)
         self._bytes -= batch.size
+        return batch
+
+    def _cut(self, key: int, batch: Batch, last: int) -> Batch:
+        """Take the messages up to `last` and leave the others in place."""
+        part = batch.cut(batch.first, last)
+        self._entries[key] = batch.cut(last + 1, batch.last)
+        self._messages -= len(part.payloads)
+        self._bytes -= part.size
+        return part
 
     def _pop_within(self, most: int, horizon: Mapping[MemberId, int]) -> list[Batch]:
         ripe = []
-        for key, batch in self._queue.items():
+        for key, batch in self._entries.items():
             last = min(batch.last, horizon[batch.sender], batch.first + most - 1)
             if last >= batch.first:
                 ripe.append((key, batch, last))
                 most -= last - batch.first + 1
                 if most == 0:
                     break
-        taken: list[Batch] = []
-        for key, batch, last in ripe:
-            part = batch.cut(batch.first, last)
-            if batch.annotation is not None:
-                self._index[batch.sender].remove(batch)
-            if last < batch.last:
-                self._queue[key] = batch.cut(last + 1, batch.last)
-            else:
-                del self._queue[key]
-            self._messages -= len(part.payloads)
-            self._bytes -= part.size
-            taken.append(part)
-        return taken
+        return [
+            self._remove(key) if last == batch.last else self._cut(key, batch, last)
+            for key, batch, last in ripe
+        ]

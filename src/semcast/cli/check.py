@@ -1,0 +1,125 @@
+"""`semcast check`: recorded histories against the properties that their stacks promise."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from semcast.cli.errors import UsageError
+from semcast.history import Event, History, HistoryError, read_histories
+from semcast.specs import PROPERTIES, Status, Verdict, check
+
+_COLOURS = {Status.HOLDS: "green", Status.VIOLATED: "bold red", Status.UNKNOWN: "yellow"}
+
+_Judged = list[tuple[History, list[Verdict]]]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the program."""
+    parser = subparsers.add_parser(
+        "check",
+        help="check recorded histories",
+        description="Check recorded histories in memory. Exits with 1 if a property is violated.",
+    )
+    parser.add_argument("path", metavar="DIR", type=Path, help="a folder of histories, or one file")
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        metavar="NAME",
+        action="append",
+        help="check this property only; may be repeated (default: all that the stack promises)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check and print; 0 if nothing is violated, 1 if something is."""
+    judged = _judge(args.path, args.properties)
+    if args.json:
+        print(json.dumps(_as_json(judged), indent=2))
+    else:
+        _print(judged)
+    return 1 if _violations(judged) else 0
+
+
+def _judge(path: Path, properties: list[str] | None) -> _Judged:
+    for name in properties or ():
+        if name not in PROPERTIES:
+            raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+    try:
+        return [(history, _check(history, properties)) for history in read_histories(path)]
+    except HistoryError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check(history: History, properties: list[str] | None) -> list[Verdict]:
+    try:
+        return check(history, properties)
+    except ValueError as error:
+        raise UsageError(f"run {history.info.run}: {error}; name some with --property") from error
+
+
+def _violations(judged: _Judged) -> list[tuple[History, Verdict]]:
+    return [
+        (history, verdict)
+        for history, verdicts in judged
+        for verdict in verdicts
+        if verdict.status is Status.VIOLATED
+    ]
+
+
+def _print(judged: _Judged) -> None:
+    console = Console()
+    table = Table("run", "property", "verdict", "cases", "detail")
+    for history, verdicts in judged:
+        for verdict in verdicts:
+            status = f"[{_COLOURS[verdict.status]}]{verdict.status.value}"
+            cases = str(verdict.count) if verdict.count else ""
+            table.add_row(escape(history.info.run), verdict.property, status, cases, escape(verdict.detail))
+    console.print(table)
+    for history, verdict in _violations(judged):
+        console.print(f"{history.info.run}: {verdict}", markup=False, soft_wrap=True)
+
+
+def _as_json(judged: _Judged) -> dict[str, object]:
+    return {
+        "runs": [
+            {
+                "run": history.info.run,
+                "stack": history.info.stack,
+                "events": len(history.events),
+                "verdicts": [_verdict_json(verdict) for verdict in verdicts],
+            }
+            for history, verdicts in judged
+        ],
+        "violated": len(_violations(judged)),
+    }
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, object]:
+    return {
+        "property": verdict.property,
+        "status": verdict.status.value,
+        "count": verdict.count,
+        "detail": verdict.detail,
+        "offending": [_event_json(event) for event in verdict.offending],
+    }
+
+
+def _event_json(event: Event) -> dict[str, object]:
+    sender = event.sender
+    return {
+        "process": event.process.name,
+        "incarnation": event.process.incarnation,
+        "index": event.index,
+        "at_ns": event.at,
+        "kind": event.kind.value,
+        "sender": None if sender is None else sender.name,
+        "sender_incarnation": None if sender is None else sender.incarnation,
+        "seq": event.seq,
+        "count": event.count,
+    }

@@ -1,0 +1,77 @@
+"""Writing a history as Parquet: the same events give the same bytes."""
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from semcast.core.annotations import Enumeration, Item
+from semcast.core.ids import MemberId, MessageId
+from semcast.history.events import Event, History
+from semcast.history.schema import RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, AnnotationKind
+
+
+def write_history(history: History, path: Path) -> None:
+    """Write one run to one file, and the folders above it where they are missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(_table(history), path, compression="zstd", write_page_checksum=True)
+
+
+def _table(history: History) -> pa.Table:
+    metadata = {
+        VERSION_KEY: str(SCHEMA_VERSION).encode(),
+        RUN_KEY: msgspec.json.encode(history.info),
+    }
+    events = history.events
+    columns = {
+        "run": [history.info.run] * len(events),
+        "process": [event.process.name for event in events],
+        "incarnation": [event.process.incarnation for event in events],
+        "index": [event.index for event in events],
+        "at_ns": [event.at for event in events],
+        "kind": [event.kind.value for event in events],
+        "group": [event.group for event in events],
+        "sender": [None if event.sender is None else event.sender.name for event in events],
+        "sender_incarnation": [0 if event.sender is None else event.sender.incarnation for event in events],
+        "seq": [event.seq for event in events],
+        "count": [event.count for event in events],
+        "view": [event.view for event in events],
+        "level": [event.level for event in events],
+        "order": [event.order for event in events],
+        "annotation": [_annotation(event) for event in events],
+        "members": [_members(event.members) for event in events],
+        "bytes": [event.size for event in events],
+    }
+    return pa.table(columns, schema=SCHEMA.with_metadata(metadata))
+
+
+def _annotation(event: Event) -> dict[str, object] | None:
+    annotation = event.annotation
+    if event.by is not None:
+        return {"kind": AnnotationKind.BY.value, "ids": [_id(event.by)]}
+    if event.digest is not None:
+        return {"kind": AnnotationKind.ITEM.value, "item": event.digest}
+    if annotation is None:
+        return None
+    if isinstance(annotation, Item):
+        return {"kind": AnnotationKind.ITEM.value, "item": annotation.item}
+    if isinstance(annotation, Enumeration):
+        return {"kind": AnnotationKind.ENUMERATION.value, "ids": [_id(named) for named in annotation.ids]}
+    return {
+        "kind": AnnotationKind.K_ENUMERATION.value,
+        "base": annotation.base,
+        "bitmap": annotation.bitmap.to_bytes((annotation.bitmap.bit_length() + 7) // 8, "little"),
+        "total": annotation.total,
+    }
+
+
+def _id(message: MessageId) -> dict[str, object]:
+    sender = message.sender
+    return {"sender": sender.name, "incarnation": sender.incarnation, "seq": message.seq}
+
+
+def _members(members: tuple[MemberId, ...] | None) -> list[dict[str, object]] | None:
+    if members is None:
+        return None
+    return [{"name": member.name, "incarnation": member.incarnation} for member in members]

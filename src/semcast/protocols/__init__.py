@@ -1,0 +1,1 @@
+"""Protocol families: pure state machines, one folder each."""

@@ -1,0 +1,73 @@
+"""Settings of the semantic protocols. Defaults are those of the prototype (Pereira 2002, 5.3.3)."""
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, Nanos
+from semcast.obsolescence import Purging
+from semcast.wire.limits import MAX_PAYLOAD
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """S-RM. `purging=OFF` makes it plain FIFO reliable multicast."""
+
+    buffer_messages: int = 40
+    """Most messages in all buffers of one member, for retransmission and for delivery together."""
+    buffer_bytes: int = 8 << 20
+    max_message: int = MAX_PAYLOAD
+    purging: Purging = Purging.EAGER
+    uniform: bool = False
+    """Deliver only what is safe (4.5)."""
+    senders: tuple[int, ...] | None = None
+    """Ranks that multicast; None for everybody. Each keeps one slot of every buffer to itself."""
+    window: int = 4096
+    """How far a sender may run ahead of stability, purged messages included."""
+    gossip_period: Nanos = 30 * MILLISECOND
+    gossip_fanout: int = 3
+    request_delay: Nanos = 1 * MILLISECOND
+    """How long a gap may be mere reordering."""
+    rto_initial: Nanos = 50 * MILLISECOND
+    rto_min: Nanos = 2 * MILLISECOND
+    rto_max: Nanos = 1000 * MILLISECOND
+    frame_bytes: int = 1300
+    """Payload bytes of a batch put in one frame; a larger message has a frame of its own."""
+
+    def check(self, members: int) -> None:
+        """Raise ValueError where these settings cannot work for a group of this size."""
+        senders = members if self.senders is None else len(self.senders)
+        if self.buffer_messages < senders:
+            raise ValueError(f"buffer_messages={self.buffer_messages}: {senders} senders need a slot each")
+        if self.buffer_bytes < senders * self.max_message:
+            raise ValueError(
+                f"buffer_bytes={self.buffer_bytes}: {senders} senders need room for a message of "
+                f"{self.max_message} bytes each"
+            )
+        if self.senders is not None and any(not 0 <= rank < members for rank in self.senders):
+            raise ValueError(f"senders={self.senders}: ranks go from 0 to {members - 1}")
+        if not 1 <= self.max_message <= MAX_PAYLOAD:
+            raise ValueError(f"max_message={self.max_message}: 1 to {MAX_PAYLOAD} bytes")
+        if self.window < self.buffer_messages:
+            raise ValueError(f"window={self.window}: must not be below buffer_messages")
+        if self.gossip_period <= 0 or self.gossip_fanout < 1:
+            raise ValueError("gossip needs a period above 0 and a fanout of at least 1")
+        if self.purging is Purging.HELD:
+            raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
+
+
+class ChannelSettings(msgspec.Struct, frozen=True):
+    """S-SRM over window-based channels (appendix B)."""
+
+    buffer_messages: int = 40
+    """Most messages in each buffer: one towards each destination, one for delivery."""
+    purging: Purging = Purging.EAGER
+    window: int = 32
+    """How far beyond the oldest unacknowledged message a channel sends."""
+    rto_initial: Nanos = 50 * MILLISECOND
+    rto_min: Nanos = 2 * MILLISECOND
+    rto_max: Nanos = 1000 * MILLISECOND
+
+    def check(self) -> None:
+        """Raise ValueError where these settings cannot work."""
+        if self.buffer_messages < 1 or self.window < 1:
+            raise ValueError("buffer_messages and window must be at least 1")
+        if self.purging is Purging.HELD:
+            raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")

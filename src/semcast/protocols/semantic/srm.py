@@ -1,0 +1,574 @@
+"""S-RM: semantically reliable multicast (Pereira 2002, 4.3, appendix A, mechanisms of 5.2).
+
+Messages are multicast once, optimistically. Receivers ask for what they miss; anybody who holds a message
+answers. Gossip finds what is stable (everybody queued it: it may be forgotten) and what is safe (f+1
+queued it: it may replace others in retransmission buffers). With no annotations it is plain FIFO
+reliable multicast.
+
+Deviations: purge knowledge travels in the answers to requests (a hole between what is stable and what
+is queued is a purged message) instead of by faked stability; safety rides in the same frame as
+stability. Membership is static: without `member_failed` a crashed member stops stability, and senders
+block.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Blocked, Purged, Unblocked, ViewChange
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.obsolescence import Purging, PurgingBuffer
+from semcast.protocols.semantic.occupancy import Occupancy
+from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
+from semcast.protocols.semantic.settings import Settings
+from semcast.wire.annotations import from_wire, to_wire
+from semcast.wire.frames import Data, Gossip, Notice, Request
+from semcast.wire.limits import MAX_BITMAP, check_message
+
+_ANSWER_LIMIT = 256
+"""Messages sent again for one request frame, at most."""
+
+
+class SrmTimer(Timer):
+    """What S-RM waits for."""
+
+    GOSSIP = "gossip"
+    REQUEST = "request"
+
+
+class SemanticMulticast:
+    """One member of a group with static membership; `members` is the same list everywhere.
+
+    State keeps the paper's meaning: a message is *queued* once it is in `to_deliver` (Q) and in
+    `retained` (O); `pending` (I) holds what still lacks a predecessor. Vectors are indexed by rank.
+    """
+
+    def __init__(
+        self, me: MemberId, members: Sequence[MemberId], settings: Settings, rng: Random, out: Outbox
+    ) -> None:
+        settings.check(len(members))
+        if me not in members:
+            raise ValueError(f"{me} is not among the members: membership is static here")
+        self.members = tuple(members)
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self._rng = rng
+        self._ranks = {member: rank for rank, member in enumerate(self.members)}
+        self._me = self._ranks[me]
+        size = len(self.members)
+        self.f = (size - 1) // 2
+
+        self.queued = [0] * size
+        self.high = [0] * size
+        self.delivered = [0] * size
+        self.stable = [0] * size
+        self.safe = [0] * size
+        self.pending: list[dict[int, Batch]] = [{} for _ in range(size)]
+        self.skips: list[set[int]] = [set() for _ in range(size)]
+        held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
+        self.retained = [PurgingBuffer(held) for _ in range(size)]
+        self.to_deliver = PurgingBuffer(settings.purging)
+
+        senders = tuple(range(size)) if settings.senders is None else settings.senders
+        self._senders = frozenset(senders)
+        self.occupancy = Occupancy(
+            size, senders, settings.buffer_messages, settings.buffer_bytes, settings.max_message
+        )
+        self.repairs = Repairs(self._me, size, settings, rng)
+        self.stability = StabilityRounds(self._me, size)
+        self.safety: SafetyRounds | None = None
+        if settings.uniform or settings.purging is not Purging.OFF:
+            self.safety = SafetyRounds(self._me, size, self.votes_needed())
+        self._failed = [False] * size
+        self._blocked = False
+        self._request_at: Nanos | None = None
+
+    # Inputs
+
+    def start(self, now: Nanos) -> None:
+        """Announce the static view and begin to gossip, out of step with the others."""
+        self.out.deliver(ViewChange(View(1, self.members), joined=self.members))
+        first = self._rng.randrange(self.settings.gossip_period)
+        self.out.set_timer(SrmTimer.GOSSIP, now + first)
+
+    def multicast(self, _now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None = None) -> int:
+        """Multicast in order what flow control allows; an annotation speaks for a single payload."""
+        if self._me not in self._senders:
+            raise ValueError(f"{self.members[self._me]} is not among the senders of this group")
+        if annotation is not None and len(payloads) != 1:
+            raise ValueError("an annotation speaks for exactly one payload")
+        for payload in payloads:
+            if len(payload) > self.settings.max_message:
+                raise ValueError(
+                    f"payload of {len(payload)} bytes: max_message is {self.settings.max_message}"
+                )
+            check_message(payload, annotation)
+        accepted = 0
+        for chunk in self._chunks(payloads):
+            taken = self._multicast(chunk, annotation)
+            accepted += taken
+            if taken < len(chunk):
+                self._block()
+                break
+        return accepted
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """Dispatch; what no correct member sends is dropped and counted."""
+        rank = self._ranks.get(source)
+        if rank is None or rank == self._me:
+            self.stats.malformed += 1
+        elif isinstance(frame, Data):
+            self._on_data(now, frame)
+        elif isinstance(frame, Gossip):
+            self._on_gossip(now, rank, frame)
+        elif isinstance(frame, Request):
+            self._on_request(rank, frame)
+        elif isinstance(frame, Notice):
+            self._on_notice(now, frame)
+        else:
+            self.stats.malformed += 1
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """Gossip, or ask for what is missing."""
+        if timer is SrmTimer.GOSSIP:
+            self._gossip(now)
+        else:
+            assert timer is SrmTimer.REQUEST
+            self._request_at = None
+            self._request(now)
+
+    def member_failed(self, now: Nanos, member: MemberId) -> None:
+        """Take a crashed member out of stability."""
+        rank = self._ranks[member]
+        if self._failed[rank]:
+            return
+        self._failed[rank] = True
+        self.stability.forget(rank)
+        self.repairs.forget(rank)
+        self.occupancy.retire(rank)
+        self._track(now)
+
+    def deliver(self, now: Nanos, most: int) -> list[Batch]:
+        """Hand over up to `most` messages (t4, TP3)."""
+        horizon = dict(zip(self.members, self.safe, strict=True)) if self.settings.uniform else None
+        batches = self.to_deliver.pop(most, horizon)
+        for batch in batches:
+            rank = self._ranks[batch.sender]
+            self.delivered[rank] = batch.last
+            self.stats.delivered += len(batch.payloads)
+            self._forget(rank, batch, upto=self.stable[rank])
+        if batches:
+            self._room_freed(now)
+        return batches
+
+    def deliverable(self) -> bool:
+        """Whether a message waits for the application and may be handed over."""
+        if not self.settings.uniform:
+            return len(self.to_deliver) > 0
+        return any(batch.first <= self.safe[self._ranks[batch.sender]] for batch in self.to_deliver)
+
+    def buffered(self) -> int:
+        """Distinct messages in all buffers, counted anew in the buffers themselves."""
+        found = {
+            (batch.sender, seq) for batch in self.to_deliver for seq in range(batch.first, batch.last + 1)
+        }
+        for retained in self.retained:
+            found.update((b.sender, seq) for b in retained for seq in range(b.first, b.last + 1))
+        return len(found) + sum(map(len, self.pending))
+
+    # What the guarantees rest on, by name; `semcast.sim.mutants` breaks them one at a time.
+
+    def votes_needed(self) -> int:
+        """Members that must have queued a message before it is safe."""
+        return self.f + 1
+
+    def reliable_upto(self, rank: int) -> int:
+        """Messages of `rank` up to here may replace others in retransmission buffers (TP5)."""
+        return self.safe[rank]
+
+    def known_purged(self, rank: int, seq: int) -> bool:
+        """Whether a message not queued yet was purged behind a safe one, so that it can be skipped."""
+        return seq in self.skips[rank]
+
+    def is_new(self, rank: int, seq: int) -> bool:
+        """Whether a message was neither queued nor found purged (new(m) of figure 4.2)."""
+        return seq > self.queued[rank]
+
+    def room(self, rank: int) -> int:
+        """How many more messages of `rank` may be queued."""
+        return self.occupancy.room(rank)
+
+    def purged_between(self, rank: int, first: int, last: int) -> list[int]:
+        """Which of our queued messages were purged: what is neither stable nor retained."""
+        first = max(first, self.stable[rank] + 1)
+        last = min(last, self.queued[rank])
+        retained: set[int] = set()
+        for batch in self.retained[rank]:
+            if batch.first > last:
+                break
+            retained.update(range(max(batch.first, first), min(batch.last, last) + 1))
+        return [seq for seq in range(first, last + 1) if seq not in retained]
+
+    # Multicast and reception
+
+    def _chunks(self, payloads: Sequence[bytes]) -> list[list[bytes]]:
+        """Runs of payloads that share a frame."""
+        chunks: list[list[bytes]] = []
+        size = 0
+        for payload in payloads:
+            if not chunks or size + len(payload) > self.settings.frame_bytes:
+                chunks.append([])
+                size = 0
+            chunks[-1].append(payload)
+            size += len(payload) + 3
+        return chunks
+
+    def _multicast(self, payloads: list[bytes], annotation: Annotation | None) -> int:
+        """Queue here first (t1, t3 for itself), then send to everybody at once."""
+        rank = self._me
+        first = self.queued[rank] + 1
+        allowed = self.stable[rank] + self.settings.window - self.queued[rank]
+        if allowed <= 0:
+            return 0
+        batch = batch_of(self.members[rank], first, payloads[:allowed], annotation)
+        taken = self._enqueue(rank, batch)
+        if taken:
+            self.high[rank] = self.queued[rank]
+            self.stats.sent += taken
+            self.out.multicast(Data(rank, first, payloads[:taken], to_wire(annotation)))
+        return taken
+
+    def _on_data(self, now: Nanos, frame: Data) -> None:
+        rank = frame.sender
+        if not self._plausible(rank, frame.first, len(frame.payloads), frame.annotation is not None):
+            self.stats.malformed += 1
+            return
+        batch = batch_of(self.members[rank], frame.first, frame.payloads, from_wire(frame.annotation))
+        self.high[rank] = max(self.high[rank], batch.last)
+        if self._next_in_sequence(rank, batch):
+            batch = batch.cut(self.queued[rank] + 1, batch.last)
+            self.repairs.arrived(now, rank, batch.first)
+            self.stats.refused += len(batch.payloads) - self._enqueue(rank, batch)
+        else:
+            self._cache(now, rank, batch)
+        self._advance(rank)
+        if self.high[rank] > self.queued[rank]:
+            self._plan_request(now + self.settings.request_delay)
+
+    def _next_in_sequence(self, rank: int, batch: Batch) -> bool:
+        return batch.first <= self.queued[rank] + 1 <= batch.last
+
+    def _plausible(self, rank: int, first: int, count: int, annotated: bool) -> bool:
+        if rank >= len(self.members) or rank not in self._senders or first < 1:
+            return False
+        if annotated and count != 1:
+            return False
+        most = self.queued[rank] if rank == self._me else self.queued[rank] + self.settings.window
+        return first + count - 1 <= most
+
+    def _cache(self, now: Nanos, rank: int, batch: Batch) -> None:
+        """Keep what arrived out of order, one by one, while there is room."""
+        for seq in range(batch.first, batch.last + 1):
+            if not self.is_new(rank, seq) or seq in self.pending[rank]:
+                self.stats.duplicates += 1
+            elif self.occupancy.cache_room():
+                self.pending[rank][seq] = batch.cut(seq, seq)
+                self.occupancy.cached += 1
+                self.repairs.arrived(now, rank, seq)
+            else:
+                self.stats.refused += 1
+
+    def _advance(self, rank: int) -> None:
+        """Queue what has become next in sequence (enqueue, TP2)."""
+        pending = self.pending[rank]
+        while pending or self.skips[rank]:
+            seq = self.queued[rank] + 1
+            batch = pending.pop(seq, None)
+            if batch is not None:
+                self.occupancy.cached -= 1
+                if not self._enqueue(rank, batch):
+                    pending[seq] = batch
+                    self.occupancy.cached += 1
+                    break
+            elif self.known_purged(rank, seq):
+                self._skip(rank, seq)
+            else:
+                break
+        self._drop_overtaken(rank)
+        self.repairs.passed(rank, self.queued[rank])
+
+    def _drop_overtaken(self, rank: int) -> None:
+        """Forget what waited, or was known to be purged, and came by another way."""
+        queued = self.queued[rank]
+        for seq in [seq for seq in self.pending[rank] if seq <= queued]:
+            del self.pending[rank][seq]
+            self.occupancy.cached -= 1
+        for seq in [seq for seq in self.skips[rank] if seq <= queued]:
+            self.skips[rank].discard(seq)
+
+    def _skip(self, rank: int, seq: int) -> None:
+        self.skips[rank].discard(seq)
+        self.queued[rank] = seq
+        self.high[rank] = max(self.high[rank], seq)
+        self.stats.skipped += 1
+        self.out.deliver(Purged(MessageId(self.members[rank], seq)))
+
+    def _enqueue(self, rank: int, batch: Batch) -> int:
+        """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
+        count = min(len(batch.payloads), self._room_after_purging(rank, batch))
+        if count == 0:
+            return 0
+        part = batch.cut(batch.first, batch.first + count - 1)
+        self.to_deliver.add(part)
+        self.retained[rank].add(part)
+        self._account_purged_from_delivery()
+        self._reclaim(rank, count)
+        self._evict(self.occupancy.excess(count))
+        self.occupancy.add(rank, count, part.size)
+        self.queued[rank] = part.last
+        return count
+
+    def _room_after_purging(self, rank: int, batch: Batch) -> int:
+        """Room for `batch`, counting what it makes obsolete itself."""
+        room = self.room(rank)
+        if len(batch.payloads) > room:
+            self._reclaim(rank, len(batch.payloads))
+            room = self.room(rank) + self._freed_by(rank, batch)
+        return room
+
+    def _reclaim(self, rank: int, wanted: int) -> None:
+        """Lazy purging: it is when room is needed that obsolete messages leave."""
+        while self.room(rank) < wanted and self.to_deliver.reclaim():
+            self._account_purged_from_delivery()
+
+    def _freed_by(self, rank: int, batch: Batch) -> int:
+        """Slots that `batch` itself would free: its victims that only delivery still holds."""
+        return sum(
+            victim.sender == batch.sender and victim.first <= self.stable[rank]
+            for victim in self.to_deliver.victims(batch)
+        )
+
+    def _account_purged_from_delivery(self) -> None:
+        for victim, by in self.to_deliver.take_receipts():
+            rank = self._ranks[victim.sender]
+            self.stats.purged_delivery += 1
+            replacement = MessageId(by.sender, by.first)
+            self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+            self._forget(rank, victim, upto=self.stable[rank])
+
+    def _forget(self, rank: int, batch: Batch, upto: int) -> None:
+        """The part of `batch` up to `upto` is in no buffer any more."""
+        if batch.first <= upto:
+            gone = batch.cut(batch.first, min(batch.last, upto))
+            self.occupancy.remove(rank, len(gone.payloads), gone.size)
+
+    def _evict(self, count: int) -> None:
+        """Drop cached messages, those furthest from their turn first: they can be asked for again."""
+        while count > 0 and self.occupancy.cached:
+            rank = max(range(len(self.pending)), key=lambda r: len(self.pending[r]))
+            del self.pending[rank][max(self.pending[rank])]
+            self.occupancy.cached -= 1
+            self.stats.refused += 1
+            count -= 1
+
+    # Repair
+
+    def _plan_request(self, at: Nanos) -> None:
+        if self._request_at is None or at < self._request_at:
+            self._request_at = at
+            self.out.set_timer(SrmTimer.REQUEST, at)
+
+    def _request(self, now: Nanos) -> None:
+        """Ask for what is missing and could be accepted, in turn among the senders."""
+        self.repairs.expire(now)
+        size = len(self.members)
+        start = self._rng.randrange(size)
+        for rank in [*range(start, size), *range(start)]:
+            if self.high[rank] > self.queued[rank]:
+                missing = self._missing(rank)
+                for whom, request in self.repairs.ask(now, rank, missing):
+                    self.stats.requested += sum(last - first + 1 for first, last in request.spans)
+                    self.out.send(self.members[whom], request)
+        self.stats.request_timeouts = self.repairs.timeouts
+        due = self.repairs.due()
+        if due is not None:
+            self._plan_request(max(due, now + 1))
+
+    def _missing(self, rank: int) -> list[int]:
+        """The next messages that are missing, no more than there is room for."""
+        missing: list[int] = []
+        room = self.room(rank)
+        seq = self.queued[rank]
+        last = min(self.high[rank], seq + self.settings.window)
+        pending = self.pending[rank]
+        skips = self.skips[rank]
+        while seq < last and room > 0:
+            seq += 1
+            if seq not in skips:
+                room -= 1
+                if seq not in pending:
+                    missing.append(seq)
+        return missing
+
+    def _on_request(self, source: int, frame: Request) -> None:
+        rank = frame.sender
+        if rank >= len(self.members):
+            self.stats.malformed += 1
+            return
+        budget = _ANSWER_LIMIT
+        for first, last in frame.spans:
+            for part in self._held_between(rank, first, min(last, first + budget - 1)):
+                budget -= len(part.payloads)
+                self.stats.retransmitted += len(part.payloads)
+                again = Data(rank, part.first, part.payloads, to_wire(part.annotation))
+                self.out.send(self.members[source], again)
+        self._announce_purged(source, rank, min(first for first, _ in frame.spans))
+
+    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
+        """What we can send again."""
+        parts = []
+        for batch in self.retained[rank]:
+            if batch.first > last:
+                break
+            if batch.last >= first:
+                parts.append(batch.cut(max(batch.first, first), min(batch.last, last)))
+        return parts
+
+    def _announce_purged(self, dest: int, rank: int, first: int) -> None:
+        """Purge knowledge for one who still misses the messages."""
+        purged = self.purged_between(rank, first, first + 8 * MAX_BITMAP - 1)
+        if purged:
+            base = purged[0]
+            bits = sum(1 << (seq - base) for seq in purged)
+            bitmap = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+            self.out.send(self.members[dest], Notice(rank, base, bitmap))
+
+    def _on_notice(self, now: Nanos, frame: Notice) -> None:
+        rank = frame.sender
+        bits = int.from_bytes(frame.bitmap, "little")
+        last = frame.base + bits.bit_length() - 1
+        if rank >= len(self.members) or rank == self._me or last > self.queued[rank] + self.settings.window:
+            self.stats.malformed += 1
+            return
+        for offset in range(bits.bit_length()):
+            seq = frame.base + offset
+            if bits >> offset & 1 and seq > self.queued[rank]:
+                self.skips[rank].add(seq)
+                self.repairs.arrived(now, rank, seq)
+        self.high[rank] = max(self.high[rank], last)
+        self._advance(rank)
+        if self.high[rank] > self.queued[rank]:
+            self._plan_request(now)
+
+    # Stability, safety, purging of the retransmission buffers
+
+    def _gossip(self, now: Nanos) -> None:
+        self.stability.vote(self.queued)
+        if self.safety is not None:
+            self.safety.vote(self.queued)
+        self._track(now)
+        frame = Gossip(
+            list(self.queued), self.stability.frame(), None if self.safety is None else self.safety.frame()
+        )
+        others = [rank for rank in range(len(self.members)) if rank != self._me and not self._failed[rank]]
+        for rank in self._rng.sample(others, min(self.settings.gossip_fanout, len(others))):
+            self.stats.control_frames += 1
+            self.out.send(self.members[rank], frame)
+        self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
+
+    def _on_gossip(self, now: Nanos, source: int, frame: Gossip) -> None:
+        if not self._credible(frame):
+            self.stats.malformed += 1
+            return
+        self.repairs.received[source] = frame.received
+        self._hear_of(now, frame.received)
+        self.stability.merge(frame.stability, self.queued)
+        if self.safety is not None and frame.safety is not None:
+            self.safety.merge(frame.safety, self.queued)
+        self._track(now)
+
+    def _hear_of(self, now: Nanos, received: list[int]) -> None:
+        """What others have queued exists: so the last message of a sender is missed, too."""
+        behind = False
+        for rank, seq in enumerate(received):
+            self.high[rank] = max(self.high[rank], seq)
+            behind = behind or self.high[rank] > self.queued[rank]
+        if behind:
+            self._plan_request(now + self.settings.request_delay)
+
+    def _credible(self, frame: Gossip) -> bool:
+        """Nobody can have queued what is far beyond us, nor found stable what we have not queued."""
+        size = len(self.members)
+        if len(frame.received) != size or not self.stability.well_formed(frame.stability):
+            return False
+        window = self.settings.window
+        most = [seq + window for seq in self.queued]
+        most[self._me] = self.queued[self._me]
+        if any(map(int.__gt__, frame.received, most)):
+            return False
+        if any(map(int.__gt__, frame.stability.result, self.queued)):
+            return False
+        if frame.safety is None or self.safety is None:
+            return True
+        return self.safety.well_formed(frame.safety) and not any(map(int.__gt__, frame.safety.result, most))
+
+    def _track(self, now: Nanos) -> None:
+        """Conclude rounds and act on what they decided."""
+        self.stability.conclude(self.queued)
+        if self.safety is not None:
+            self.safety.conclude(self.queued)
+            self.safe = self.safety.result
+        self._purge_retained()
+        freed = False
+        for rank, stable in enumerate(self.stability.result):
+            if stable > self.stable[rank]:
+                self._trim(rank, min(stable, self.queued[rank]))
+                freed = True
+        if freed:
+            self._room_freed(now)
+
+    def _purge_retained(self) -> None:
+        """Purge behind what may be relied on (purge_r, TP5)."""
+        for rank, retained in enumerate(self.retained):
+            retained.release(self.members[rank], self.reliable_upto(rank))
+            for victim, by in retained.take_receipts():
+                self.stats.purged_retransmission += 1
+                if self.to_deliver.discard(victim.sender, victim.first) is not None:
+                    self.stats.purged_delivery += 1
+                    replacement = MessageId(by.sender, by.first)
+                    self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+                self.occupancy.remove(rank, 1, victim.size)
+
+    def _trim(self, rank: int, stable: int) -> None:
+        """Forget what everybody has queued; what waits for delivery stays accounted for."""
+        for batch in self.retained[rank].trim(stable):
+            if batch.annotation is None:
+                self._forget(rank, batch, upto=self.delivered[rank])
+            elif not self.to_deliver.holds(batch.sender, batch.first):
+                self.occupancy.remove(rank, 1, batch.size)
+        self.stable[rank] = stable
+
+    # Flow control
+
+    def _room_freed(self, now: Nanos) -> None:
+        for rank, pending in enumerate(self.pending):
+            if pending:
+                self._advance(rank)
+        if any(map(int.__gt__, self.high, self.queued)):
+            self._plan_request(now)
+        ahead = self.queued[self._me] - self.stable[self._me]
+        if self._blocked and ahead < self.settings.window and self.room(self._me) > 0:
+            self._blocked = False
+            self.out.deliver(Unblocked())
+
+    def _block(self) -> None:
+        if not self._blocked:
+            self._blocked = True
+            self.stats.blocked += 1
+            self.out.deliver(Blocked())

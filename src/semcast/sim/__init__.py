@@ -1,0 +1,1 @@
+"""The deterministic simulator: virtual time, networks, faults, workloads, clusters, swarms."""

@@ -1,0 +1,172 @@
+"""A simulated group: hosts on a network, workloads, faults, and the history of what happened."""
+
+from collections.abc import Sequence
+from random import Random
+
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.history import History, Recorder, RunInfo
+from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep, SlowLink, pairs
+from semcast.sim.hosts import CpuModel, Host
+from semcast.sim.networks import Network
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.stacks import StackFactory
+from semcast.sim.workloads import Source
+from semcast.wire import Codec
+
+GROUP = "sim"
+DATAGRAM_LIMIT = 1400
+QUIET: Nanos = 2 * SECOND
+"""A healed group in which nothing is sent or delivered for so long has done all it will do."""
+
+
+class Cluster:
+    """Members 0..n-1 of one group.
+
+    Everything that happens follows from the arguments: give the same ones, get the same history.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        network: Network,
+        stack: StackFactory,
+        *,
+        size: int,
+        rng: Random,
+        sources: dict[int, Source],
+        app_delays: dict[int, Nanos] | None = None,
+        cpu: CpuModel | None = None,
+        record: RunInfo | None = None,
+        observe: bool = True,
+    ) -> None:
+        self.scheduler = scheduler
+        self.network = network
+        self.members = member_names(size)
+        self.recorder = None if record is None else Recorder(record)
+        self._stack = stack
+        self._rng = rng
+        self._cpu = CpuModel() if cpu is None else cpu
+        self._observe = observe
+        self._delays = app_delays or {}
+        codec = Codec(GROUP, self.members, DATAGRAM_LIMIT)
+        self._codec = codec
+        self.hosts = [
+            self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
+        ]
+
+    def start(self) -> None:
+        """Start every member."""
+        for host in self.hosts:
+            host.start()
+
+    def schedule(self, faults: Sequence[AnyFault]) -> None:
+        """Let faults happen when their time comes."""
+        for fault in faults:
+            self.scheduler.at(fault.at, self._inflict, fault)
+
+    def run(self, until: Nanos) -> None:
+        """Let virtual time pass."""
+        self.scheduler.run(until)
+
+    def settle(self, patience: Nanos) -> bool:
+        """Run until nothing more happens to messages; False if that takes longer than `patience`."""
+        deadline = self.scheduler.now + patience
+        seen, quiet_since = self._progress(), self.scheduler.now
+        while self.scheduler.now < deadline:
+            self.scheduler.run(self.scheduler.now + 50 * MILLISECOND)
+            progress = self._progress()
+            if progress != seen:
+                seen, quiet_since = progress, self.scheduler.now
+            elif self.scheduler.now - quiet_since >= QUIET:
+                return True
+        return False
+
+    def finish(self, *, quiesced: bool) -> History:
+        """Close the books."""
+        assert self.recorder is not None, "a cluster without a recorder has no history"
+        for host in self.hosts:
+            if not host.crashed:
+                host.record_state()
+        return self.recorder.close(quiesced=quiesced)
+
+    def _progress(self) -> tuple[int, int, int]:
+        sent = sum(host.stack.stats.sent for host in self.hosts)
+        delivered = sum(host.stack.stats.delivered for host in self.hosts)
+        skipped = sum(host.stack.stats.skipped for host in self.hosts)
+        return sent, delivered, skipped
+
+    def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
+        others = {other: rank for rank, other in enumerate(self.members) if rank != number}
+        rng = Random(self._rng.getrandbits(64))
+        return Host(
+            number,
+            member,
+            self._stack(member, self.members, rng, Outbox()),
+            others,
+            self.scheduler,
+            self.network,
+            self._codec,
+            self.recorder,
+            cpu=self._cpu,
+            app_delay=self._delays.get(number, 0),
+            source=source,
+            observe=self._observe,
+        )
+
+    def _inflict(self, fault: AnyFault) -> None:
+        now = self.scheduler.now
+        match fault:
+            case Crash(member=number, detected_after=after):
+                self._crash(number, now + after)
+            case Recover(member=number):
+                self._recover(number)
+            case Sleep(member=number, duration=duration):
+                self.hosts[number].sleep(now + duration)
+            case Loss(duration=duration, rate=rate, member=None):
+                before = self.network.conditions.loss
+                self.network.conditions.loss = max(before, rate)
+                self.scheduler.at(now + duration, self._set_loss, before)
+            case Loss(duration=duration, rate=rate, member=int(number)):
+                self.network.disturb_host(number, loss=rate)
+                self.scheduler.at(now + duration, self._disturb, number, 0.0, None)
+            case Cut() | Partition():
+                self.network.cut(pairs(fault))
+                self.scheduler.at(now + fault.duration, self.network.mend, pairs(fault))
+            case SlowLink(duration=duration, member=number, bandwidth=bandwidth, normal=normal):
+                self.network.limit_host(number, bandwidth)
+                self.scheduler.at(now + duration, self.network.limit_host, number, normal)
+            case Delay(duration=duration, member=number, extra=extra):
+                self.network.disturb_host(number, delay=extra)
+                self.scheduler.at(now + duration, self._disturb, number, None, 0)
+
+    def _crash(self, number: int, detected: Nanos) -> None:
+        host = self.hosts[number]
+        if host.crashed:
+            return
+        host.crash()
+        for other in self.hosts:
+            if other is not host:
+                self.scheduler.at(detected, other.member_failed, host.member)
+
+    def _recover(self, number: int) -> None:
+        host = self.hosts[number]
+        if not host.crashed:
+            return
+        again = MemberId(host.member.name, host.member.incarnation + 1)
+        if self.recorder is not None:
+            self.recorder.recover(self.scheduler.now, again)
+        self.hosts[number] = self._build(number, again, None)
+        self.hosts[number].start()
+
+    def _set_loss(self, rate: float) -> None:
+        self.network.conditions.loss = rate
+
+    def _disturb(self, number: int, loss: float | None, delay: Nanos | None) -> None:
+        self.network.disturb_host(number, loss=loss, delay=delay)
+
+
+def member_names(size: int) -> tuple[MemberId, ...]:
+    """p0, p1, ... with names that sort as they are numbered."""
+    width = len(str(size - 1))
+    return tuple(MemberId(f"p{number:0{width}}") for number in range(size))

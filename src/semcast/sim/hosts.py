@@ -1,0 +1,303 @@
+"""Simulated hosts: they drive a protocol stack exactly as the live driver does, in virtual time.
+
+A host makes one input, drains the outbox, and is busy for as long as its CPU model says. Inputs that
+come while it is busy or asleep wait in a bounded queue, as in a socket buffer.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from semcast.core.events import Blocked, Event, Purged, Unblocked, ViewChange
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Frame, Timer
+from semcast.core.stack import Stack
+from semcast.history import Recorder
+from semcast.sim.networks import Network, Packet
+from semcast.sim.replica import Replicas
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.workloads import Source
+from semcast.wire import Codec, Datagram, Malformed
+
+EVERYTHING = 1 << 30
+
+
+class CpuModel(msgspec.Struct, frozen=True):
+    """Virtual time a host spends: for each datagram in and out, and for each frame it handles."""
+
+    receive: Nanos = 10_000
+    send: Nanos = 10_000
+    frame: Nanos = 0
+
+
+class HostStatistics(msgspec.Struct):
+    """What a host did."""
+
+    busy: Nanos = 0
+    datagrams_in: int = 0
+    datagrams_out: int = 0
+    bytes_out: int = 0
+    overflowed: int = 0
+    malformed: int = 0
+    blocked_since: Nanos | None = None
+    blocked_time: Nanos = 0
+    sent_at: list[Nanos] = msgspec.field(default_factory=list)
+
+
+class Host:
+    """One process on one machine."""
+
+    def __init__(
+        self,
+        number: int,
+        member: MemberId,
+        stack: Stack,
+        others: dict[MemberId, int],
+        scheduler: Scheduler,
+        network: Network,
+        codec: Codec,
+        recorder: Recorder | None,
+        *,
+        cpu: CpuModel,
+        inbox_limit: int = 4096,
+        app_delay: Nanos = 0,
+        source: Source | None = None,
+        observe: bool = True,
+    ) -> None:
+        self.number = number
+        self.member = member
+        self.stack = stack
+        self.stats = HostStatistics()
+        self.replicas = Replicas() if observe else None
+        self.app_delay = app_delay
+        self.crashed = False
+        self._others = others
+        self._everybody = sorted(others.values())
+        self._scheduler = scheduler
+        self._network = network
+        self._codec = codec
+        self._recorder = recorder
+        self._cpu = cpu
+        self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._inbox_limit = inbox_limit
+        self._free_at: Nanos = 0
+        self._wake_planned = False
+        self._timers: dict[Timer, Nanos] = {}
+        self._app_free_at: Nanos = 0
+        self._app_planned = False
+        self._source = source
+        self._waiting: tuple[bytes, Any] | None = None  # a message that flow control refused
+        self._high_water = 0
+        network.attach(number, self._receive)
+
+    def start(self) -> None:
+        """Start the stack, and the workload after its first interval."""
+        self._input(self.stack.start)
+        self._plan_next_message()
+
+    def crash(self) -> None:
+        """Stop for ever, in the middle of nothing."""
+        self.crashed = True
+        self._inbox.clear()
+        if self._recorder is not None:
+            self._recorder.crash(self._scheduler.now, self.member)
+
+    def sleep(self, until: Nanos) -> None:
+        """Do nothing until then."""
+        self._free_at = max(self._free_at, until)
+        self._app_free_at = max(self._app_free_at, until)
+
+    def member_failed(self, member: MemberId) -> None:
+        """The failure detector speaks."""
+        self._input(self.stack.member_failed, member)
+
+    def record_state(self) -> None:
+        """Write the state the application reached into the history."""
+        if self._recorder is not None and self.replicas is not None:
+            for sender, digest in self.replicas.digests():
+                self._recorder.apply(self._scheduler.now, self.member, sender, digest)
+
+    # Inputs
+
+    def _receive(self, packet: Packet) -> None:
+        if len(self._inbox) >= self._inbox_limit:
+            self.stats.overflowed += 1
+        else:
+            self._input(self._on_packet, packet)
+
+    def _input(self, call: Callable[..., None], *args: Any) -> None:
+        if self.crashed:
+            return
+        now = self._scheduler.now
+        if self._inbox or self._free_at > now:
+            self._inbox.append((call, args))
+            self._plan_wake()
+        else:
+            self._run(now, call, args)
+
+    def _plan_wake(self) -> None:
+        if not self._wake_planned:
+            self._wake_planned = True
+            self._scheduler.at(self._free_at, self._wake)
+
+    def _wake(self) -> None:
+        self._wake_planned = False
+        while self._inbox and not self.crashed:
+            now = self._scheduler.now
+            if self._free_at > now:
+                self._plan_wake()
+                return
+            call, args = self._inbox.popleft()
+            self._run(now, call, args)
+
+    def _run(self, now: Nanos, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        call(now, *args)
+        self._drain(now)
+
+    def _on_packet(self, now: Nanos, packet: Packet) -> None:
+        self.stats.datagrams_in += 1
+        decoded = packet.decoded
+        if isinstance(decoded, Malformed):
+            self.stats.malformed += 1
+            return
+        assert isinstance(decoded, Datagram)
+        self._spend(now, self._cpu.receive + self._cpu.frame * len(decoded.frames))
+        on_frame = self.stack.on_frame
+        for frame in decoded.frames:
+            on_frame(now, decoded.source, frame)
+
+    def _on_timer(self, timer: Timer, at: Nanos) -> None:
+        if self._timers.get(timer) == at and not self.crashed:
+            del self._timers[timer]
+            self._input(self.stack.on_timer, timer)
+
+    # Outputs
+
+    def _drain(self, now: Nanos) -> None:
+        out = self.stack.out
+        while out.sends or out.timers or out.events:
+            if out.timers:
+                timers, out.timers = out.timers, []
+                self._set_timers(timers)
+            if out.events:
+                events, out.events = out.events, []
+                for event in events:
+                    self._on_event(now, event)
+            if out.sends:
+                sends, out.sends = out.sends, []
+                self._send(now, sends)
+        self._note_high_water(now)
+        self._poll_application()
+
+    def _set_timers(self, timers: Sequence[tuple[Timer, Nanos | None]]) -> None:
+        for timer, at in timers:
+            if at is None:
+                self._timers.pop(timer, None)
+            else:
+                self._timers[timer] = at
+                self._scheduler.at(at, self._on_timer, timer, at)
+
+    def _send(self, now: Nanos, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
+        by_dest: dict[MemberId | None, list[Frame]] = {}
+        for dest, frame in sends:
+            by_dest.setdefault(dest, []).append(frame)
+        for dest, frames in by_dest.items():
+            to = self._everybody if dest is None else [self._others[dest]]
+            for data in self._codec.encode(self.member, frames):
+                self._spend(now, self._cpu.send)
+                self.stats.datagrams_out += 1
+                self.stats.bytes_out += len(data)
+                packet = Packet(self.number, data, self._codec.decode(data))
+                self._network.transmit(self._free_at if self._free_at > now else now, packet, to)
+
+    def _spend(self, now: Nanos, cost: Nanos) -> None:
+        if cost:
+            self._free_at = max(self._free_at, now) + cost
+            self.stats.busy += cost
+
+    def _on_event(self, now: Nanos, event: Event) -> None:
+        if isinstance(event, Purged):
+            if self._recorder is not None:
+                self._recorder.purge(now, self.member, event)
+        elif isinstance(event, ViewChange):
+            if self._recorder is not None:
+                self._recorder.view(now, self.member, event.view)
+        elif isinstance(event, Blocked):
+            self.stats.blocked_since = now
+        elif isinstance(event, Unblocked):
+            if self.stats.blocked_since is not None:
+                self.stats.blocked_time += now - self.stats.blocked_since
+                self.stats.blocked_since = None
+            if self._waiting is not None:
+                self._multicast(now)
+
+    def _note_high_water(self, now: Nanos) -> None:
+        if self._recorder is not None:
+            held = self.stack.buffered()
+            if held > self._high_water:
+                self._high_water = held
+                self._recorder.buffer(now, self.member, held)
+
+    # The sending application
+
+    def _plan_next_message(self) -> None:
+        if self._source is None:
+            return
+        gap = self._source.next_gap()
+        if gap is not None:
+            self._scheduler.at(self._scheduler.now + gap, self._produce)
+
+    def _produce(self) -> None:
+        if self.crashed or self._source is None:
+            return
+        self._waiting = self._source.next_message()
+        if self._waiting is not None:
+            self._input(self._multicast)
+
+    def _multicast(self, now: Nanos) -> None:
+        if self._waiting is None:
+            return
+        payload, annotation = self._waiting
+        if self.stack.multicast(now, [payload], annotation) == 0:
+            return
+        self._waiting = None
+        self.stats.sent_at.append(now)
+        if self._recorder is not None:
+            batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
+            self._recorder.multicast(now, self.member, batch)
+        self._plan_next_message()
+
+    # The receiving application
+
+    def _poll_application(self) -> None:
+        if self._app_planned or self.crashed or not self.stack.deliverable():
+            return
+        now = self._scheduler.now
+        if self.app_delay == 0 and self._app_free_at <= now:
+            self._consume(now, self.stack.deliver(now, EVERYTHING))
+            self._drain(now)
+        else:
+            self._app_planned = True
+            self._scheduler.at(self._app_free_at, self._read)
+
+    def _read(self) -> None:
+        self._app_planned = False
+        self._input(self._deliver_one)
+
+    def _deliver_one(self, now: Nanos) -> None:
+        if self._app_free_at > now:
+            return
+        batches = self.stack.deliver(now, 1 if self.app_delay else EVERYTHING)
+        if batches:
+            self._app_free_at = now + self.app_delay
+            self._consume(now, batches)
+
+    def _consume(self, now: Nanos, batches: list[Batch]) -> None:
+        for batch in batches:
+            if self._recorder is not None:
+                self._recorder.deliver(now, self.member, batch)
+            if self.replicas is not None:
+                self.replicas.apply(batch)

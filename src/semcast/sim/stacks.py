@@ -1,0 +1,39 @@
+"""The stacks a simulation can run, by name."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.obsolescence import Purging
+from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, SenderMulticast, Settings
+
+StackFactory = Callable[[MemberId, Sequence[MemberId], Random, Outbox], Stack]
+
+STACKS = ("s-rm", "s-srm", "reliable")
+
+
+def s_rm(settings: Settings, kind: type[SemanticMulticast] = SemanticMulticast) -> StackFactory:
+    """S-RM, or a mutant of it."""
+
+    def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        return kind(me, members, settings, rng, out)
+
+    return build
+
+
+def s_srm(settings: ChannelSettings, kind: type[SenderMulticast] = SenderMulticast) -> StackFactory:
+    """S-SRM, or a mutant of it."""
+
+    def build(me: MemberId, members: Sequence[MemberId], _rng: Random, out: Outbox) -> Stack:
+        return kind(me, members, settings, out)
+
+    return build
+
+
+def reliable(settings: Settings) -> StackFactory:
+    """Plain FIFO reliable multicast: S-RM that knows of no obsolescence. The baseline."""
+    return s_rm(msgspec.structs.replace(settings, purging=Purging.OFF))

@@ -1,0 +1,76 @@
+"""What must hold: one checker per property, over histories only.
+
+>>> from semcast.core import MemberId
+>>> from semcast.core.messages import batch_of
+>>> from semcast.history import Recorder, RunInfo
+>>> a, b = MemberId("a"), MemberId("b")
+>>> recorder = Recorder(RunInfo("demo", "g", "s-rm", 1, (a, b), None, uniform=False, quiesced=False))
+>>> recorder.multicast(0, a, batch_of(a, 1, [b"x"]))
+>>> recorder.deliver(1, a, batch_of(a, 1, [b"x"]))
+>>> for verdict in check(recorder.close(quiesced=True), ["integrity", "semantic_agreement"]):
+...     print(verdict)
+integrity: holds
+semantic_agreement: violated: b has neither (a,1) nor a replacement
+    a[1] at 1 ns: deliver (a,1)
+"""
+
+from collections.abc import Callable, Iterable
+
+from semcast.history.events import History, RunInfo
+from semcast.specs.fifo import fifo_delivery
+from semcast.specs.flow import buffer_bound
+from semcast.specs.integrity import integrity
+from semcast.specs.order import relation_is_order
+from semcast.specs.semantic import (
+    semantic_agreement,
+    semantic_fifo_completeness,
+    semantic_sender_reliability,
+    semantic_uniform_agreement,
+    semantic_validity,
+)
+from semcast.specs.state import same_state
+from semcast.specs.verdict import Status, Verdict
+
+__all__ = ["PROPERTIES", "Status", "Verdict", "check", "properties_for"]
+
+PROPERTIES: dict[str, Callable[[History], Verdict]] = {
+    "relation_is_order": relation_is_order,
+    "integrity": integrity,
+    "fifo_delivery": fifo_delivery,
+    "semantic_sender_reliability": semantic_sender_reliability,
+    "semantic_validity": semantic_validity,
+    "semantic_agreement": semantic_agreement,
+    "semantic_uniform_agreement": semantic_uniform_agreement,
+    "semantic_fifo_completeness": semantic_fifo_completeness,
+    "buffer_bound": buffer_bound,
+    "same_state": same_state,
+}
+
+_ALWAYS = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound", "same_state"}
+_S_RM = _ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness"}
+# Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
+_PROMISED = {
+    "s-srm": _ALWAYS | {"semantic_sender_reliability"},
+    "s-rm": _S_RM,
+    "reliable": _S_RM,
+}
+
+
+def properties_for(info: RunInfo) -> list[str]:
+    """The properties that the stack of a run promises."""
+    promised = _PROMISED.get(info.stack)
+    if promised is None:
+        known = ", ".join(_PROMISED)
+        raise ValueError(f"nothing is known of what stack {info.stack!r} promises, only of {known}")
+    if info.uniform and "semantic_agreement" in promised:
+        promised = promised | {"semantic_uniform_agreement"}
+    return [name for name in PROPERTIES if name in promised]
+
+
+def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:
+    """Judge a history by the named properties, or by those that its stack promises."""
+    names = properties_for(history.info) if names is None else list(names)
+    unknown = [name for name in names if name not in PROPERTIES]
+    if unknown:
+        raise ValueError(f"no such property: {', '.join(unknown)}; there are {', '.join(PROPERTIES)}")
+    return [PROPERTIES[name](history) for name in names]

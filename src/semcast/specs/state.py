@@ -1,0 +1,39 @@
+"""The state that applications built from what they delivered."""
+
+from semcast.core.ids import MemberId
+from semcast.history.events import Event, History
+from semcast.history.schema import Kind
+from semcast.specs.verdict import Findings, Verdict, unknown
+
+
+def same_state(history: History) -> Verdict:
+    """When the run is over, all correct processes that have a state of a sender have the same.
+
+    Counts the senders of whom different states are left, and names a process for each state.
+    """
+    name = "same_state"
+    if not history.info.quiesced:
+        return unknown(name, "the run was not over")
+    final = _final_states(history)
+    if not final:
+        return unknown(name, "no state was recorded")
+    findings = Findings(name)
+    for sender in sorted(final):
+        states = final[sender]
+        if len(states) > 1:
+            findings.count(1)
+            holders = " and ".join(str(event.process) for event in states.values())
+            findings.example(f"{holders} differ in the state of {sender}", *states.values())
+    return findings.verdict()
+
+
+def _final_states(history: History) -> dict[MemberId, dict[str, Event]]:
+    """By sender and digest, the last apply event of the first correct process that ends there."""
+    final: dict[MemberId, dict[str, Event]] = {}
+    for process in history.correct:
+        last = {event.sender: event for event in history.of(process) if event.kind is Kind.APPLY}
+        for sender, event in last.items():
+            assert sender is not None
+            assert event.digest is not None
+            final.setdefault(sender, {}).setdefault(event.digest, event)
+    return final

@@ -1,0 +1,113 @@
+"""Datagrams: a version, the group they belong to, who sent them, and packed frames.
+
+Layout: version (1 byte), group (8 bytes), then MessagePack: [source, [frame, frame, ...]]. Frames are
+encoded once and joined under one array header, so that packing copies bytes and decoding is one call.
+"""
+
+import enum
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
+from semcast.wire.frames import AnyFrame
+
+VERSION = 1
+_HEADER = struct.Struct(">B8s")
+_COUNT = struct.Struct(">BH")
+_ARRAY16 = 0xDC
+_PAIR = b"\x92"
+MAX_FRAMES = 0xFFFF
+
+
+class Malformed(enum.Enum):
+    """Why bytes were not a datagram for us."""
+
+    TRUNCATED = "truncated"
+    VERSION = "unknown version"
+    GROUP = "another group"
+    BODY = "undecodable body"
+    OVERSIZED = "oversized"
+
+
+class Datagram(msgspec.Struct, frozen=True, gc=False):
+    """A decoded datagram."""
+
+    source: MemberId
+    frames: list[AnyFrame]
+
+
+class Codec:
+    """Encodes and decodes the datagrams of one group.
+
+    >>> from semcast.wire.frames import Request
+    >>> p = MemberId("p")
+    >>> codec = Codec("prices", [p], limit=1400)
+    >>> [datagram] = codec.encode(p, [Request(0, [(1, 3)])])
+    >>> codec.decode(datagram).frames
+    [Request(sender=0, spans=[(1, 3)])]
+    >>> codec.decode(datagram[:-1])
+    <Malformed.BODY: 'undecodable body'>
+    """
+
+    def __init__(self, group: str, members: Iterable[MemberId], limit: int) -> None:
+        self.limit = limit
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, list[AnyFrame]])
+        self._header = _HEADER.pack(VERSION, fingerprint(group, members))
+        self._prefixes: dict[MemberId, bytes] = {}
+
+    def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
+        """Pack frames, in order, into as few datagrams as the limit allows.
+
+        A frame that is larger than the limit on its own goes out alone.
+        """
+        prefix = self._prefixes.get(source)
+        if prefix is None:
+            prefix = self._header + _PAIR + self._encoder.encode(source)
+            self._prefixes[source] = prefix
+        room = self.limit - len(prefix) - _COUNT.size
+        datagrams: list[bytes] = []
+        packed: list[bytes] = []
+        size = 0
+        for frame in frames:
+            encoded = self._encoder.encode(frame)
+            if packed and (size + len(encoded) > room or len(packed) == MAX_FRAMES):
+                datagrams.append(_join(prefix, packed))
+                packed, size = [], 0
+            packed.append(encoded)
+            size += len(encoded)
+        if packed:
+            datagrams.append(_join(prefix, packed))
+        return datagrams
+
+    def decode(self, data: bytes) -> Datagram | Malformed:
+        """A datagram, or why it is none. Never raises, whatever the bytes."""
+        if len(data) < len(self._header):
+            return Malformed.TRUNCATED
+        if len(data) > 0xFFFF:
+            return Malformed.OVERSIZED
+        if data[0] != VERSION:
+            return Malformed.VERSION
+        if not data.startswith(self._header):
+            return Malformed.GROUP
+        try:
+            source, frames = self._decoder.decode(memoryview(data)[len(self._header) :])
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return Malformed.BODY
+        return Datagram(source, frames)
+
+
+def fingerprint(group: str, members: Iterable[MemberId]) -> bytes:
+    """Eight bytes that differ between groups, and between ideas of who is in one."""
+    digest = hashlib.blake2b(group.encode(), digest_size=8)
+    for member in members:
+        digest.update(msgspec.msgpack.encode(member))
+    return digest.digest()
+
+
+def _join(prefix: bytes, packed: list[bytes]) -> bytes:
+    return b"".join((prefix, _COUNT.pack(_ARRAY16, len(packed)), *packed))
