@@ -60,7 +60,7 @@ def _load(file: Path) -> tuple[RunInfo, pa.Table]:
             info = _info(file, parquet.schema_arrow.metadata or {})
             _check_columns(file, parquet.schema_arrow)
             return info, parquet.read(columns=SCHEMA.names)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error
 
 

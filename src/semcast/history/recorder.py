@@ -1,6 +1,8 @@
-"""The recorder: one tuple per call while the run goes on, everything else when it is over."""
+"""The recorder: a few values per call while the run goes on, everything else when it is over."""
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import chain
+from typing import cast
 
 import msgspec
 
@@ -15,10 +17,10 @@ from semcast.history.schema import NON_PRIMARY, PRIMARY, Kind
 # Looked up once: the hot path uses them.
 _MULTICAST, _DELIVER, _PURGE, _BUFFER = Kind.MULTICAST, Kind.DELIVER, Kind.PURGE, Kind.BUFFER
 
-_Row = tuple[
-    Kind, Nanos, MemberId, MemberId | None, int, int, int, Annotation | MessageId | View | str | None
-]
+_Extra = Annotation | MessageId | View | str | None
+_Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, _Extra]
 """kind, at, process, sender, seq, count, size, and what only this kind has."""
+_ROW_CELLS = 8
 
 
 class Recorder:
@@ -40,96 +42,90 @@ class Recorder:
     b[0] at 5 ns: deliver (a,1..2)
     """
 
-    __slots__ = ("_append", "_info", "_marks", "_rows")
+    __slots__ = ("_add", "_cells", "_info", "_marks")
 
     def __init__(self, info: RunInfo) -> None:
         self._info = info
-        self._rows: list[_Row] = []
-        self._append = self._rows.append
+        # Rows one behind the other in one list: tuples that stay would each cost the garbage collector.
+        self._cells: list[Kind | MemberId | int | _Extra] = []
+        self._add = self._cells.extend
         self._marks: dict[MemberId, int] = {}
 
     def view(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` installed a view."""
-        self._append((Kind.VIEW, at, process, None, 0, 0, 0, view))
+        self._add((Kind.VIEW, at, process, None, 0, 0, 0, view))
 
     def multicast(self, at: Nanos, process: MemberId, batch: Batch) -> None:
         """`process` multicast its own messages."""
-        self._append(
-            (
-                _MULTICAST,
-                at,
-                process,
-                batch.sender,
-                batch.first,
-                len(batch.payloads),
-                batch.size,
-                batch.annotation,
-            )
-        )
+        count = len(batch.payloads)
+        self._add((_MULTICAST, at, process, batch.sender, batch.first, count, batch.size, batch.annotation))
 
     def deliver(self, at: Nanos, process: MemberId, batch: Batch) -> None:
         """The application at `process` got these messages."""
-        self._append(
-            (_DELIVER, at, process, batch.sender, batch.first, len(batch.payloads), batch.size, None)
-        )
+        count = len(batch.payloads)
+        self._add((_DELIVER, at, process, batch.sender, batch.first, count, batch.size, None))
 
     def purge(self, at: Nanos, process: MemberId, purged: Purged) -> None:
         """`process` gave up a message for another."""
-        self._append((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, purged.by))
+        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, purged.by))
 
     def buffer(self, at: Nanos, process: MemberId, messages: int) -> None:
         """The buffers of `process` hold this many messages; a row only if they never held more."""
         if messages > self._marks.get(process, 0):
             self._marks[process] = messages
-            self._append((_BUFFER, at, process, None, 0, messages, 0, None))
+            self._add((_BUFFER, at, process, None, 0, messages, 0, None))
 
     def crash(self, at: Nanos, process: MemberId) -> None:
         """`process` stopped for good."""
-        self._append((Kind.CRASH, at, process, None, 0, 0, 0, None))
+        self._add((Kind.CRASH, at, process, None, 0, 0, 0, None))
 
     def recover(self, at: Nanos, process: MemberId) -> None:
         """`process` started again."""
-        self._append((Kind.RECOVER, at, process, None, 0, 0, 0, None))
+        self._add((Kind.RECOVER, at, process, None, 0, 0, 0, None))
 
     def apply(self, at: Nanos, process: MemberId, sender: MemberId, digest: str) -> None:
         """At `process` the state that `sender` owns now has this digest."""
-        self._append((Kind.APPLY, at, process, sender, 0, 0, 0, digest))
+        self._add((Kind.APPLY, at, process, sender, 0, 0, 0, digest))
 
     def close(self, *, quiesced: bool) -> History:
         """What was recorded so far."""
-        rows_of: dict[MemberId, list[_Row]] = {}
-        for row in self._rows:
-            rows_of.setdefault(row[2], []).append(row)
-        group = self._info.group
-        events = [
-            _event(group, index, row)
-            for process in sorted(rows_of)
-            for index, row in enumerate(_merged(rows_of[process]))
-        ]
-        return History(msgspec.structs.replace(self._info, quiesced=quiesced), events)
+        events_of: dict[MemberId, list[Event]] = {}
+        open_rows: dict[MemberId, _Row] = {}
+        for row in self._rows():
+            before = open_rows.get(row[2])
+            if before is not None and _continues(before, row):
+                open_rows[row[2]] = _joined(before, row)
+                continue
+            if before is not None:
+                self._emit(before, events_of)
+            open_rows[row[2]] = row
+        for row in open_rows.values():
+            self._emit(row, events_of)
+        info = msgspec.structs.replace(self._info, quiesced=quiesced)
+        return History(info, chain.from_iterable(events_of.values()))
 
+    def _rows(self) -> Iterator[_Row]:
+        return cast("Iterator[_Row]", zip(*[iter(self._cells)] * _ROW_CELLS, strict=True))
 
-def _merged(rows: list[_Row]) -> list[_Row]:
-    """The rows of one process, neighbours joined where that loses nothing."""
-    merged = rows[:1]
-    for before, row in pairwise(rows):
-        if _continues(before, row):
-            kind, at, process, sender, seq, count, size, extra = merged[-1]
-            merged[-1] = (kind, at, process, sender, seq, count + row[5], size + row[6], extra)
-        else:
-            merged.append(row)
-    return merged
+    def _emit(self, row: _Row, events_of: dict[MemberId, list[Event]]) -> None:
+        events = events_of.setdefault(row[2], [])
+        events.append(_event(self._info.group, len(events), row))
 
 
 def _continues(before: _Row, row: _Row) -> bool:
     """Whether `row` goes on where `before` ends: next messages, same moment, nothing else to say."""
     return (
-        row[:4] == before[:4]
+        row[4] == before[4] + before[5]
         and row[3] is not None
-        and row[4] == before[4] + before[5]
         and row[7] is None
         and before[7] is None
+        and row[:4] == before[:4]
     )
+
+
+def _joined(before: _Row, row: _Row) -> _Row:
+    kind, at, process, sender, seq, count, size, extra = before
+    return kind, at, process, sender, seq, count + row[5], size + row[6], extra
 
 
 def _event(group: str, index: int, row: _Row) -> Event:

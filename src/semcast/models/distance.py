@@ -1,4 +1,4 @@
-"""Obsolescence distance (Pereira 2002, sections 5.1.1 and 5.3.1; Pereira 2000, sections 4.2, 4.3, 5.2).
+"""Obsolescence distance, and traffic that has it (Pereira 2002, 5.1.1 and 5.3.1; Pereira 2000, 4.2, 4.3 and 5.2).
 
 D is the distance from a message back to the latest message that it makes obsolete, and 0 where there is
 none. A buffer that holds the last N messages finds that one with probability R_N = P(1 <= D <= N).
@@ -8,10 +8,14 @@ The second paper writes f_{r,d} with 1/r where the first, followed here, writes 
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from random import Random
 from typing import Protocol
+
+Key = Hashable | None
+"""The item that a message overwrites; None where it neither replaces nor is replaced."""
 
 
 class Distance(Protocol):
@@ -51,6 +55,12 @@ class Frd:
         """R_N, which approaches r."""
         return self.r * _within(self.r / self.d, n)
 
+    def keys(self, rng: Random) -> Iterator[Key]:
+        """Traffic with this distance, without end."""
+        draw, r, d = rng.random, self.r, self.d
+        while True:
+            yield int(draw() * d) if draw() < r else None
+
 
 @dataclass(frozen=True, slots=True)
 class StockClass:
@@ -72,7 +82,7 @@ class Stock:
     [0.11, 0.2, 0.27]
     """
 
-    classes: Sequence[StockClass] = TRADING
+    classes: tuple[StockClass, ...] = TRADING
 
     def __post_init__(self) -> None:
         if any(entry.items < 1 for entry in self.classes):
@@ -92,6 +102,16 @@ class Stock:
     def purge_ratio(self, n: int) -> float:
         """R_N, which approaches 1."""
         return sum(entry.share * _within(entry.share / entry.items, n) for entry in self.classes)
+
+    def keys(self, rng: Random) -> Iterator[Key]:
+        """Traffic with this distance, without end."""
+        draw = rng.random
+        bounds = list(accumulate(entry.share for entry in self.classes))[:-1]
+        sizes = [entry.items for entry in self.classes]
+        starts = [0, *accumulate(sizes)]
+        while True:
+            drawn = bisect_right(bounds, draw())
+            yield starts[drawn] + int(draw() * sizes[drawn])
 
 
 class Empirical:
@@ -114,7 +134,7 @@ class Empirical:
         self._within = [0, *accumulate(histogram[x] for x in self._distances)]
 
     @classmethod
-    def of_keys(cls, keys: Iterable[Hashable | None]) -> "Empirical":
+    def of_keys(cls, keys: Iterable[Key]) -> "Empirical":
         """From the items of consecutive messages; None where a message overwrites nothing."""
         return cls(distances(keys))
 
@@ -127,7 +147,7 @@ class Empirical:
         return self._within[bisect_right(self._distances, n)] / self._messages
 
 
-def distances(keys: Iterable[Hashable | None]) -> dict[int, int]:
+def distances(keys: Iterable[Key]) -> dict[int, int]:
     """The histogram of D over consecutive messages, given the item of each (None: overwrites nothing).
 
     >>> distances(["a", None, "a", "b", "a"])

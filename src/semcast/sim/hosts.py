@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Event, Purged, Unblocked, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
@@ -89,7 +90,7 @@ class Host:
         self._app_free_at: Nanos = 0
         self._app_planned = False
         self._source = source
-        self._waiting: tuple[bytes, Any] | None = None  # a message that flow control refused
+        self.waiting: tuple[bytes, Annotation | None] | None = None  # refused by flow control
         self._high_water = 0
         network.attach(number, self._receive)
 
@@ -231,7 +232,7 @@ class Host:
             if self.stats.blocked_since is not None:
                 self.stats.blocked_time += now - self.stats.blocked_since
                 self.stats.blocked_since = None
-            if self._waiting is not None:
+            if self.waiting is not None:
                 self._multicast(now)
 
     def _note_high_water(self, now: Nanos) -> None:
@@ -253,17 +254,17 @@ class Host:
     def _produce(self) -> None:
         if self.crashed or self._source is None:
             return
-        self._waiting = self._source.next_message()
-        if self._waiting is not None:
+        self.waiting = self._source.next_message()
+        if self.waiting is not None:
             self._input(self._multicast)
 
     def _multicast(self, now: Nanos) -> None:
-        if self._waiting is None:
+        if self.waiting is None:
             return
-        payload, annotation = self._waiting
+        payload, annotation = self.waiting
         if self.stack.multicast(now, [payload], annotation) == 0:
             return
-        self._waiting = None
+        self.waiting = None
         self.stats.sent_at.append(now)
         if self._recorder is not None:
             batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)

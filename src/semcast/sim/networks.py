@@ -63,8 +63,7 @@ class Network:
         """Put one packet on the wire for one or many hosts."""
         self.packets += 1
         self.bytes += packet.size
-        for dest, arrival in self._arrivals(at, packet, list(dests)):
-            self._arrive(packet, dest, arrival)
+        self._route(at, packet, list(dests))
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Let nothing pass from the first to the second of each pair, from now on."""
@@ -85,8 +84,12 @@ class Network:
         """Give the link of one host another bandwidth, in bits a second."""
         raise NotImplementedError(f"{type(self).__name__} has no link for each host")
 
-    def _arrivals(self, at: Nanos, packet: Packet, dests: list[int]) -> list[tuple[int, Nanos]]:
-        """When each destination would get the packet; leave out those for whom it is dropped."""
+    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
+        """Carry the packet from its source, from `at` on, and let it `_arrive` or count it as lost.
+
+        A link is asked only when the packet gets to it: asked ahead of time, a packet that is still far
+        away would stand in the way of those that come first.
+        """
         raise NotImplementedError
 
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
@@ -122,8 +125,10 @@ class Link:
         self._queue_bytes = queue_bytes
         self._free_at: Nanos = 0
 
-    def set_bandwidth(self, bandwidth: int) -> None:
-        """From now on."""
+    def set_bandwidth(self, now: Nanos, bandwidth: int) -> None:
+        """From now on; what is in the queue goes at the new speed, too."""
+        backlog = max(self._free_at - now, 0)
+        self._free_at = now + backlog * self._bandwidth // bandwidth
         self._bandwidth = bandwidth
 
     def carry(self, at: Nanos, size: int) -> Nanos | None:
@@ -156,23 +161,23 @@ class SwitchedNetwork(Network):
 
     def limit_host(self, host: int, bandwidth: int) -> None:
         """Both directions of the host's link."""
-        self._up[host].set_bandwidth(bandwidth)
-        self._down[host].set_bandwidth(bandwidth)
+        for link in (self._up[host], self._down[host]):
+            link.set_bandwidth(self._scheduler.now, bandwidth)
 
-    def _arrivals(self, at: Nanos, packet: Packet, dests: list[int]) -> list[tuple[int, Nanos]]:
-        size = packet.size
-        at_switch = self._up[packet.source].carry(at, size)
+    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
+        at_switch = self._up[packet.source].carry(at, packet.size)
         if at_switch is None:
             self.lost += len(dests)
-            return []
-        arrivals = []
+        else:
+            self._scheduler.at(at_switch + self._latency, self._switch, packet, dests)
+
+    def _switch(self, packet: Packet, dests: list[int]) -> None:
         for dest in dests:
-            through = self._down[dest].carry(at_switch + self._latency, size)
+            through = self._down[dest].carry(self._scheduler.now, packet.size)
             if through is None:
                 self.lost += 1
             else:
-                arrivals.append((dest, through))
-        return arrivals
+                self._arrive(packet, dest, through)
 
 
 class SharedSegment(Network):
@@ -193,9 +198,10 @@ class SharedSegment(Network):
         self._latency = latency
         self._wire = Link(bandwidth, queue_bytes)
 
-    def _arrivals(self, at: Nanos, packet: Packet, dests: list[int]) -> list[tuple[int, Nanos]]:
+    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
         through = self._wire.carry(at, packet.size)
         if through is None:
             self.lost += len(dests)
-            return []
-        return [(dest, through + self._latency) for dest in dests]
+            return
+        for dest in dests:
+            self._arrive(packet, dest, through + self._latency)

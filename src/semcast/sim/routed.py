@@ -88,6 +88,7 @@ class RoutedNetwork(Network):
         if any(not 0 <= place < topology.nodes for place in places):
             raise ValueError(f"hosts sit at nodes 0 to {topology.nodes - 1}")
         self._places = list(places)
+        self._steps: dict[tuple[int, int, int], int] = {}
         self._latency: dict[tuple[int, int], Nanos] = {}
         self._links: dict[tuple[int, int], Link] = {}
         for edge in topology.edges:
@@ -96,33 +97,37 @@ class RoutedNetwork(Network):
                 self._links[ends] = Link(edge.bandwidth, queue_bytes)
         self._parents = {place: shortest_paths(topology, place) for place in sorted(set(places))}
 
-    def _arrivals(self, at: Nanos, packet: Packet, dests: list[int]) -> list[tuple[int, Nanos]]:
-        root = self._places[packet.source]
-        reached: dict[int, Nanos | None] = {root: at}
-        arrivals = []
-        for dest in dests:
-            arrival = self._reach(root, self._places[dest], reached, packet.size)
-            if arrival is None:
-                self.lost += 1
-            else:
-                arrivals.append((dest, arrival))
-        return arrivals
+    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
+        self._scheduler.at(at, self._hop, packet, self._places[packet.source], dests)
 
-    def _reach(self, root: int, node: int, reached: dict[int, Nanos | None], size: int) -> Nanos | None:
-        """When the packet gets to a node, crossing each link of the tree the first time it is needed."""
-        way = []
-        parents = self._parents[root]
-        while node not in reached:
-            way.append(node)
-            parent = parents[node]
-            assert parent is not None, "the topology is connected"
-            node = parent
-        for step in reversed(way):
-            before = reached[node]
-            through = None if before is None else self._links[node, step].carry(before, size)
-            reached[step] = None if through is None else through + self._latency[node, step]
-            node = step
-        return reached[node]
+    def _hop(self, packet: Packet, node: int, dests: list[int]) -> None:
+        """The packet is at a node: hand it over here, and send it on once along each branch of its tree."""
+        branches: dict[int, list[int]] = {}
+        for dest in dests:
+            if self._places[dest] == node:
+                self._arrive(packet, dest, self._scheduler.now)
+            else:
+                branches.setdefault(self._towards(packet, node, dest), []).append(dest)
+        for neighbour, behind in branches.items():
+            through = self._links[node, neighbour].carry(self._scheduler.now, packet.size)
+            if through is None:
+                self.lost += len(behind)
+            else:
+                arrival = through + self._latency[node, neighbour]
+                self._scheduler.at(arrival, self._hop, packet, neighbour, behind)
+
+    def _towards(self, packet: Packet, node: int, dest: int) -> int:
+        """The next node on the way from the packet's source to `dest`."""
+        key = (packet.source, node, dest)
+        step = self._steps.get(key)
+        if step is None:
+            parents = self._parents[self._places[packet.source]]
+            step = self._places[dest]
+            while (parent := parents[step]) != node:
+                assert parent is not None, "the topology is connected"
+                step = parent
+            self._steps[key] = step
+        return step
 
 
 def read_links(lines: Iterable[str], name: str, bandwidth: int = 100_000_000) -> Topology:

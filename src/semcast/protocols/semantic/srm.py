@@ -188,6 +188,10 @@ class SemanticMulticast:
         """Members that must have queued a message before it is safe."""
         return self.f + 1
 
+    def safety_vote(self) -> list[int]:
+        """What this member vouches for: contiguous prefixes queued for delivery, not mere receipt."""
+        return self.queued
+
     def reliable_upto(self, rank: int) -> int:
         """Messages of `rank` up to here may replace others in retransmission buffers (TP5)."""
         return self.safe[rank]
@@ -471,7 +475,7 @@ class SemanticMulticast:
     def _gossip(self, now: Nanos) -> None:
         self.stability.vote(self.queued)
         if self.safety is not None:
-            self.safety.vote(self.queued)
+            self.safety.vote(self.safety_vote())
         self._track(now)
         frame = Gossip(
             list(self.queued), self.stability.frame(), None if self.safety is None else self.safety.frame()
@@ -490,7 +494,7 @@ class SemanticMulticast:
         self._hear_of(now, frame.received)
         self.stability.merge(frame.stability, self.queued)
         if self.safety is not None and frame.safety is not None:
-            self.safety.merge(frame.safety, self.queued)
+            self.safety.merge(frame.safety, self.safety_vote())
         self._track(now)
 
     def _hear_of(self, now: Nanos, received: list[int]) -> None:
@@ -522,7 +526,7 @@ class SemanticMulticast:
         """Conclude rounds and act on what they decided."""
         self.stability.conclude(self.queued)
         if self.safety is not None:
-            self.safety.conclude(self.queued)
+            self.safety.conclude(self.safety_vote())
             self.safe = self.safety.result
         self._purge_retained()
         freed = False

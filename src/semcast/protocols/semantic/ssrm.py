@@ -89,10 +89,10 @@ class SenderMulticast:
             self._send_all(member, frames)
         self._plan_resend()
 
-    def member_failed(self, now: Nanos, member: MemberId) -> None:
+    def member_failed(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002 - part of the contract
         """Nothing is owed to a crashed member any more."""
         self.outgoing.pop(member, None)
-        self._unblock(now)
+        self._unblock()
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:  # noqa: ARG002 - part of the contract
         """Hand over up to `most` messages (t4), and let the senders know of the room."""
@@ -102,6 +102,8 @@ class SenderMulticast:
             closed, self._closed = sorted(self._closed), set()
             for member in closed:
                 self._accept_from(member)
+        if batches:
+            self._unblock()
         return batches
 
     def deliverable(self) -> bool:
@@ -177,9 +179,9 @@ class SenderMulticast:
             return
         self._send_all(source, channel.on_ack(now, frame.upto, frame.room))
         self._plan_resend()
-        self._unblock(now)
+        self._unblock()
 
-    def _unblock(self, now: Nanos) -> None:  # noqa: ARG002 - kept beside the other inputs
+    def _unblock(self) -> None:
         if self._blocked:
             self._blocked = False
             self.out.deliver(Unblocked())

@@ -1,0 +1,48 @@
+"""Models of purging: formulas, and a simulation of nothing but buffers."""
+
+from semcast.models.buffers import longest_stop, simulate
+from semcast.models.distance import (
+    TRADING,
+    Distance,
+    Empirical,
+    Frd,
+    Key,
+    Stock,
+    StockClass,
+    distances,
+)
+from semcast.models.scenario import BufferRun, Intervals, Replay, Scenario, Traffic
+from semcast.models.throughput import (
+    Throughput,
+    smallest_buffer,
+    throughput,
+    tolerated_delay,
+    tolerated_rate,
+    tolerated_stop,
+)
+from semcast.obsolescence import Purging
+
+__all__ = [
+    "TRADING",
+    "BufferRun",
+    "Distance",
+    "Empirical",
+    "Frd",
+    "Intervals",
+    "Key",
+    "Purging",
+    "Replay",
+    "Scenario",
+    "Stock",
+    "StockClass",
+    "Throughput",
+    "Traffic",
+    "distances",
+    "longest_stop",
+    "simulate",
+    "smallest_buffer",
+    "throughput",
+    "tolerated_delay",
+    "tolerated_rate",
+    "tolerated_stop",
+]

@@ -1,0 +1,149 @@
+"""The buffer simulation of Pereira 2002, section 5.1.2: how well purging works, without any protocol.
+
+`simulate` runs any scenario. The ordinary one (a single buffer, eager or no purging, no safety delay)
+has a loop of its own that handles each message once; the others go through `semcast.models.sections`.
+Time is in integer nanoseconds. What falls on the same instant happens in this order: the receiver takes,
+messages become safe, the sender sends.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+from semcast.core.ids import SECOND, Nanos
+from semcast.models.distance import Key
+from semcast.models.scenario import BufferRun, Scenario, Tally, Traffic
+from semcast.models.sections import Sections
+from semcast.obsolescence import Purging
+
+
+def simulate(
+    scenario: Scenario,
+    traffic: Traffic,
+    messages: int = 100_000,
+    warmup: int = 10_000,
+    seed: int | Random = 0,
+) -> BufferRun:
+    """Let the sender send `warmup` messages, then measure while it sends `messages` more.
+
+    >>> from semcast.models import Frd, Purging, Scenario
+    >>> reliable = Scenario(ts=100, tr=50, n=20, purging=Purging.OFF)
+    >>> simulate(reliable, Frd(r=0.5, d=1), messages=1000, warmup=100).throughput
+    50.0
+    """
+    if messages < 1 or warmup < 0:
+        raise ValueError(f"nothing to measure: messages={messages}, warmup={warmup}")
+    gaps, keys = _sources(scenario, traffic, seed)
+    buffer: SingleBuffer | Sections
+    if scenario.purging is Purging.LAZY or scenario.sender_n or scenario.safety_delay:
+        buffer = Sections(scenario, gaps, keys)
+    else:
+        buffer = SingleBuffer(scenario, gaps, keys)
+    buffer.run(warmup)
+    return BufferRun.of(buffer.run(messages))
+
+
+def longest_stop(scenario: Scenario, traffic: Traffic, trials: int = 1000, seed: int | Random = 0) -> float:
+    """The mean time, in seconds, for which a receiver that kept up can stop before the sender blocks.
+
+    Each trial starts with an empty buffer, purged eagerly, just after the receiver took a message.
+    """
+    gaps, keys = _sources(scenario, traffic, seed)
+    total = 0
+    for _ in range(trials):
+        latest: dict[Key, int] = {}
+        seq = held = 0
+        for gap, key in zip(gaps, keys, strict=False):
+            seq += 1
+            total += gap
+            if key is None or key not in latest or seq - latest[key] > scenario.reach:
+                held += 1
+            if held > scenario.n:
+                break
+            latest[key] = seq
+    return total / trials / SECOND
+
+
+def _sources(
+    scenario: Scenario, traffic: Traffic, seed: int | Random
+) -> tuple[Iterator[Nanos], Iterator[Key]]:
+    rng = seed if isinstance(seed, Random) else Random(seed)
+    return scenario.gaps(Random(rng.getrandbits(64))), traffic.keys(Random(rng.getrandbits(64)))
+
+
+class SingleBuffer:
+    """The ordinary scenario. Before each message is sent, the receiver takes what it had time for.
+
+    Of the messages with one key, only the latest here can be in reach: whatever was in reach of that
+    one is gone.
+    """
+
+    def __init__(self, scenario: Scenario, gaps: Iterator[Nanos], keys: Iterator[Key]) -> None:
+        self._scenario = scenario
+        self._stream = zip(gaps, keys, strict=False)
+        # seq -> when it entered; how many messages it stands for; the sum and the first of their send times.
+        self._queue: OrderedDict[int, tuple[Nanos, int, Nanos, Nanos]] = OrderedDict()
+        self._latest: dict[Key, int] = {}
+        self._seq = 0
+        self._now = 0
+        self._free_at = 0
+
+    def run(self, messages: int) -> Tally:
+        """Send that many messages; returns what happened meanwhile."""
+        n, reach, service = self._scenario.n, self._scenario.reach, self._scenario.service
+        queue, latest = self._queue, self._latest
+        seq, now, free_at = self._seq, self._now, self._free_at
+        tally = Tally(began=now, peak=len(queue))
+        self._count_held(tally, -1)
+        delay = latency = stay = 0
+        for gap, key in islice(self._stream, messages):
+            sent = now = now + gap
+            seq += 1
+            old = latest.get(key, 0)
+            if seq - old > reach:
+                old = 0
+            while True:
+                while queue and free_at <= now:
+                    entered, stands_for, sum_sent, first_sent = queue.popitem(last=False)[1]
+                    delay += free_at - entered
+                    if free_at - entered > tally.delay_max:
+                        tally.delay_max = free_at - entered
+                    latency += stands_for * free_at - sum_sent
+                    if free_at - first_sent > tally.latency_max:
+                        tally.latency_max = free_at - first_sent
+                    free_at += service
+                if len(queue) < n or old in queue:
+                    break
+                now = free_at
+            if now > sent:
+                tally.blocked += now - sent
+            if key is not None:
+                latest[key] = seq
+            if free_at <= now:
+                free_at = now + service  # an idle receiver: the message does not stay at all
+                continue
+            victim = queue.pop(old, None)
+            if victim is None:
+                queue[seq] = (now, 1, sent, sent)
+                if len(queue) > tally.peak:
+                    tally.peak = len(queue)
+            else:
+                tally.purged += 1
+                stay += now - victim[0]
+                queue[seq] = (now, victim[1] + 1, victim[2] + sent, victim[3])
+        tally.ended, tally.produced = now, seq - self._seq
+        tally.delay, tally.latency = delay, latency
+        tally.stay += delay + stay
+        self._seq, self._now, self._free_at = seq, now, free_at
+        self._count_held(tally, +1)
+        tally.consumed += tally.produced - tally.purged
+        tally.conveyed += tally.produced
+        return tally
+
+    def _count_held(self, tally: Tally, sign: int) -> None:
+        """Correct the sums, which count whole stays, for what is here as the run begins and ends."""
+        for entered, stands_for, _, _ in self._queue.values():
+            tally.stay += sign * (self._now - entered)
+            tally.consumed -= sign
+            tally.conveyed -= sign * stands_for

@@ -1,0 +1,163 @@
+"""Run one scenario: a plain function from a scenario to its history and figures."""
+
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.core.statistics import Statistics
+from semcast.history import History, RunInfo
+from semcast.protocols.semantic import ChannelSettings, Settings
+from semcast.sim.cluster import GROUP, Cluster, member_names
+from semcast.sim.hosts import CpuModel, HostStatistics
+from semcast.sim.mutants import Mutant
+from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNetwork
+from semcast.sim.routed import RoutedNetwork, tiered
+from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
+from semcast.sim.workloads import (
+    Bitmaps,
+    Content,
+    Enumerated,
+    Representation,
+    Source,
+    bursts,
+    constant,
+    operations,
+    overwrites,
+    plain,
+    poisson,
+    stocks,
+)
+
+PATIENCE: Nanos = 120 * SECOND
+
+
+class Outcome(msgspec.Struct):
+    """What came of a run."""
+
+    history: History
+    settled: bool
+    stuck: list[MemberId]
+    """Correct members whose application still waits to send."""
+    stacks: list[Statistics]
+    hosts: list[HostStatistics]
+    steps: int
+    ended: Nanos
+
+
+def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
+    """Run with faults for the scenario's duration, then heal everything and wait for what is owed."""
+    cluster = build(scenario, mutant or Mutant())
+    cluster.schedule(scenario.faults)
+    cluster.start()
+    cluster.run(scenario.duration)
+    conditions = cluster.network.conditions
+    conditions.loss = conditions.duplication = 0.0
+    settled = cluster.settle(PATIENCE)
+    return Outcome(
+        history=cluster.finish(quiesced=True),
+        settled=settled,
+        stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
+        stacks=[host.stack.stats for host in cluster.hosts],
+        hosts=[host.stats for host in cluster.hosts],
+        steps=cluster.scheduler.steps,
+        ended=cluster.scheduler.now,
+    )
+
+
+def build(scenario: Scenario, mutant: Mutant) -> Cluster:
+    """The cluster a scenario describes, ready to start."""
+    seeds = Random(scenario.seed)
+    scheduler = Scheduler()
+    members = member_names(scenario.size)
+    info = RunInfo(
+        run=f"{scenario.stack}-{scenario.seed}",
+        group=GROUP,
+        stack=scenario.stack,
+        seed=scenario.seed,
+        members=members,
+        buffer_limit=scenario.buffer,
+        uniform=scenario.uniform,
+        quiesced=False,
+    )
+    return Cluster(
+        scheduler,
+        network_of(scenario, scheduler, Random(seeds.getrandbits(64))),
+        stack_of(scenario, mutant),
+        size=scenario.size,
+        rng=Random(seeds.getrandbits(64)),
+        sources={
+            traffic.sender: source_of(traffic, members, Random(seeds.getrandbits(64)), mutant)
+            for traffic in scenario.traffic
+        },
+        app_delays=scenario.app_delays,
+        cpu=CpuModel(scenario.cpu, scenario.cpu),
+        record=info,
+    )
+
+
+def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network:
+    """The network a scenario asks for."""
+    conditions = Conditions(scenario.loss, scenario.duplication, scenario.jitter)
+    if scenario.network == "shared":
+        return SharedSegment(scheduler, rng, scenario.size, conditions, latency=scenario.latency)
+    if scenario.network == "routed":
+        topology = tiered(rng, core=3, regions=4, fringe=scenario.size)
+        return RoutedNetwork(scheduler, rng, conditions, topology, range(7, 7 + scenario.size))
+    return SwitchedNetwork(
+        scheduler, rng, scenario.size, conditions, bandwidth=BANDWIDTH, latency=scenario.latency
+    )
+
+
+def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
+    """The stack a scenario asks for, or its mutant."""
+    if scenario.stack == "s-srm":
+        return s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
+    settings = Settings(
+        buffer_messages=scenario.buffer,
+        purging=scenario.purging,
+        uniform=scenario.uniform,
+        gossip_period=scenario.gossip_period,
+        gossip_fanout=scenario.gossip_fanout,
+        window=max(scenario.window, scenario.buffer),
+        senders=tuple(sorted(traffic.sender for traffic in scenario.traffic)),
+    )
+    if scenario.stack == "reliable":
+        return reliable(settings)
+    if scenario.stack == "s-rm":
+        return s_rm(settings, mutant.stack)
+    raise ValueError(f"no stack named {scenario.stack!r}")
+
+
+def source_of(traffic: Traffic, members: tuple[MemberId, ...], rng: Random, mutant: Mutant) -> Source:
+    """The workload of one sender."""
+    arrivals: Iterator[Nanos]
+    if traffic.arrivals == "constant":
+        arrivals = constant(traffic.rate)
+    elif traffic.arrivals == "poisson":
+        arrivals = poisson(traffic.rate, Random(rng.getrandbits(64)))
+    else:
+        arrivals = bursts(traffic.rate, 5)
+    return Source(
+        arrivals, contents_of(traffic, members[traffic.sender], rng, mutant), traffic.count, traffic.size
+    )
+
+
+def contents_of(traffic: Traffic, me: MemberId, rng: Random, mutant: Mutant) -> Iterator[Content]:
+    """The messages of one sender."""
+    match traffic.content:
+        case "plain":
+            return plain()
+        case "operations":
+            return operations(traffic.d, 3, rng, mutant.operations(traffic.k))
+        case "stocks":
+            return stocks(rng, Bitmaps(traffic.k))
+        case "items":
+            return overwrites(traffic.r, traffic.d, rng, Representation())
+        case "bitmaps":
+            return overwrites(traffic.r, traffic.d, rng, Bitmaps(traffic.k))
+        case "enumerated":
+            return overwrites(traffic.r, traffic.d, rng, Enumerated(me, traffic.k))
