@@ -53,9 +53,8 @@ def longest_stop(scenario: Scenario, traffic: Traffic, trials: int = 1000, seed:
     total = 0
     for _ in range(trials):
         latest: dict[Key, int] = {}
-        seq = held = 0
-        for gap, key in zip(gaps, keys, strict=False):
-            seq += 1
+        held = 0
+        for seq, (gap, key) in enumerate(zip(gaps, keys, strict=False)):
             total += gap
             if key is None or key not in latest or seq - latest[key] > scenario.reach:
                 held += 1
@@ -86,19 +85,22 @@ class SingleBuffer:
         self._queue: OrderedDict[int, tuple[Nanos, int, Nanos, Nanos]] = OrderedDict()
         self._latest: dict[Key, int] = {}
         self._seq = 0
+        self._due = 0
         self._now = 0
         self._free_at = 0
 
     def run(self, messages: int) -> Tally:
         """Send that many messages; returns what happened meanwhile."""
         n, reach, service = self._scenario.n, self._scenario.reach, self._scenario.service
-        queue, latest = self._queue, self._latest
-        seq, now, free_at = self._seq, self._now, self._free_at
-        tally = Tally(began=now, peak=len(queue))
-        self._count_held(tally, -1)
-        delay = latency = stay = 0
+        backlog, queue, latest = self._scenario.backlog, self._queue, self._latest
+        seq, due, now, free_at = self._seq, self._due, self._now, self._free_at
+        tally = self._open()
+        # Conditional expressions instead of max(): a call costs more than the rest of its line.
+        delay = delay_max = latency = latency_max = stay = 0
+        peak = len(queue)
         for gap, key in islice(self._stream, messages):
-            sent = now = now + gap
+            due = sent = due + gap if backlog else now + gap
+            offered = now = sent if sent > now else now
             seq += 1
             old = latest.get(key, 0)
             if seq - old > reach:
@@ -106,44 +108,55 @@ class SingleBuffer:
             while True:
                 while queue and free_at <= now:
                     entered, stands_for, sum_sent, first_sent = queue.popitem(last=False)[1]
-                    delay += free_at - entered
-                    if free_at - entered > tally.delay_max:
-                        tally.delay_max = free_at - entered
+                    stayed, oldest = free_at - entered, free_at - first_sent
+                    delay += stayed
+                    delay_max = stayed if stayed > delay_max else delay_max
                     latency += stands_for * free_at - sum_sent
-                    if free_at - first_sent > tally.latency_max:
-                        tally.latency_max = free_at - first_sent
+                    latency_max = oldest if oldest > latency_max else latency_max
                     free_at += service
                 if len(queue) < n or old in queue:
                     break
                 now = free_at
-            if now > sent:
-                tally.blocked += now - sent
+            tally.blocked += now - offered
             if key is not None:
                 latest[key] = seq
-            if free_at <= now:
-                free_at = now + service  # an idle receiver: the message does not stay at all
-                continue
             victim = queue.pop(old, None)
-            if victim is None:
-                queue[seq] = (now, 1, sent, sent)
-                if len(queue) > tally.peak:
-                    tally.peak = len(queue)
-            else:
+            if victim is not None:
                 tally.purged += 1
                 stay += now - victim[0]
                 queue[seq] = (now, victim[1] + 1, victim[2] + sent, victim[3])
-        tally.ended, tally.produced = now, seq - self._seq
-        tally.delay, tally.latency = delay, latency
+            elif free_at > now:
+                queue[seq] = (now, 1, sent, sent)
+                peak = len(queue) if len(queue) > peak else peak
+            else:
+                free_at = now + service  # the receiver is idle: nothing stays
+                latency += now - sent
+        tally.produced, tally.peak = seq - self._seq, peak
+        tally.delay, tally.delay_max, tally.latency, tally.latency_max = (
+            delay,
+            delay_max,
+            latency,
+            latency_max,
+        )
         tally.stay += delay + stay
-        self._seq, self._now, self._free_at = seq, now, free_at
-        self._count_held(tally, +1)
-        tally.consumed += tally.produced - tally.purged
-        tally.conveyed += tally.produced
-        return tally
+        self._seq, self._due, self._now, self._free_at = seq, due, now, free_at
+        return self._close(tally)
 
-    def _count_held(self, tally: Tally, sign: int) -> None:
-        """Correct the sums, which count whole stays, for what is here as the run begins and ends."""
-        for entered, stands_for, _, _ in self._queue.values():
-            tally.stay += sign * (self._now - entered)
-            tally.consumed -= sign
-            tally.conveyed -= sign * stands_for
+    def _open(self) -> Tally:
+        """What is here now gets counted as a whole when it leaves: the part before is not ours."""
+        held = self._queue.values()
+        return Tally(
+            began=self._now,
+            stay=sum(entry[0] - self._now for entry in held),
+            consumed=len(held),
+            conveyed=sum(entry[1] for entry in held),
+        )
+
+    def _close(self, tally: Tally) -> Tally:
+        held = self._queue.values()
+        tally.ended = self._now
+        tally.stay += sum(self._now - entry[0] for entry in held)
+        tally.waiting = sum(entry[1] for entry in held)
+        tally.consumed += tally.produced - tally.purged - len(held)
+        tally.conveyed += tally.produced - tally.waiting
+        return tally

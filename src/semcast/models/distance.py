@@ -1,4 +1,6 @@
-"""Obsolescence distance, and traffic that has it (Pereira 2002, 5.1.1 and 5.3.1; Pereira 2000, 4.2, 4.3 and 5.2).
+"""Obsolescence distance, and traffic that has it.
+
+(Pereira 2002, sections 5.1.1 and 5.3.1; Pereira 2000, sections 4.2, 4.3 and 5.2.)
 
 D is the distance from a message back to the latest message that it makes obsolete, and 0 where there is
 none. A buffer that holds the last N messages finds that one with probability R_N = P(1 <= D <= N).

@@ -42,11 +42,12 @@ class Intervals(enum.Enum):
 class Scenario:
     """One sender, a fast receiver that never shows, and a slow one behind a buffer.
 
-    The sender makes a message every 1/`ts` seconds; where it finds no room it waits, and counts the
-    next interval from the moment when it got rid of that message. The slow receiver spends 1/`tr`
-    seconds on each message that it takes. `n` is the capacity of the buffer; with `sender_n` there is
-    another one at the sender that feeds it. A message makes earlier ones with its key obsolete, those
-    up to `k` back, and may be used for that once it spent `safety_delay` seconds in the buffer.
+    The sender makes a message every 1/`ts` seconds. Where it finds no room it waits, and the next
+    interval starts when that message is in; with `backlog`, intervals go on and messages wait in line.
+    The slow receiver spends 1/`tr` seconds on each message that it takes. `n` is the capacity of the
+    buffer; with `sender_n` there is another one at the sender that feeds it. A message makes earlier
+    ones with its key obsolete, those up to `k` back, and may be used for that once it has been in the
+    buffer for `safety_delay` seconds.
     """
 
     ts: float
@@ -55,6 +56,7 @@ class Scenario:
     k: int | None = None
     purging: Purging = Purging.EAGER
     intervals: Intervals = Intervals.CONSTANT
+    backlog: bool = False
     sender_n: int = 0
     safety_delay: float = 0.0
 
@@ -113,6 +115,7 @@ class Tally:
     latency_max: Nanos = 0
     conveyed: int = 0
     """Messages consumed, and those purged that a consumed one stands for."""
+    waiting: int = 0
     blocked: Nanos = 0
 
 
@@ -136,7 +139,10 @@ class BufferRun:
     mean_semantic_latency: float
     """From sending m to taking m, or the message that replaced it (Pereira 2000, section 5.3)."""
     max_semantic_latency: float
+    waiting: int
+    """Messages in the buffer at the end, and those purged that they stand for: no latency known yet."""
     blocked_time: float
+    """Time for which the sender could not send what it had to send."""
     duration: float
 
     @classmethod
@@ -157,6 +163,7 @@ class BufferRun:
             max_queue_delay=tally.delay_max / SECOND,
             mean_semantic_latency=tally.latency / max(1, tally.conveyed) / SECOND,
             max_semantic_latency=tally.latency_max / SECOND,
+            waiting=tally.waiting,
             blocked_time=tally.blocked / SECOND,
             duration=duration / SECOND,
         )

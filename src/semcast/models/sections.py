@@ -106,7 +106,9 @@ class Sections:
         self._receiver = _Section(scenario.n)
         self._sender = _Section(scenario.sender_n) if scenario.sender_n else self._receiver
         self._maturing: deque[_Message] = deque()  # in the order in which they become usable
+        self._backlog = scenario.backlog
         self._seq = 0
+        self._due = 0
         self._now = 0
         self._free_at = 0
         self._tally = Tally()
@@ -116,10 +118,12 @@ class Sections:
         self._tally = tally = Tally(began=self._now, peak=self._held())
         tally.stay -= sum(self._now - message.entered for message in self._present())
         for gap, key in islice(self._stream, messages):
-            self._send(key, self._now + gap)
+            self._due = self._due + gap if self._backlog else self._now + gap
+            self._send(key, self._due)
             tally.produced += 1
             tally.peak = max(tally.peak, self._held())
         tally.stay += sum(self._now - message.entered for message in self._present())
+        tally.waiting = sum(message.stands_for for message in self._present())
         tally.ended = self._now
         return tally
 
@@ -128,13 +132,14 @@ class Sections:
         return len(self._receiver.messages) + (0 if single else len(self._sender.messages))
 
     def _send(self, key: Key, sent: Nanos) -> None:
-        self._advance(sent)
+        offered = max(self._now, sent)
+        self._advance(offered)
         self._seq += 1
         message = _Message(self._seq, key, NEVER if self._safety_delay else 0, sent, sent)
         while not self._admit(message, self._sender):
             self._advance(self._next_event())
         self._sender.append(message)
-        self._tally.blocked += self._now - sent
+        self._tally.blocked += self._now - offered
         message.entered = self._now
         if self._safety_delay:
             message.usable_at = self._now + self._safety_delay

@@ -1,0 +1,245 @@
+"""The buffers of one member of S-RM: I, O and Q of appendix A, and the accounting of flow control.
+
+A message is *queued* once it is in `to_deliver` (Q) and in `retained` (O). `pending` (I) holds what still
+lacks a predecessor; it is a cache. What is queued, not stable and not retained was purged: the difference
+is the purge knowledge of appendix A.2, and takes no memory.
+"""
+
+from collections.abc import Sequence
+
+from semcast.core.events import Purged
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
+from semcast.obsolescence import Purging, PurgingBuffer
+from semcast.protocols.semantic.occupancy import Occupancy
+from semcast.protocols.semantic.settings import Settings
+
+
+class MemberBuffers:
+    """State and transitions that involve no other member. Vectors are indexed by rank."""
+
+    def __init__(self, members: Sequence[MemberId], settings: Settings, out: Outbox) -> None:
+        settings.check(len(members))
+        self.members = tuple(members)
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self._ranks = {member: rank for rank, member in enumerate(self.members)}
+        size = len(self.members)
+
+        self.queued = [0] * size
+        self.high = [0] * size
+        """The highest message known to exist."""
+        self.delivered = [0] * size
+        self.stable = [0] * size
+        self.safe = [0] * size
+        self.pending: list[dict[int, Batch]] = [{} for _ in range(size)]
+        self.skips: list[set[int]] = [set() for _ in range(size)]
+        """Messages not queued yet that were purged elsewhere, behind a safe one."""
+        held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
+        self.retained = [PurgingBuffer(held) for _ in range(size)]
+        self.to_deliver = PurgingBuffer(settings.purging)
+
+        senders = tuple(range(size)) if settings.senders is None else settings.senders
+        self._senders = frozenset(senders)
+        self.occupancy = Occupancy(
+            size, senders, settings.buffer_messages, settings.buffer_bytes, settings.max_message
+        )
+
+    def deliverable(self) -> bool:
+        """Whether a message waits for the application and may be handed over."""
+        if not self.settings.uniform:
+            return len(self.to_deliver) > 0
+        return any(batch.first <= self.safe[self._ranks[batch.sender]] for batch in self.to_deliver)
+
+    def buffered(self) -> int:
+        """Distinct messages in all buffers, counted anew in the buffers themselves."""
+        found = {
+            (batch.sender, seq) for batch in self.to_deliver for seq in range(batch.first, batch.last + 1)
+        }
+        for retained in self.retained:
+            found.update((b.sender, seq) for b in retained for seq in range(b.first, b.last + 1))
+        return len(found) + sum(map(len, self.pending))
+
+    # What the guarantees rest on, by name; `semcast.sim.mutants` breaks them one at a time.
+
+    def reliable_upto(self, rank: int) -> int:
+        """Messages of `rank` up to here may replace others in retransmission buffers (TP5)."""
+        return self.safe[rank]
+
+    def known_purged(self, rank: int, seq: int) -> bool:
+        """Whether a message not queued yet was purged behind a safe one, so that it can be skipped."""
+        return seq in self.skips[rank]
+
+    def is_new(self, rank: int, seq: int) -> bool:
+        """Whether a message was neither queued nor found purged (new(m) of figure 4.2)."""
+        return seq > self.queued[rank]
+
+    def room(self, rank: int) -> int:
+        """How many more messages of `rank` may be queued."""
+        return self.occupancy.room(rank)
+
+    def purged_between(self, rank: int, first: int, last: int) -> list[int]:
+        """Which of our queued messages were purged: what is neither stable nor retained."""
+        first = max(first, self.stable[rank] + 1)
+        last = min(last, self.queued[rank])
+        retained: set[int] = set()
+        for batch in self.retained[rank]:
+            if batch.first > last:
+                break
+            retained.update(range(max(batch.first, first), min(batch.last, last) + 1))
+        return [seq for seq in range(first, last + 1) if seq not in retained]
+
+    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
+        """What we can send again."""
+        parts = []
+        for batch in self.retained[rank]:
+            if batch.first > last:
+                break
+            if batch.last >= first:
+                parts.append(batch.cut(max(batch.first, first), min(batch.last, last)))
+        return parts
+
+    # Messages in
+
+    def _enqueue(self, rank: int, batch: Batch) -> int:
+        """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
+        count = min(len(batch.payloads), self._room_after_purging(rank, batch))
+        if count == 0:
+            return 0
+        part = batch.cut(batch.first, batch.first + count - 1)
+        self.to_deliver.add(part)
+        self.retained[rank].add(part)
+        self._account_purged_from_delivery()
+        self._reclaim(rank, count)
+        self._evict(self.occupancy.excess(count))
+        self.occupancy.add(rank, count, part.size)
+        self.queued[rank] = part.last
+        return count
+
+    def _room_after_purging(self, rank: int, batch: Batch) -> int:
+        """Room for `batch`, counting what it makes obsolete itself."""
+        room = self.room(rank)
+        if len(batch.payloads) > room:
+            self._reclaim(rank, len(batch.payloads))
+            room = self.room(rank) + self._freed_by(rank, batch)
+        return room
+
+    def _freed_by(self, rank: int, batch: Batch) -> int:
+        """Slots that `batch` itself would free: its victims that only delivery still holds."""
+        return sum(
+            victim.sender == batch.sender and victim.first <= self.stable[rank]
+            for victim in self.to_deliver.victims(batch)
+        )
+
+    def _reclaim(self, rank: int, wanted: int) -> None:
+        """Lazy purging: it is when room is needed that obsolete messages leave."""
+        while self.room(rank) < wanted and self.to_deliver.reclaim():
+            self._account_purged_from_delivery()
+
+    def _cache(self, rank: int, batch: Batch) -> list[int]:
+        """Keep what arrived out of order, one by one, while there is room; returns what is new."""
+        new = []
+        for seq in range(batch.first, batch.last + 1):
+            if not self.is_new(rank, seq) or seq in self.pending[rank]:
+                self.stats.duplicates += 1
+            elif self.occupancy.cache_room():
+                self.pending[rank][seq] = batch.cut(seq, seq)
+                self.occupancy.cached += 1
+                new.append(seq)
+            else:
+                self.stats.refused += 1
+        return new
+
+    def _evict(self, count: int) -> None:
+        """Drop cached messages, those furthest from their turn first: they can be asked for again."""
+        while count > 0 and self.occupancy.cached:
+            rank = max(range(len(self.pending)), key=lambda r: len(self.pending[r]))
+            del self.pending[rank][max(self.pending[rank])]
+            self.occupancy.cached -= 1
+            self.stats.refused += 1
+            count -= 1
+
+    def _advance(self, rank: int) -> None:
+        """Queue what has become next in sequence (enqueue, TP2)."""
+        pending = self.pending[rank]
+        while pending or self.skips[rank]:
+            seq = self.queued[rank] + 1
+            batch = pending.pop(seq, None)
+            if batch is not None:
+                self.occupancy.cached -= 1
+                if not self._enqueue(rank, batch):
+                    pending[seq] = batch
+                    self.occupancy.cached += 1
+                    break
+            elif self.known_purged(rank, seq):
+                self._skip(rank, seq)
+            else:
+                break
+        self._drop_overtaken(rank)
+
+    def _skip(self, rank: int, seq: int) -> None:
+        self.skips[rank].discard(seq)
+        self.queued[rank] = seq
+        self.high[rank] = max(self.high[rank], seq)
+        self.stats.skipped += 1
+        self.out.deliver(Purged(MessageId(self.members[rank], seq)))
+
+    def _drop_overtaken(self, rank: int) -> None:
+        """Forget what waited, or was known to be purged, and came by another way."""
+        queued = self.queued[rank]
+        for seq in [seq for seq in self.pending[rank] if seq <= queued]:
+            del self.pending[rank][seq]
+            self.occupancy.cached -= 1
+        for seq in [seq for seq in self.skips[rank] if seq <= queued]:
+            self.skips[rank].discard(seq)
+
+    # Messages out
+
+    def _take(self, most: int) -> list[Batch]:
+        """Remove up to `most` messages from the delivery queue, in uniform mode only safe ones."""
+        horizon = dict(zip(self.members, self.safe, strict=True)) if self.settings.uniform else None
+        batches = self.to_deliver.pop(most, horizon)
+        for batch in batches:
+            rank = self._ranks[batch.sender]
+            self.delivered[rank] = batch.last
+            self.stats.delivered += len(batch.payloads)
+            self._forget(rank, batch, upto=self.stable[rank])
+        return batches
+
+    def _purge_retained(self) -> None:
+        """Purge behind what may be relied on (purge_r, TP5)."""
+        for rank, retained in enumerate(self.retained):
+            retained.release(self.members[rank], self.reliable_upto(rank))
+            for victim, by in retained.take_receipts():
+                self.stats.purged_retransmission += 1
+                if self.to_deliver.discard(victim.sender, victim.first) is not None:
+                    self.stats.purged_delivery += 1
+                    replacement = MessageId(by.sender, by.first)
+                    self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+                self.occupancy.remove(rank, 1, victim.size)
+
+    def _trim(self, rank: int, stable: int) -> None:
+        """Forget what everybody has queued; what waits for delivery stays accounted for."""
+        for batch in self.retained[rank].trim(stable):
+            if batch.annotation is None:
+                self._forget(rank, batch, upto=self.delivered[rank])
+            elif not self.to_deliver.holds(batch.sender, batch.first):
+                self.occupancy.remove(rank, 1, batch.size)
+        self.stable[rank] = stable
+
+    def _account_purged_from_delivery(self) -> None:
+        for victim, by in self.to_deliver.take_receipts():
+            rank = self._ranks[victim.sender]
+            self.stats.purged_delivery += 1
+            replacement = MessageId(by.sender, by.first)
+            self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+            self._forget(rank, victim, upto=self.stable[rank])
+
+    def _forget(self, rank: int, batch: Batch, upto: int) -> None:
+        """The part of `batch` up to `upto` is in no buffer any more."""
+        if batch.first <= upto:
+            gone = batch.cut(batch.first, min(batch.last, upto))
+            self.occupancy.remove(rank, len(gone.payloads), gone.size)
