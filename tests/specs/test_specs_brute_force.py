@@ -45,8 +45,11 @@ class Local(msgspec.Struct):
         self.rows[-1] = msgspec.structs.replace(self.rows[-1], **fields)
 
 
+enumerations = st.builds(Enumeration, st.lists(ids, min_size=1, max_size=2).map(tuple))
+
+
 @st.composite
-def histories(draw: st.DrawFn) -> History:
+def histories(draw: st.DrawFn, annotations: st.SearchStrategy[Annotation | None] = annotations) -> History:
     sent = {member: draw(st.integers(0, MOST)) for member in MEMBERS}
     orders = draw(st.dictionaries(ids, st.integers(1, 12), max_size=6))
     events: list[Event] = []
@@ -72,6 +75,8 @@ def deliver(draw: st.DrawFn, local: Local, sent: dict[MemberId, int]) -> None:
             seqs.append(draw(st.integers(1, MOST + 2)))
         if draw(st.integers(0, 5)) == 0:
             seqs = draw(st.permutations(seqs))
+        if draw(st.integers(0, 5)) == 0:
+            seqs = seqs + seqs[-draw(st.integers(1, 4)) :]
         for seq in seqs:
             local.add(Kind.DELIVER, sender, seq, 1)
         if draw(st.booleans()):
@@ -191,6 +196,17 @@ def test_the_checkers_say_what_the_sentences_say(history: History) -> None:
     for name, verdict in zip(PROPERTIES, check(history, PROPERTIES), strict=True):
         assert (name, verdict.status, verdict.count) == (name, *literal.expected(name))
         assert bool(verdict.offending) == (verdict.status is Status.VIOLATED)
+
+
+@settings(deadline=None, max_examples=100)
+@given(histories(enumerations))
+def test_circles_are_found_and_one_is_named(history: History) -> None:
+    literal = Literal(history)
+    (verdict,) = check(history, ["relation_is_order"])
+    assert (verdict.status, verdict.count) == literal.expected("relation_is_order")
+    circle = [literal.multicast[MessageId(event.process, event.seq)] for event in verdict.offending]
+    if len(circle) < 10:
+        assert all(obsoletes(new, old) for old, new in zip(circle, circle[1:] + circle[:1], strict=True))
 
 
 def recut(history: History, random: Random) -> History:

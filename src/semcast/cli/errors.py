@@ -1,5 +1,5 @@
-"""What the user did wrong, as opposed to what we did."""
+"""What a command raises when the user asked for something impossible."""
 
 
 class UsageError(Exception):
-    """Shown as one line, without a traceback; the program exits with 2."""
+    """Shown as one line; the program exits with 2."""

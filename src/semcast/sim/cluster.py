@@ -48,6 +48,7 @@ class Cluster:
         self._rng = rng
         self._cpu = CpuModel() if cpu is None else cpu
         self._observe = observe
+        self._ordinary_loss = network.conditions.loss
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, DATAGRAM_LIMIT)
         self._codec = codec
@@ -68,6 +69,11 @@ class Cluster:
     def run(self, until: Nanos) -> None:
         """Let virtual time pass."""
         self.scheduler.run(until)
+
+    def heal(self) -> None:
+        """From now on nothing is lost or doubled; faults under way end when their time comes."""
+        conditions = self.network.conditions
+        conditions.loss = conditions.duplication = self._ordinary_loss = 0.0
 
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
@@ -124,9 +130,8 @@ class Cluster:
             case Sleep(member=number, duration=duration):
                 self.hosts[number].sleep(now + duration)
             case Loss(duration=duration, rate=rate, member=None):
-                before = self.network.conditions.loss
-                self.network.conditions.loss = max(before, rate)
-                self.scheduler.at(now + duration, self._set_loss, before)
+                self.network.conditions.loss = max(self._ordinary_loss, rate)
+                self.scheduler.at(now + duration, self._end_loss)
             case Loss(duration=duration, rate=rate, member=int(number)):
                 self.network.disturb_host(number, loss=rate)
                 self.scheduler.at(now + duration, self._disturb, number, 0.0, None)
@@ -159,8 +164,8 @@ class Cluster:
         self.hosts[number] = self._build(number, again, None)
         self.hosts[number].start()
 
-    def _set_loss(self, rate: float) -> None:
-        self.network.conditions.loss = rate
+    def _end_loss(self) -> None:
+        self.network.conditions.loss = self._ordinary_loss
 
     def _disturb(self, number: int, loss: float | None, delay: Nanos | None) -> None:
         self.network.disturb_host(number, loss=loss, delay=delay)

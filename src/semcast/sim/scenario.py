@@ -28,6 +28,8 @@ class Traffic(msgspec.Struct, frozen=True):
     d: int = 1
     k: int = 32
     size: int = 0
+    trace: str | None = None
+    """A recording to replay instead, with its own intervals and sizes."""
 
 
 class Scenario(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Run one scenario: a plain function from a scenario to its history and figures."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import msgspec
@@ -17,6 +18,7 @@ from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
+from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
     Content,
@@ -54,8 +56,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
     cluster.schedule(scenario.faults)
     cluster.start()
     cluster.run(scenario.duration)
-    conditions = cluster.network.conditions
-    conditions.loss = conditions.duplication = 0.0
+    cluster.heal()
     settled = cluster.settle(PATIENCE)
     return Outcome(
         history=cluster.finish(quiesced=True),
@@ -134,6 +135,9 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
 
 def source_of(traffic: Traffic, members: tuple[MemberId, ...], rng: Random, mutant: Mutant) -> Source:
     """The workload of one sender."""
+    if traffic.trace is not None:
+        rows = read_trace(Path(traffic.trace), traffic.count)
+        return Source(replay_arrivals(rows), replay_contents(rows, Bitmaps(traffic.k)), len(rows))
     arrivals: Iterator[Nanos]
     if traffic.arrivals == "constant":
         arrivals = constant(traffic.rate)

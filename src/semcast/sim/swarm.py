@@ -1,10 +1,13 @@
 """Swarms: many drawn scenarios, each checked against everything its stack promises."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 
 import msgspec
 
-from semcast.sim.mutants import Mutant
+from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Scenario, draw
 from semcast.sim.simulate import Outcome, simulate
 from semcast.specs import Status, Verdict, check
@@ -40,7 +43,44 @@ def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.status is Status.VIOLATED]
 
 
-def swarm(stack: str, seeds: Iterable[int], mutant: Mutant | None = None) -> Iterator[Finding]:
-    """Examine seed after seed."""
+class Report(msgspec.Struct):
+    """A finding without its history: small enough to come from another process."""
+
+    seed: int
+    scenario: str
+    broken: list[str]
+
+
+def report(seed: int, stack: str, mutant: str | None) -> Report:
+    """Examine one seed."""
+    finding = examine(draw(seed, stack), None if mutant is None else MUTANTS[mutant])
+    return Report(seed, repr(finding.scenario), finding.broken)
+
+
+def patrol(stack: str, seeds: range, mutant: str | None = None, jobs: int = 1) -> Iterator[Report]:
+    """Examine every seed, on several processes; reports come in the order of the seeds."""
+    if jobs <= 1 or len(seeds) == 1:
+        for seed in seeds:
+            yield report(seed, stack, mutant)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(report, seeds, repeat(stack), repeat(mutant), chunksize=4)
+
+
+def first_catch(mutant: str, stack: str, seeds: range) -> Report | None:
+    """The first seed that shows a mutant to be broken."""
     for seed in seeds:
-        yield examine(draw(seed, stack), mutant)
+        found = report(seed, stack, mutant)
+        if found.broken:
+            return found
+    return None
+
+
+def hunt(stack: str, seeds: range, mutants: list[str], jobs: int = 1) -> Iterator[tuple[str, Report | None]]:
+    """For each mutant the first seed that catches it."""
+    if jobs <= 1:
+        for mutant in mutants:
+            yield mutant, first_catch(mutant, stack, seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from zip(mutants, pool.map(first_catch, mutants, repeat(stack), repeat(seeds)), strict=True)

@@ -18,6 +18,7 @@ class Outgoing:
     def __init__(self, me: MemberId, settings: ChannelSettings) -> None:
         self._me = me
         self._window = settings.window
+        self._span = settings.span
         self._round_trip = RoundTrip(settings.rto_initial, settings.rto_min, settings.rto_max)
         self.to_send = PurgingBuffer(settings.purging, limit_messages=settings.buffer_messages)
         self._next = 1  # the sequence number after the last one added
@@ -27,6 +28,10 @@ class Outgoing:
         self._sent_at: dict[int, Nanos] = {}
         self._tries = 1
         self._deadline: Nanos | None = None
+
+    def accepts(self, batch: Batch) -> bool:
+        """Whether there is room for it, and the destination is not too far behind."""
+        return batch.first <= self._acked + self._span and self.to_send.fits(batch)
 
     def add(self, batch: Batch) -> int:
         """Buffer a message; returns how many others it made obsolete."""
@@ -95,15 +100,18 @@ class Outgoing:
 class Incoming:
     """The receiving end: puts messages in sequence, skipping what the sender purged."""
 
-    def __init__(self, window: int) -> None:
-        self._window = window
+    def __init__(self, settings: ChannelSettings) -> None:
+        self._window = settings.window
+        self._span = settings.span
         self.upto = 0
         self._low = 1
         self.pending: dict[int, Batch] = {}
 
     def plausible(self, first: int, count: int, low: int) -> bool:
         """Whether a correct sender sends this."""
-        return first >= 1 and low >= 1 and count <= 1 and first < low + self._window
+        if not (first >= 1 and low >= 1 and count <= 1):
+            return False
+        return first < low + self._window and low <= self.upto + 1 + self._span
 
     def receive(self, batch: Batch) -> bool:
         """Keep a message for its turn; False if it is known already."""

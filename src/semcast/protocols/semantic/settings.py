@@ -61,6 +61,8 @@ class ChannelSettings(msgspec.Struct, frozen=True):
     purging: Purging = Purging.EAGER
     window: int = 32
     """How far beyond the oldest unacknowledged message a channel sends."""
+    span: int = 4096
+    """How far a sender may run ahead of a destination, purged messages included."""
     rto_initial: Nanos = 50 * MILLISECOND
     rto_min: Nanos = 2 * MILLISECOND
     rto_max: Nanos = 1000 * MILLISECOND
@@ -69,5 +71,7 @@ class ChannelSettings(msgspec.Struct, frozen=True):
         """Raise ValueError where these settings cannot work."""
         if self.buffer_messages < 1 or self.window < 1:
             raise ValueError("buffer_messages and window must be at least 1")
+        if self.span < self.window:
+            raise ValueError(f"span={self.span}: must not be below window")
         if self.purging is Purging.HELD:
             raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")

@@ -175,7 +175,7 @@ class SemanticMulticast(MemberBuffers):
 
     def _on_data(self, now: Nanos, frame: Data) -> None:
         rank = frame.sender
-        if not self._plausible(rank, frame.first, len(frame.payloads), frame.annotation is not None):
+        if not self._plausible(frame):
             self.stats.malformed += 1
             return
         batch = batch_of(self.members[rank], frame.first, frame.payloads, from_wire(frame.annotation))
@@ -198,10 +198,14 @@ class SemanticMulticast(MemberBuffers):
         super()._advance(rank)
         self.repairs.passed(rank, self.queued[rank])
 
-    def _plausible(self, rank: int, first: int, count: int, annotated: bool) -> bool:
-        if rank >= len(self.members) or rank not in self._senders or first < 1:
+    def _plausible(self, frame: Data) -> bool:
+        """Whether a correct member can have sent this."""
+        rank, first, count = frame.sender, frame.first, len(frame.payloads)
+        if rank not in self._senders or first < 1:
             return False
-        if annotated and count != 1:
+        if frame.annotation is not None and count != 1:
+            return False
+        if max(map(len, frame.payloads)) > self.settings.max_message:
             return False
         most = self.queued[rank] if rank == self._me else self.queued[rank] + self.settings.window
         return first + count - 1 <= most
@@ -272,7 +276,8 @@ class SemanticMulticast(MemberBuffers):
         rank = frame.sender
         bits = int.from_bytes(frame.bitmap, "little")
         last = frame.base + bits.bit_length() - 1
-        if rank >= len(self.members) or rank == self._me or last > self.queued[rank] + self.settings.window:
+        known = rank in self._senders and rank != self._me and frame.base >= 1
+        if not known or last > self.queued[rank] + self.settings.window:
             self.stats.malformed += 1
             return
         for offset in range(bits.bit_length()):

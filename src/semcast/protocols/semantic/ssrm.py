@@ -42,7 +42,7 @@ class SenderMulticast:
         self._me = me
         others = [member for member in self.members if member != me]
         self.outgoing = {member: Outgoing(me, settings) for member in others}
-        self.incoming = {member: Incoming(settings.window) for member in others}
+        self.incoming = {member: Incoming(settings) for member in others}
         self.to_deliver = PurgingBuffer(settings.purging, limit_messages=settings.buffer_messages)
         self._seq = 0
         self._blocked = False
@@ -120,8 +120,9 @@ class SenderMulticast:
         )
 
     def _multicast(self, now: Nanos, batch: Batch) -> bool:
-        buffers = [self.to_deliver, *(channel.to_send for channel in self.outgoing.values())]
-        if not all(buffer.fits(batch) for buffer in buffers):
+        if not self.to_deliver.fits(batch):
+            return False
+        if not all(channel.accepts(batch) for channel in self.outgoing.values()):
             return False
         self._seq = batch.first
         self.stats.sent += 1

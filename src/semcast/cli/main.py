@@ -1,0 +1,41 @@
+"""`semcast`: parses the command line and runs one verb."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from semcast import __version__
+from semcast.cli import check, demo, sim
+from semcast.cli.errors import UsageError
+
+VERBS = (demo, sim, check)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="semcast", description="Group communication with semantic reliability."
+    )
+    parser.add_argument("--version", action="version", version=f"semcast {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add_parser(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 means that all is well, 1 that something was found, 2 that it was asked wrongly."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except UsageError as error:
+        print(f"semcast {args.verb}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # Somebody closed our output (`semcast ... | head`): nothing left to say.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return code

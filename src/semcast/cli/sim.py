@@ -1,0 +1,255 @@
+"""`semcast sim run` and `semcast sim swarm`."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from semcast.cli.arguments import duration, seed_range
+from semcast.cli.errors import UsageError
+from semcast.core.ids import SECOND
+from semcast.history import write_history
+from semcast.obsolescence import Purging
+from semcast.sim.mutants import MUTANTS
+from semcast.sim.scenario import Scenario, Traffic
+from semcast.sim.simulate import Outcome, simulate
+from semcast.sim.stacks import STACKS
+from semcast.sim.swarm import Report, hunt, patrol
+from semcast.sim.traces import TraceError, read_trace
+from semcast.specs import Status, check
+
+CONTENTS = ("items", "bitmaps", "enumerated", "operations", "stocks", "plain")
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("sim", help="run protocol stacks in virtual time")
+    kinds = parser.add_subparsers(dest="sim", required=True, metavar="run|swarm")
+    _add_run(kinds.add_parser("run", help="one group, one workload; figures, and a history if wanted"))
+    _add_swarm(kinds.add_parser("swarm", help="many drawn scenarios with faults, each fully checked"))
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stack", choices=STACKS, default="s-rm")
+    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--senders", type=int, default=1, help="the first so many members send")
+    parser.add_argument("--content", choices=CONTENTS, default="items", help="what the messages are")
+    parser.add_argument("--trace", type=Path, help="replay this recording instead (CSV, also gzip)")
+    parser.add_argument("--arrivals", choices=("constant", "poisson", "bursts"), default="constant")
+    parser.add_argument("--rate", type=float, default=100.0, help="messages a second of each sender")
+    parser.add_argument("--messages", type=int, default=1000, help="messages of each sender")
+    parser.add_argument("-r", type=float, default=0.5, help="share of messages that overwrite")
+    parser.add_argument("-d", type=int, default=5, help="how many items they overwrite")
+    parser.add_argument("-k", type=int, default=64, help="reach of the bitmaps")
+    parser.add_argument("--size", type=int, default=0, help="least payload size in bytes")
+    parser.add_argument("--slow", default="0ms", help="time the last member takes for each message")
+    parser.add_argument("--network", choices=("switched", "shared", "routed"), default="switched")
+    parser.add_argument("--latency", default="20us")
+    parser.add_argument("--loss", type=float, default=0.0)
+    parser.add_argument("--duplication", type=float, default=0.0)
+    parser.add_argument("--jitter", default="0ms")
+    parser.add_argument("--buffer", type=int, default=40)
+    parser.add_argument("--purging", choices=("eager", "lazy"), default="eager")
+    parser.add_argument("--uniform", action="store_true", help="deliver only what is safe")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path, metavar="DIR", help="write the history there")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run_one)
+
+
+def _add_swarm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stack", choices=STACKS, default="s-rm")
+    parser.add_argument("--seeds", default="0..200", help="A..B, or a single seed")
+    parser.add_argument("--mutant", choices=sorted(MUTANTS), help="run this broken protocol instead")
+    parser.add_argument("--no-mutants", action="store_true", help="do not hunt the mutants afterwards")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run_swarm)
+
+
+# run
+
+
+def run_one(args: argparse.Namespace) -> int:
+    """Simulate one group."""
+    scenario = _scenario(args)
+    try:
+        outcome = simulate(scenario)
+    except (ValueError, TraceError) as error:
+        raise UsageError(str(error)) from error
+    verdicts = check(outcome.history)
+    if args.record is not None:
+        args.record.mkdir(parents=True, exist_ok=True)
+        write_history(outcome.history, args.record / "history.parquet")
+    held = all(verdict.status is not Status.VIOLATED for verdict in verdicts) and not outcome.stuck
+    if args.json:
+        figures = {
+            "stack": scenario.stack,
+            "seed": scenario.seed,
+            "virtual_seconds": outcome.ended / SECOND,
+            "members": _member_figures(outcome),
+            "properties": {verdict.property: verdict.status.value for verdict in verdicts},
+            "settled": outcome.settled,
+        }
+        print(json.dumps(figures, indent=2))
+    else:
+        _show_run(scenario, outcome, [str(verdict) for verdict in verdicts])
+    return 0 if held and outcome.settled else 1
+
+
+def _scenario(args: argparse.Namespace) -> Scenario:
+    if not 1 <= args.senders <= args.members:
+        raise UsageError(f"--senders {args.senders}: there are {args.members} members")
+    if args.trace is not None:
+        try:
+            read_trace(args.trace, most=1)
+        except TraceError as error:
+            raise UsageError(str(error)) from error
+    content = "plain" if args.stack == "reliable" and args.trace is None else args.content
+    traffic = tuple(
+        Traffic(
+            sender,
+            content=content,
+            arrivals=args.arrivals,
+            rate=args.rate,
+            count=args.messages,
+            r=args.r,
+            d=args.d,
+            k=args.k,
+            size=args.size,
+            trace=None if args.trace is None else str(args.trace),
+        )
+        for sender in range(args.senders)
+    )
+    slow = duration(args.slow)
+    return Scenario(
+        seed=args.seed,
+        stack=args.stack,
+        size=args.members,
+        network=args.network,
+        latency=duration(args.latency),
+        loss=args.loss,
+        duplication=args.duplication,
+        jitter=duration(args.jitter),
+        buffer=args.buffer,
+        purging=Purging(args.purging),
+        uniform=args.uniform,
+        traffic=traffic,
+        app_delays={args.members - 1: slow} if slow else {},
+        duration=int(args.messages / args.rate * SECOND),
+    )
+
+
+def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
+    figures = []
+    for member, stats, host in zip(outcome.history.info.members, outcome.stacks, outcome.hosts, strict=True):
+        span = (host.sent_at[-1] - host.sent_at[0]) / SECOND if len(host.sent_at) > 1 else 0.0
+        figures.append(
+            {
+                "member": str(member),
+                "sent": stats.sent,
+                "sent_per_second": round((len(host.sent_at) - 1) / span, 2) if span else 0.0,
+                "delivered": stats.delivered,
+                "purged_before_delivery": stats.purged_delivery,
+                "skipped": stats.skipped,
+                "purged_from_retransmission": stats.purged_retransmission,
+                "retransmitted": stats.retransmitted,
+                "blocked_seconds": round(host.blocked_time / SECOND, 3),
+            }
+        )
+    return figures
+
+
+def _show_run(scenario: Scenario, outcome: Outcome, verdicts: list[str]) -> None:
+    console = Console()
+    table = Table(
+        title=f"{scenario.stack}, seed {scenario.seed}, {outcome.ended / SECOND:.1f} virtual seconds"
+    )
+    rows = _member_figures(outcome)
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), justify="left" if column == "member" else "right")
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    console.print(table)
+    for verdict in verdicts:
+        console.print(verdict, highlight=False, markup=False)
+    if not outcome.settled:
+        console.print("liveness: the group did not come to rest", style="red")
+
+
+# swarm
+
+
+def run_swarm(args: argparse.Namespace) -> int:
+    """Run many seeds; then, for S-RM, see that every mutant is caught by them."""
+    seeds = seed_range(args.seeds)
+    reports = _patrol(args, seeds)
+    broken = [report for report in reports if report.broken]
+    caught: dict[str, int | None] = {}
+    if args.mutant is None and args.stack == "s-rm" and not args.no_mutants and not broken:
+        caught = _hunt(args, seeds)
+    missed = [name for name, seed in caught.items() if seed is None]
+    if args.json:
+        document = {
+            "stack": args.stack,
+            "mutant": args.mutant,
+            "seeds": [seeds.start, seeds.stop],
+            "broken": {report.seed: report.broken for report in broken},
+            "mutants": caught,
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _show_swarm(args, len(reports), broken, caught)
+    return 1 if broken or missed else 0
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+def _patrol(args: argparse.Namespace, seeds: range) -> list[Report]:
+    reports = []
+    with _progress(Console(stderr=True)) as progress:
+        task = progress.add_task(f"{args.stack} seeds", total=len(seeds))
+        for report in patrol(args.stack, seeds, args.mutant, jobs=args.jobs):
+            progress.advance(task)
+            reports.append(report)
+    return reports
+
+
+def _hunt(args: argparse.Namespace, seeds: range) -> dict[str, int | None]:
+    caught: dict[str, int | None] = {}
+    with _progress(Console(stderr=True)) as progress:
+        task = progress.add_task("mutants", total=len(MUTANTS))
+        for name, report in hunt(args.stack, seeds, list(MUTANTS), jobs=args.jobs):
+            progress.advance(task)
+            caught[name] = None if report is None else report.seed
+    return caught
+
+
+def _show_swarm(
+    args: argparse.Namespace, count: int, broken: list[Report], caught: dict[str, int | None]
+) -> None:
+    console = Console(highlight=False)
+    what = args.stack if args.mutant is None else f"{args.stack} as mutant {args.mutant}"
+    console.print(f"{what}: {count} seeds, {len(broken)} with violations")
+    for report in broken:
+        again = f"semcast sim swarm --stack {args.stack} --seeds {report.seed}"
+        again += "" if args.mutant is None else f" --mutant {args.mutant}"
+        console.print(f"seed {report.seed} (again: {again})", style="red")
+        console.print(report.scenario, markup=False)
+        for line in report.broken:
+            console.print(f"  {line}", markup=False)
+    if caught:
+        table = Table(title="Broken on purpose")
+        table.add_column("mutant")
+        table.add_column("caught at seed", justify="right")
+        for name, seed in caught.items():
+            table.add_row(name, "NOT CAUGHT" if seed is None else str(seed))
+        console.print(table)

@@ -1,0 +1,134 @@
+"""The parts of S-RM on their own: rounds, occupancy, congestion, repair."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semcast.core.ids import MILLISECOND
+from semcast.protocols.semantic import Settings
+from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
+from semcast.protocols.semantic.occupancy import Occupancy
+from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.semantic.rounds import Rounds, SafetyRounds, StabilityRounds
+
+
+@settings(deadline=None)
+@given(st.integers(1, 6), st.booleans(), st.data())
+def test_rounds_never_overstate(size: int, safety: bool, data: st.DataObject) -> None:
+    """A result is a prefix that enough members had queued when it was decided, whatever the gossip."""
+    votes = (size - 1) // 2 + 1 if safety else size
+    trackers: list[Rounds] = [
+        SafetyRounds(me, size, votes) if safety else StabilityRounds(me, size) for me in range(size)
+    ]
+    queued = [[0] * size for _ in range(size)]
+    for _ in range(data.draw(st.integers(0, 40))):
+        me = data.draw(st.integers(0, size - 1))
+        if data.draw(st.booleans()):
+            sender = data.draw(st.integers(0, size - 1))
+            queued[me][sender] += data.draw(st.integers(1, 3))
+            continue
+        other = data.draw(st.integers(0, size - 1))
+        trackers[me].vote(queued[me])
+        trackers[me].conclude(queued[me])
+        if other != me:
+            trackers[other].merge(trackers[me].frame(), queued[other])
+            trackers[other].conclude(queued[other])
+        for tracker in trackers:
+            for sender, upto in enumerate(tracker.result):
+                assert sum(member[sender] >= upto for member in queued) >= votes
+
+
+def test_stability_goes_on_without_the_failed() -> None:
+    tracker = StabilityRounds(0, 2)
+    tracker.vote([5, 0])
+    tracker.conclude([5, 0])
+    assert tracker.result == [0, 0]
+    tracker.forget(1)
+    tracker.conclude([5, 0])
+    assert tracker.result == [5, 0]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5), st.integers(0, 10), st.data())
+def test_every_sender_always_keeps_a_slot(size: int, extra: int, data: st.DataObject) -> None:
+    limit = size + extra
+    occupancy = Occupancy(size, tuple(range(size)), limit, 1 << 30, 1000)
+    held = [0] * size
+    for _ in range(60):
+        rank = data.draw(st.integers(0, size - 1))
+        if data.draw(st.booleans()):
+            count = data.draw(st.integers(0, occupancy.room(rank)))
+            if count:
+                occupancy.add(rank, count, count)
+                held[rank] += count
+        elif held[rank]:
+            occupancy.remove(rank, 1, 1)
+            held[rank] -= 1
+        assert sum(held) <= limit
+        assert all(held[r] or occupancy.room(r) >= 1 for r in range(size))
+
+
+def test_bytes_are_bounded_too() -> None:
+    occupancy = Occupancy(2, (0, 1), 100, 10_000, 1000)
+    assert occupancy.room(0) == 9, "one message of the largest size is kept for the other"
+    occupancy.add(0, 1, 8500)
+    assert occupancy.room(0) == 0
+    assert occupancy.room(1) == 1
+
+
+def test_a_retired_sender_frees_its_slot() -> None:
+    occupancy = Occupancy(3, (0, 1, 2), 5, 1 << 30, 1000)
+    assert occupancy.room(0) == 3
+    occupancy.retire(2)
+    assert occupancy.room(0) == 4
+
+
+def test_the_window_grows_slowly_after_a_loss() -> None:
+    window = CongestionWindow(initial=4, most=64)
+    for _ in range(12):
+        window.on_answer()
+    assert window.size == 16
+    window.on_timeout()
+    assert window.size == 1
+    for _ in range(7):
+        window.on_answer()
+    assert window.size == 8, "back to half by slow start"
+    for _ in range(8):
+        window.on_answer()
+    assert window.size == 8, "then by one a round trip"
+
+
+def test_the_timeout_follows_the_round_trip() -> None:
+    round_trip = RoundTrip(50 * MILLISECOND, 2 * MILLISECOND, 1000 * MILLISECOND)
+    for _ in range(50):
+        round_trip.sample(10 * MILLISECOND)
+    assert 10 * MILLISECOND <= round_trip.timeout < 12 * MILLISECOND
+    assert round_trip.after(3) == 4 * round_trip.timeout
+    assert round_trip.after(20) == 1000 * MILLISECOND
+
+
+def test_repair_asks_the_sender_first_then_any_holder() -> None:
+    repairs = Repairs(0, 4, Settings(), Random(1))
+    repairs.received[2] = [0, 9, 0, 0]
+    [(whom, request)] = repairs.ask(0, 1, [3, 4, 7])
+    assert whom == 1
+    assert request.spans == [(3, 4), (7, 7)]
+    assert repairs.ask(1, 1, [3, 4, 7]) == [], "under way"
+    asked = set()
+    now = 0
+    for _ in range(30):
+        now += 2000 * MILLISECOND
+        repairs.expire(now)
+        asked.update(whom for whom, _ in repairs.ask(now, 1, [3]))
+    assert asked == {1, 2}, "member 3 never said that it has the message"
+    repairs.forget(1)
+    now += 2000 * MILLISECOND
+    repairs.expire(now)
+    assert [whom for whom, _ in repairs.ask(now, 1, [3])] == [2]
+
+
+def test_nobody_is_asked_for_what_nobody_has() -> None:
+    repairs = Repairs(0, 3, Settings(), Random(1))
+    repairs.forget(1)
+    assert repairs.ask(0, 1, [1]) == []

@@ -1,0 +1,200 @@
+"""Simulated networks: who gets what, when, and what the faults do."""
+
+from random import Random
+
+import pytest
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
+from semcast.sim.networks import Conditions, Network, Packet, SharedSegment, SwitchedNetwork
+from semcast.sim.routed import Edge, RoutedNetwork, Topology, read_links, shortest_paths, tiered
+from semcast.sim.scheduler import Scheduler
+
+Arrivals = list[tuple[int, int]]
+
+
+def watch(network: Network, scheduler: Scheduler) -> Arrivals:
+    arrivals: Arrivals = []
+    for host in range(network.hosts):
+        network.attach(host, lambda _packet, host=host: arrivals.append((host, scheduler.now)))  # type: ignore[misc]
+    return arrivals
+
+
+def packet(source: int, size: int = 1204) -> Packet:
+    return Packet(source, bytes(size), None)  # 1250 bytes on the wire: 0.1 ms at 100 Mbit/s
+
+
+def switched(hosts: int = 3, **conditions: float) -> tuple[Scheduler, SwitchedNetwork, Arrivals]:
+    scheduler = Scheduler()
+    settings = Conditions(**conditions)  # type: ignore[arg-type]
+    network = SwitchedNetwork(scheduler, Random(1), hosts, settings, latency=10 * MICROSECOND)
+    return scheduler, network, watch(network, scheduler)
+
+
+def test_ties_go_in_the_order_they_were_asked_for() -> None:
+    scheduler = Scheduler()
+    done: list[str] = []
+    for name in "abc":
+        scheduler.at(5, done.append, name)
+    scheduler.at(3, done.append, "first")
+    scheduler.run(10)
+    assert done == ["first", "a", "b", "c"]
+    assert scheduler.now == 10
+
+
+def test_the_past_is_now() -> None:
+    scheduler = Scheduler()
+    scheduler.run(100)
+    done: list[int] = []
+    scheduler.at(5, lambda: done.append(scheduler.now))
+    scheduler.run(100)
+    assert done == [100]
+
+
+def test_a_multicast_takes_the_senders_link_once() -> None:
+    scheduler, network, arrivals = switched()
+    network.transmit(0, packet(0), [1, 2])
+    network.transmit(0, packet(0), [1])
+    scheduler.run(SECOND)
+    ms = MILLISECOND // 10
+    assert arrivals == [(1, 2 * ms + 10_000), (2, 2 * ms + 10_000), (1, 3 * ms + 10_000)]
+    assert network.packets == 2
+
+
+def test_two_senders_share_the_receivers_link() -> None:
+    scheduler, network, arrivals = switched()
+    network.transmit(0, packet(0), [2])
+    network.transmit(0, packet(1), [2])
+    scheduler.run(SECOND)
+    assert [at for _, at in arrivals] == [210 * MICROSECOND, 310 * MICROSECOND]
+
+
+def test_a_slow_link_drops_what_its_queue_cannot_hold() -> None:
+    scheduler, network, arrivals = switched()
+    network.limit_host(1, 1_000_000)
+    for number in range(400):
+        network.transmit(number * 100 * MICROSECOND, packet(0), [1, 2])
+    scheduler.run(10 * SECOND)
+    got = [sum(1 for host, _ in arrivals if host == which) for which in (1, 2)]
+    assert got[1] == 400
+    assert 200 < got[0] < 230, "256 KiB of queue, and a hundredth of the bandwidth"
+    assert network.lost == 400 - got[0]
+
+
+def test_what_is_queued_goes_at_the_new_speed() -> None:
+    scheduler, network, arrivals = switched()
+    network.limit_host(1, 100_000)
+    for _ in range(10):
+        network.transmit(0, packet(0), [1])
+    scheduler.run(MILLISECOND * 2)
+    network.limit_host(1, 100_000_000)
+    network.transmit(scheduler.now, packet(0), [1])
+    scheduler.run(SECOND)
+    assert arrivals[0][1] < 5 * MILLISECOND
+
+
+def test_a_shared_segment_carries_one_packet_at_a_time() -> None:
+    scheduler = Scheduler()
+    network = SharedSegment(scheduler, Random(1), 3, Conditions(), latency=0)
+    arrivals = watch(network, scheduler)
+    network.transmit(0, packet(0), [1, 2])
+    network.transmit(0, packet(1), [0, 2])
+    scheduler.run(SECOND)
+    assert arrivals == [(1, MILLISECOND), (2, MILLISECOND), (0, 2 * MILLISECOND), (2, 2 * MILLISECOND)]
+    with pytest.raises(NotImplementedError, match="no link for each host"):
+        network.limit_host(0, 1)
+
+
+def test_cuts_go_one_way() -> None:
+    scheduler, network, arrivals = switched()
+    network.cut([(0, 1)])
+    network.transmit(0, packet(0), [1, 2])
+    network.transmit(0, packet(1), [0])
+    scheduler.run(SECOND)
+    assert sorted(host for host, _ in arrivals) == [0, 2]
+    network.mend([(0, 1)])
+    network.transmit(scheduler.now, packet(0), [1])
+    scheduler.run(2 * SECOND)
+    assert arrivals[-1][0] == 1
+
+
+def test_loss_duplication_and_jitter_happen_as_often_as_they_should() -> None:
+    scheduler, network, arrivals = switched(loss=0.2, duplication=0.1, jitter=MILLISECOND)
+    for number in range(2000):
+        network.transmit(number * MILLISECOND, packet(0, 100), [1])
+    scheduler.run(10 * SECOND)
+    assert abs(network.lost / 2000 - 0.2) < 0.03
+    assert abs(len(arrivals) / (2000 - network.lost) - 1.1) < 0.03
+
+
+def test_jitter_reorders() -> None:
+    scheduler, network, _ = switched(jitter=5 * MILLISECOND)
+    order: list[int] = []
+    network.attach(1, lambda packet: order.append(len(packet.data)))
+    for number in range(50):
+        network.transmit(number * 100 * MICROSECOND, packet(0, number), [1])
+    scheduler.run(SECOND)
+    assert sorted(order) == list(range(50)) != order
+
+
+def test_one_host_can_be_disturbed_alone() -> None:
+    scheduler, network, arrivals = switched()
+    network.disturb_host(1, delay=5 * MILLISECOND)
+    network.transmit(0, packet(0), [1, 2])
+    scheduler.run(SECOND)
+    assert [host for host, _ in arrivals] == [2, 1]
+    network.disturb_host(1, loss=1.0)
+    network.transmit(scheduler.now, packet(0), [1])
+    scheduler.run(2 * SECOND)
+    assert len(arrivals) == 2
+
+
+LINE = Topology(
+    4,
+    (
+        Edge(0, 1, 1 * MILLISECOND, 10_000_000),
+        Edge(1, 2, 2 * MILLISECOND, 10_000_000),
+        Edge(1, 3, 3 * MILLISECOND, 10_000_000),
+        Edge(0, 3, 9 * MILLISECOND, 10_000_000),
+    ),
+)
+
+
+def test_routes_are_the_shortest() -> None:
+    assert shortest_paths(LINE, 0) == [None, 0, 1, 1]
+
+
+def test_a_multicast_crosses_each_link_of_its_tree_once() -> None:
+    scheduler = Scheduler()
+    network = RoutedNetwork(scheduler, Random(1), Conditions(), LINE, [0, 2, 3])
+    arrivals = watch(network, scheduler)
+    network.transmit(0, packet(0), [1, 2])
+    scheduler.run(SECOND)
+    ms = MILLISECOND
+    assert arrivals == [(1, 5 * ms), (2, 6 * ms)], "1 ms of transmission on each of two links"
+
+
+def test_what_is_far_away_does_not_delay_what_is_near() -> None:
+    scheduler = Scheduler()
+    network = RoutedNetwork(scheduler, Random(1), Conditions(), LINE, [0, 1, 2])
+    arrivals = watch(network, scheduler)
+    network.transmit(0, packet(0), [2])
+    network.transmit(0, packet(1), [2])
+    scheduler.run(SECOND)
+    assert [at for _, at in arrivals] == [3 * MILLISECOND, 5 * MILLISECOND]
+
+
+def test_topologies_must_be_connected() -> None:
+    with pytest.raises(ValueError, match="not connected"):
+        Topology(3, (Edge(0, 1, 1, 1),)).check()
+    with pytest.raises(ValueError, match="nodes go from 0 to 1"):
+        Topology(2, (Edge(0, 5, 1, 1),)).check()
+    with pytest.raises(ValueError, match="sit at nodes"):
+        RoutedNetwork(Scheduler(), Random(1), Conditions(), LINE, [7])
+    tiered(Random(3), 3, 4, 10).check()
+
+
+def test_links_are_read_by_name() -> None:
+    table = ["topology,src,dst,km,latency_ms", "A,0,1,1,2.5", "B,9,8,1,1"]
+    assert read_links(table, "A").edges == (Edge(0, 1, 2_500_000, 100_000_000),)
+    with pytest.raises(ValueError, match="no topology named 'C'"):
+        read_links(table, "C")

@@ -1,0 +1,43 @@
+"""The swarm in short: clean for the real protocols, and every mutant caught by name.
+
+Longer swarms are run by hand: `semcast sim swarm --stack s-rm --seeds 0..2000`.
+"""
+
+import pytest
+
+from semcast.sim.mutants import MUTANTS
+from semcast.sim.scenario import draw
+from semcast.sim.swarm import examine, first_catch, hunt, patrol
+
+# Seeds that once failed, and why.
+REGRESSIONS = {
+    ("s-rm", 312): "loss came back after the network had healed",
+    ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
+}
+
+
+@pytest.mark.parametrize(
+    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable") for f in (0, 10, 20)]
+)
+def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
+    for report in patrol(stack, range(first, first + 10)):
+        assert not report.broken, f"seed {report.seed}: {report.scenario}"
+
+
+@pytest.mark.parametrize(("stack", "seed"), REGRESSIONS)
+def test_seeds_that_once_failed(stack: str, seed: int) -> None:
+    finding = examine(draw(seed, stack))
+    assert finding.clean, finding.broken
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_every_mutant_is_caught(mutant: str) -> None:
+    found = first_catch(mutant, "s-rm", range(40))
+    assert found is not None
+
+
+def test_several_processes_give_the_same_reports() -> None:
+    assert list(patrol("s-rm", range(6), jobs=2)) == list(patrol("s-rm", range(6)))
+    [(name, report)] = hunt("s-rm", range(3), ["out-of-order"], jobs=2)
+    assert name == "out-of-order"
+    assert report is not None
