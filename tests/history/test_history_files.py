@@ -97,7 +97,7 @@ def same(one: History, other: History) -> bool:
     return one.info == other.info and one.events == other.events
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(histories())
 def test_what_is_written_is_read(history: History) -> None:
     with tempfile.TemporaryDirectory() as folder:

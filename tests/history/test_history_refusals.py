@@ -93,7 +93,7 @@ ROWS: dict[str, tuple[Callable[[list[Row]], None], str]] = {
         "row 2: an annotation speaks for one message, and this row is about 2",
     ),
     "unknown process": (put(8, process="z"), "row 8: unknown process z: the members are a, b"),
-    "unknown incarnation": (put(8, incarnation=4), "row 8: unknown process b#4: the members are a, b"),
+    "unknown incarnation": (put(8, incarnation=-1), "row 8: unknown process b#-1: the members are a, b"),
     "another run": (put(8, run="other"), "row 8: belongs to run other, and the file to run run"),
     "view without number": (put(4, view=None), "row 4: view without a number or without members"),
     "view without members": (put(4, members=None), "row 4: view without a number or without members"),
@@ -255,6 +255,16 @@ def test_unknown_members_may_be_anybody(path: Path) -> None:
     history = sound()
     write_history(History(msgspec.structs.replace(history.info, members=()), history.events), path)
     assert read_history(path).processes == (A, B)
+
+
+def test_a_restarted_member_is_no_stranger_but_no_member_either(path: Path) -> None:
+    again = MemberId("b", 1)
+    recorder = Recorder(sound().info)
+    recorder.crash(1, B)
+    recorder.recover(2, again)
+    write_history(recorder.close(quiesced=True), path)
+    history = read_history(path)
+    assert (history.processes, history.crashed, history.correct) == ((A, B, again), (B,), (A,))
 
 
 def test_a_delivery_of_what_nobody_multicast_is_for_the_checkers(path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from semcast.core import Blocked, Enumeration, Frame, Item, Unblocked
+from semcast.core import Blocked, Enumeration, Frame, Item, MessageId, Unblocked
 from semcast.core.ids import MILLISECOND
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
@@ -251,8 +251,6 @@ def test_lazy_purging_purges_only_for_room(make_lab: Any) -> None:
 
 def test_enumerations_name_what_they_replace(make_lab: Any) -> None:
     lab = make_lab("pqr", SETTINGS)
-    from semcast.core import MessageId
-
     lab.multicast("p", b"m1", Enumeration(()))
     lab.multicast("p", b"m2", Enumeration(()))
     lab.multicast("p", b"m3", Enumeration((MessageId(lab.ids["p"], 1),)))

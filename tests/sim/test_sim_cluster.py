@@ -256,11 +256,11 @@ def test_bad_traces_are_refused_with_their_line(tmp_path: Path, content: str, sa
 
 
 def test_a_trace_that_is_not_there_or_not_gzip(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="none.csv"):
+    with pytest.raises(TraceError, match=r"none\.csv"):
         read_trace(tmp_path / "none.csv")
     fake = tmp_path / "fake.csv.gz"
     fake.write_bytes(b"not gzip")
-    with pytest.raises(TraceError, match=r"fake.csv.gz"):
+    with pytest.raises(TraceError, match=r"fake\.csv\.gz"):
         read_trace(fake)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from semcast.core import Annotation, Enumeration, Item, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
-from semcast.history import History, Recorder, RunInfo
+from semcast.history import Event, History, Kind, Recorder, RunInfo
 from semcast.specs import PROPERTIES, Status, Verdict, check, properties_for
 
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c")
@@ -212,6 +212,12 @@ BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
         1,
         ["a[2] at 2 ns: apply to the state of a: one", "b[1] at 1 ns: apply to the state of a: two"],
     ),
+    "different states, and the sender did not crash": (
+        lambda: run("m1 a1 a=one", "a1 a=two", "a1", stack="s-srm"),
+        "same_state_of_correct_senders",
+        1,
+        ["a[2] at 2 ns: apply to the state of a: one", "b[1] at 1 ns: apply to the state of a: two"],
+    ),
     "replacing each other": (
         lambda: run("m1:{b1} m2:{b1} a1 b1", "m1:{a2} a1 b1", "a1 b1"),
         "relation_is_order",
@@ -234,6 +240,20 @@ def test_every_property_has_a_history_that_breaks_it() -> None:
     assert {culprit for _, culprit, _, _ in BROKEN.values()} == set(PROPERTIES)
 
 
+def test_nothing_is_owed_to_a_restarted_process_but_it_keeps_the_rules() -> None:
+    again = MemberId("c", 1)
+    sound = run("m1-2 a1-2", "a1-2", "crash", uniform=True)
+    quiet = History(sound.info, [*sound.events, Event(again, 0, 9, Kind.RECOVER, "g")])
+    assert violated(quiet) == {}
+    wild = [Event(again, index + 1, 9, Kind.DELIVER, "g", A, seq, 1) for index, seq in enumerate([2, 1, 3])]
+    loud = History(sound.info, [*quiet.events, *wild])
+    assert {name: verdict.count for name, verdict in violated(loud).items()} == {
+        "integrity": 1,
+        "fifo_delivery": 1,
+        "semantic_uniform_agreement": 2,
+    }
+
+
 def test_verdicts_read_well() -> None:
     history = run("m1-5 a1-5", "a1-5", "a1")
     assert [str(verdict) for verdict in check(history, ["integrity", "semantic_agreement"])] == [
@@ -252,7 +272,7 @@ def test_ten_events_are_enough() -> None:
     assert (verdict.count, len(verdict.offending)) == (99, 10)
 
 
-LIVENESS = [name for name in PROPERTIES if name.startswith("semantic_") or name == "same_state"]
+LIVENESS = [name for name in PROPERTIES if name.startswith(("semantic_", "same_state"))]
 
 
 @pytest.mark.parametrize("name", LIVENESS)
@@ -275,7 +295,7 @@ def test_what_is_broken_already_is_broken_before_the_end(name: str, history: His
     assert list(violated(history)) == [name]
 
 
-@pytest.mark.parametrize("name", [name for name in LIVENESS if name != "same_state"])
+@pytest.mark.parametrize("name", [name for name in LIVENESS if name.startswith("semantic_")])
 def test_without_an_order_nothing_can_be_said_about_replacements(name: str) -> None:
     (verdict,) = check(run("m1:{b1} a1", "m1:{a1}"), [name])
     assert str(verdict) == f"{name}: unknown: the obsolescence relation is not an order"
@@ -287,6 +307,7 @@ def test_without_an_order_nothing_can_be_said_about_replacements(name: str) -> N
         ("buffer_bound", run("buf=11", limit=None), "the run had no limit"),
         ("buffer_bound", run("m1 a1"), "no occupancy was recorded"),
         ("same_state", run("m1 a1"), "no state was recorded"),
+        ("same_state_of_correct_senders", run("crash", "a=one", "a=two"), "no state was recorded"),
     ],
 )
 def test_no_verdict_without_evidence(name: str, history: History, why: str) -> None:
@@ -305,11 +326,22 @@ def test_what_each_stack_promises() -> None:
         return properties_for(RunInfo("", "", stack, None, (), None, uniform=uniform, quiesced=True))
 
     always = ["relation_is_order", "integrity", "fifo_delivery"]
-    last = ["buffer_bound", "same_state"]
-    assert promised("s-srm", uniform=True) == [*always, "semantic_sender_reliability", *last]
+    assert promised("s-srm", uniform=True) == [
+        *always,
+        "semantic_sender_reliability",
+        "buffer_bound",
+        "same_state_of_correct_senders",
+    ]
     for stack in ("s-rm", "reliable"):
-        plain = [*always, "semantic_validity", "semantic_agreement", "semantic_fifo_completeness", *last]
-        assert promised(stack, uniform=False) == plain
+        plain = promised(stack, uniform=False)
+        assert plain == [
+            *always,
+            "semantic_validity",
+            "semantic_agreement",
+            "semantic_fifo_completeness",
+            "buffer_bound",
+            "same_state",
+        ]
         assert set(promised(stack, uniform=True)) - set(plain) == {"semantic_uniform_agreement"}
     with pytest.raises(ValueError, match="nothing is known of what stack 'other' promises"):
         promised("other", uniform=False)

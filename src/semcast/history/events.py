@@ -22,7 +22,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     stack: str
     seed: int | None
     members: tuple[MemberId, ...]
-    """Every process of the run; empty where that is not known."""
+    """Who the group promises something to; empty where that is not known: then to all who appear."""
     buffer_limit: int | None
     uniform: bool
     quiesced: bool
@@ -84,8 +84,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 class History:
     """The events of one run, by process and in the local order there.
 
-    Events of one process are given in that order. A process is correct if it has no crash event;
-    members that recorded nothing count as well.
+    Events of one process are given in that order. A member is correct if it has no crash event, even
+    if it recorded nothing. A later incarnation that is not named as a member is a process of the run,
+    but nothing is owed to it.
     """
 
     def __init__(self, info: RunInfo, events: Iterable[Event]) -> None:
@@ -96,7 +97,8 @@ class History:
         self.processes: tuple[MemberId, ...] = tuple(sorted({*info.members, *self._of}))
         self.events: tuple[Event, ...] = tuple(chain.from_iterable(map(self.of, self.processes)))
         self.crashed: tuple[MemberId, ...] = tuple(filter(self._crashes, self.processes))
-        self.correct: tuple[MemberId, ...] = tuple(p for p in self.processes if p not in self.crashed)
+        members = sorted(info.members or self.processes)
+        self.correct: tuple[MemberId, ...] = tuple(p for p in members if p not in self.crashed)
 
     def of(self, process: MemberId) -> Sequence[Event]:
         """The events of one process, in local order."""

@@ -119,9 +119,16 @@ def _foreign(info: RunInfo, run: str, event: Event) -> str | None:
     """Whether the row belongs to something else than the run that the file describes."""
     if run != info.run:
         return f"belongs to run {run}, and the file to run {info.run}"
-    if info.members and event.process not in info.members:
+    if info.members and not _known(event.process, info.members):
         return f"unknown process {event.process}: the members are {', '.join(map(str, info.members))}"
     return None
+
+
+def _known(process: MemberId, members: tuple[MemberId, ...]) -> bool:
+    """Whether it is a member, or a restart of one."""
+    return process in members or any(
+        member.name == process.name and member.incarnation < process.incarnation for member in members
+    )
 
 
 def _history(info: RunInfo, first: Path, rows: list[_Row]) -> History:

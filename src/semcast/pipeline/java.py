@@ -2,7 +2,8 @@
 
 Spark's launcher passes `--add-modules=jdk.incubator.vector`. The trimmed runtime of the wheel has no such
 module and refuses to start, and a full one warns about it on every start. Spark needs it for machine
-learning only, so Spark is given a Java home whose `bin/java` is a script that drops this one flag.
+learning only, so Spark is given a Java home whose `bin/java` is a script that drops this one flag (and for
+the newest versions what they would only warn about).
 """
 
 import os
@@ -17,8 +18,10 @@ OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
 
 _VECTOR = "--add-modules=jdk.incubator.vector"
-_SILENT_UNSAFE = 24
-"""From this version on, Java warns about what Spark does unless it is told that we know."""
+_GONE_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_QUIET = "--sun-misc-unsafe-memory-access=allow"
+_WARNS = 24
+"""From this version on, Java warns of a package that it lost and of memory accessed as Spark does."""
 
 
 class NoJavaError(Exception):
@@ -52,16 +55,20 @@ def java_home_for_spark(java: Java, folder: Path) -> Path:
     """Make `folder` a Java home with a `bin/java` that starts `java` without the flag it may not know."""
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True)
-    options = " --sun-misc-unsafe-memory-access=allow" if java.version >= _SILENT_UNSAFE else ""
+    dropped, added = ([_VECTOR, _GONE_PACKAGE], [_QUIET]) if java.version >= _WARNS else ([_VECTOR], [])
+    start = shlex.join([str(java.home / "bin" / "java"), *added])
     script.write_text(
         f"""\
 #!/bin/sh
-# Drops {_VECTOR}: see semcast/pipeline/java.py.
+# Made by semcast/pipeline/java.py, which says why.
 for argument do
   shift
-  [ "$argument" = {_VECTOR} ] || set -- "$@" "$argument"
+  case "$argument" in
+    {"|".join(dropped)}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
-exec {shlex.quote(str(java.home / "bin" / "java"))}{options} "$@"
+exec {start} "$@"
 """
     )
     script.chmod(0o755)

@@ -28,7 +28,7 @@ from semcast.specs.semantic import (
     semantic_uniform_agreement,
     semantic_validity,
 )
-from semcast.specs.state import same_state
+from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 
 __all__ = ["PROPERTIES", "Status", "Verdict", "check", "properties_for"]
@@ -44,13 +44,14 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "semantic_fifo_completeness": semantic_fifo_completeness,
     "buffer_bound": buffer_bound,
     "same_state": same_state,
+    "same_state_of_correct_senders": same_state_of_correct_senders,
 }
 
-_ALWAYS = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound", "same_state"}
-_S_RM = _ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness"}
+_ALWAYS = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"}
+_S_RM = _ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
 _PROMISED = {
-    "s-srm": _ALWAYS | {"semantic_sender_reliability"},
+    "s-srm": _ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"},
     "s-rm": _S_RM,
     "reliable": _S_RM,
 }

@@ -11,10 +11,19 @@ def same_state(history: History) -> Verdict:
 
     Counts the senders of whom different states are left, and names a process for each state.
     """
-    name = "same_state"
+    return _compare("same_state", history, _final_states(history))
+
+
+def same_state_of_correct_senders(history: History) -> Verdict:
+    """The same, where nothing is promised once the sender crashed."""
+    correct = set(history.correct)
+    final = {sender: states for sender, states in _final_states(history).items() if sender in correct}
+    return _compare("same_state_of_correct_senders", history, final)
+
+
+def _compare(name: str, history: History, final: dict[MemberId, dict[str, Event]]) -> Verdict:
     if not history.info.quiesced:
         return unknown(name, "the run was not over")
-    final = _final_states(history)
     if not final:
         return unknown(name, "no state was recorded")
     findings = Findings(name)
