@@ -40,11 +40,11 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     def cut(self, first: int, last: int) -> "Batch":
         """The part between two sequence numbers, both inside and inclusive."""
-        assert self.first <= first <= last <= self.last
-        if first == self.first and last == self.last:
+        start, stop, count = first - self.first, last - self.first + 1, len(self.payloads)
+        assert 0 <= start < stop <= count
+        if stop - start == count:
             return self
-        payloads = self.payloads[first - self.first : last - self.first + 1]
-        return batch_of(self.sender, first, payloads)
+        return batch_of(self.sender, first, self.payloads[start:stop])
 
     def messages(self) -> list[Message]:
         """The single messages, for the application."""

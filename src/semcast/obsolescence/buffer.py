@@ -135,10 +135,7 @@ class PurgingBuffer:
 
     def victims(self, batch: Batch) -> list[Batch]:
         """The entries that adding `batch` would make obsolete, and that no earlier one has yet."""
-        if batch.annotation is None:
-            return []
-        keys = self._victims(self._index_of(batch.sender), batch.annotation)
-        return [self._entries[key] for key in keys]
+        return [self._entries[key] for key in self._obsoleted(batch)]
 
     def pop(self, most: int, horizon: Mapping[MemberId, int] | None = None) -> list[Batch]:
         """Remove and return the oldest entries, `most` messages at most.
@@ -164,18 +161,26 @@ class PurgingBuffer:
 
     def trim(self, upto: int) -> list[Batch]:
         """Remove and return the messages up to `upto` (of a buffer for one sender)."""
-        count = 0
-        for batch in self._entries.values():
-            if batch.first > upto:
+        taken: list[Batch] = []
+        entries, order = self._entries, self._order
+        while entries:
+            if not order:
+                order.extend(entries)
+            batch = entries.get(order[0])
+            if batch is not None and batch.last > upto:
+                if batch.first <= upto:
+                    taken.append(self._cut(order[0], batch, upto))
                 break
-            count += min(batch.last, upto) - batch.first + 1
-        return self.pop(count)
+            key = order.popleft()
+            if batch is not None:
+                taken.append(self._remove(key))
+        return taken
 
     def fits(self, batch: Batch) -> bool:
         """Whether `add` would take it."""
-        victims = []
-        if batch.annotation is not None and self._purging in (EAGER, LAZY):
-            victims = self._victims(self._index_of(batch.sender), batch.annotation)
+        if self._fits(batch):
+            return True
+        victims = [] if self._purging is HELD else self._obsoleted(batch)
         return self._fits(batch, list(dict.fromkeys((*victims, *self._waiting))))
 
     def reclaim(self) -> bool:
@@ -219,11 +224,17 @@ class PurgingBuffer:
         return index
 
     def _find(self, sender: MemberId, seq: int) -> int | None:
-        """The key of an annotated message, if it is here."""
+        """The key of an annotated message, if it is here; a peer may name any number."""
         index = self._indexes.get(sender)
-        if index is None or index.base + seq not in self._entries:
+        if index is None:
             return None
-        return index.base + seq
+        batch = self._entries.get(index.base + seq)
+        return None if batch is None or batch.first != seq else index.base + seq
+
+    def _obsoleted(self, batch: Batch) -> list[int]:
+        if batch.annotation is None:
+            return []
+        return self._victims(self._index_of(batch.sender), batch.annotation)
 
     # In
 

@@ -106,17 +106,18 @@ class MemberBuffers:
 
     def _enqueue(self, rank: int, batch: Batch) -> int:
         """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
-        count = min(len(batch.payloads), self._room_after_purging(rank, batch))
+        wanted = len(batch.payloads)
+        count = min(wanted, self._room_after_purging(rank, batch))
         if count == 0:
             return 0
-        part = batch.cut(batch.first, batch.first + count - 1)
+        part = batch if count == wanted else batch.cut(batch.first, batch.first + count - 1)
         self.to_deliver.add(part)
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
         self._reclaim(rank, count)
         self._evict(self.occupancy.excess(count))
         self.occupancy.add(rank, count, part.size)
-        self.queued[rank] = part.last
+        self.queued[rank] += count
         return count
 
     def _room_after_purging(self, rank: int, batch: Batch) -> int:
@@ -178,7 +179,8 @@ class MemberBuffers:
                 self._skip(rank, seq)
             else:
                 break
-        self._drop_overtaken(rank)
+        if pending or self.skips[rank]:
+            self._drop_overtaken(rank)
 
     def _skip(self, rank: int, seq: int) -> None:
         self.skips[rank].discard(seq)
@@ -240,6 +242,7 @@ class MemberBuffers:
 
     def _forget(self, rank: int, batch: Batch, upto: int) -> None:
         """The part of `batch` up to `upto` is in no buffer any more."""
-        if batch.first <= upto:
-            gone = batch.cut(batch.first, min(batch.last, upto))
-            self.occupancy.remove(rank, len(gone.payloads), gone.size)
+        if batch.first > upto:
+            return
+        gone = batch if batch.last <= upto else batch.cut(batch.first, upto)
+        self.occupancy.remove(rank, len(gone.payloads), gone.size)

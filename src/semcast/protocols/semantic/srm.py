@@ -180,9 +180,10 @@ class SemanticMulticast(MemberBuffers):
             return
         batch = batch_of(self.members[rank], frame.first, frame.payloads, from_wire(frame.annotation))
         self.high[rank] = max(self.high[rank], batch.last)
-        if self._next_in_sequence(rank, batch):
-            batch = batch.cut(self.queued[rank] + 1, batch.last)
-            self.repairs.arrived(now, rank, batch.first)
+        following = self.queued[rank] + 1
+        if batch.first <= following <= batch.last:
+            batch = batch.cut(following, batch.last)
+            self.repairs.arrived(now, rank, following)
             self.stats.refused += len(batch.payloads) - self._enqueue(rank, batch)
         else:
             for seq in self._cache(rank, batch):
@@ -190,9 +191,6 @@ class SemanticMulticast(MemberBuffers):
         self._advance(rank)
         if self.high[rank] > self.queued[rank]:
             self._plan_request(now + self.settings.request_delay)
-
-    def _next_in_sequence(self, rank: int, batch: Batch) -> bool:
-        return batch.first <= self.queued[rank] + 1 <= batch.last
 
     def _advance(self, rank: int) -> None:
         super()._advance(rank)

@@ -1,0 +1,209 @@
+"""Tables out of files: every row with the file and the line that it stands in.
+
+Spark cuts large text files into blocks and reads several files in one task, so that no row knows its line.
+A first pass counts the lines of each block; the second adds up what comes before.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from semcast.pipeline.sources import Format, Source, TraceError, column_names, literal, local_path
+
+_CORRUPT = "_corrupt"
+_ORDINAL_BITS = 40
+"""Rows are ordered by file, then line: the file's number is above this bit."""
+
+_BLOCKS = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("block", LongType()),
+        StructField("shift", LongType()),
+        StructField("before", LongType()),
+        StructField("source", StringType()),
+    ]
+)
+_FILES = StructType(
+    [StructField("file", StringType()), StructField("before", LongType()), StructField("source", StringType())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows as people wrote them.
+
+    `frame` has, beside the columns of `cells`: `file`, `line`, `place` (its order over all files), `source`
+    (the name of the file).
+    """
+
+    frame: DataFrame
+    cells: dict[str, Column]
+    malformed: Column
+    nothing: Column
+    """Where a line is a header or blank."""
+
+    rows: int | None
+    """How many there are, those that are nothing included, where that is known."""
+
+
+def read_tables(spark: SparkSession, sources: list[Source], *, numbered: bool) -> list[Table]:
+    """All sources, with as few tables as their columns allow.
+
+    Args:
+        spark: the session.
+        sources: the files.
+        numbered: whether `place` and `source` are needed, which cost a join where rows carry no line.
+    """
+    ordinals = {local_path(source.path): ordinal for ordinal, source in enumerate(sources)}
+    texts = [source for source in sources if source.format is not Format.PARQUET]
+    tables = [
+        _text_table(spark, list(same), ordinals, format_, names)
+        for (format_, names), same in _grouped(spark, texts)
+    ]
+    roots = dict.fromkeys(source.root for source in sources if source.format is Format.PARQUET)
+    for root in roots:
+        inside = [source for source in sources if source.root == root and source.format is Format.PARQUET]
+        tables.append(_parquet_table(spark, inside, ordinals, numbered=numbered))
+    return tables
+
+
+def _grouped(
+    spark: SparkSession, sources: list[Source]
+) -> Iterable[tuple[tuple[Format, tuple[str, ...]], Iterable[Source]]]:
+    named = {source: (source.format, tuple(column_names(spark, source))) for source in sources}
+    return groupby(sorted(sources, key=lambda source: _sort_key(named[source])), key=named.__getitem__)
+
+
+def _sort_key(key: tuple[Format, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+    return key[0].name, key[1]
+
+
+def _text_table(
+    spark: SparkSession,
+    sources: list[Source],
+    ordinals: dict[str, int],
+    format_: Format,
+    names: tuple[str, ...],
+) -> Table:
+    header = format_ is not Format.JSON
+    raw = spark.read.text([literal(source.path) for source in sources]).select(
+        F.col("_metadata.file_path").alias("file"),
+        F.col("_metadata.file_block_start").alias("block"),
+        F.monotonically_increasing_id().alias("at"),
+        F.col("value").alias("text"),
+    )
+    blocks = _count_lines(raw)
+    starts = spark.createDataFrame(list(_starts(blocks, sources, ordinals, header=header)), _BLOCKS)
+    frame = raw.join(F.broadcast(starts), ["file", "block"]).select(
+        "file",
+        (F.col("at") + F.col("shift")).alias("line"),
+        (F.col("at") + F.col("shift") + F.col("before")).alias("place"),
+        "source",
+        "text",
+        _parsed(format_, names).alias("cells"),
+    )
+    fields = F.col("cells")
+    cells = {name: fields.getField(f"c{n}" if header else name) for n, name in enumerate(names)}
+    blank = F.trim("text") == ""
+    return Table(
+        frame,
+        cells,
+        malformed=fields.isNull() | fields.getField(_CORRUPT).isNotNull(),
+        nothing=blank | (F.col("line") == 1) if header else blank,
+        rows=sum(block["lines"] for block in blocks),
+    )
+
+
+def _count_lines(raw: DataFrame) -> list[Row]:
+    counted = raw.groupBy("file", "block").agg(
+        F.min("at").alias("first"),
+        F.count("*").alias("lines"),
+        F.count_if(F.trim("text") != "").alias("filled"),
+    )
+    return reading(counted)
+
+
+def _starts(
+    blocks: list[Row], sources: list[Source], ordinals: dict[str, int], *, header: bool
+) -> Iterable[tuple[str, int, int, int, str]]:
+    of_file = {local_path(source.path): source for source in sources}
+    found = {path: [block for block in blocks if local_path(block["file"]) == path] for path in of_file}
+    for path, source in of_file.items():
+        if sum(block["filled"] for block in found[path]) <= header:
+            raise TraceError(f"{source.path} holds no rows")
+        lines = 1
+        for block in sorted(found[path], key=lambda block: int(block["block"])):
+            before = ordinals[path] << _ORDINAL_BITS
+            yield block["file"], block["block"], lines - block["first"], before, source.stream
+            lines += block["lines"]
+
+
+def _parsed(format_: Format, names: tuple[str, ...]) -> Column:
+    corrupt = StructField(_CORRUPT, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    if format_ is Format.JSON:
+        return F.from_json("text", StructType([*(StructField(name, StringType()) for name in names), corrupt]), options)
+    fields = [StructField(f"c{n}", StringType()) for n in range(len(names))]
+    options |= {"sep": "\t" if format_ is Format.TSV else ",", "quote": '"', "escape": '"'}
+    return F.from_csv("text", StructType([*fields, corrupt]).simpleString(), options)
+
+
+def _parquet_table(
+    spark: SparkSession, sources: list[Source], ordinals: dict[str, int], *, numbered: bool
+) -> Table:
+    root = sources[0].root
+    read = spark.read.option("mergeSchema", "true")
+    try:
+        frame = read.parquet(literal(root))
+    except PySparkException as error:
+        raise TraceError(f"{root}: cannot be read: {first_line(error)}") from error
+    names = frame.columns
+    frame = frame.select(
+        *(F.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)),
+        F.col("_metadata.file_path").alias("file"),
+        (F.col("_metadata.row_index") + 1).alias("line"),
+    )
+    if frame.isEmpty():
+        raise TraceError(f"{root} holds no rows")
+    if numbered:
+        frame = _with_places(spark, frame, sources, ordinals)
+    else:
+        frame = frame.withColumns({"place": F.lit(None).cast("long"), "source": F.lit(None).cast("string")})
+    cells = {name: F.col(f"c{n}") for n, name in enumerate(names)}
+    return Table(frame, cells, malformed=F.lit(False), nothing=F.lit(False), rows=None)
+
+
+def _with_places(
+    spark: SparkSession, frame: DataFrame, sources: list[Source], ordinals: dict[str, int]
+) -> DataFrame:
+    of_file = {local_path(source.path): source for source in sources}
+    files = [row["file"] for row in reading(frame.select("file").distinct())]
+    places = [
+        (file, ordinals[local_path(file)] << _ORDINAL_BITS, of_file[local_path(file)].stream) for file in files
+    ]
+    joined = frame.join(F.broadcast(spark.createDataFrame(places, _FILES)), "file")
+    return joined.withColumn("place", F.col("line") + F.col("before")).drop("before")
+
+
+def reading(small: DataFrame) -> list[Row]:
+    """Collect a few rows; what goes wrong on the way is the file's fault, and said in a line."""
+    try:
+        return small.collect()
+    except Exception as error:
+        raise TraceError(f"cannot be read: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What happened, without the stack."""
+    return str(error).strip().splitlines()[0]
+
+
+def together(frames: list[DataFrame]) -> DataFrame:
+    """All rows of all frames, which have the same columns."""
+    return reduce(DataFrame.union, frames)

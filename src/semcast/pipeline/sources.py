@@ -1,0 +1,178 @@
+"""The files behind the names on a command line: which there are, their format, and what their columns are called."""
+
+import bz2
+import csv
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+_PEEK = 1000
+"""How many lines of a JSON file are looked at for the names of its columns."""
+
+
+class TraceError(Exception):
+    """A trace that cannot be used: what is wrong, where, and what to do."""
+
+
+class Format(Enum):
+    """What a file holds, by the end of its name."""
+
+    CSV = (".csv",)
+    TSV = (".tsv",)
+    JSON = (".jsonl", ".ndjson", ".json")
+    PARQUET = (".parquet", ".pq")
+
+
+_OPENERS: dict[str, Callable[[str], IO[bytes]]] = {"": lambda path: open(path, "rb"), ".gz": gzip.open, ".bz2": bz2.open}
+_NAME = re.compile(
+    r"(?P<stem>.*?)(?P<ending>\.(?:csv|tsv|jsonl|ndjson|json|parquet|pq))(?P<packed>\.gz|\.bz2)?", re.IGNORECASE
+)
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file, and the stream that its rows belong to where they do not say it themselves."""
+
+    path: str
+    stream: str
+    format: Format
+    root: str
+    """What was named on the command line: the file, or the folder it is in."""
+
+
+def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
+    """The files of the named files and folders, in order; folders are searched, by name."""
+    found = [source for name in named for source in _sources_of(spark, name)]
+    if not found:
+        raise TraceError("no trace was named")
+    for path in {source.path for source in found}:
+        if sum(source.path == path for source in found) > 1:
+            raise TraceError(f"{path} is named twice")
+    return found
+
+
+def column_names(spark: SparkSession, source: Source) -> list[str]:
+    """What the columns of a text file are called: by its header, or by the fields of its first JSON objects."""
+    lines = _first_lines(spark, source, 1 if source.format is not Format.JSON else _PEEK)
+    if not lines:
+        raise TraceError(f"{source.path} is empty")
+    if source.format is Format.JSON:
+        return sorted({name for line in lines for name in _fields(line)})
+    separator = "\t" if source.format is Format.TSV else ","
+    names = [name.strip() for name in next(csv.reader(lines[:1], delimiter=separator), [])]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise TraceError(f"{source.path}: line 1: column {min(repeated)!r} is there twice")
+    return names
+
+
+def local_path(uri: str) -> str:
+    """The path that a person knows: no scheme, no percent signs."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def literal(path: str) -> str:
+    """A path as Spark reads it, which would take `[` and `*` for a pattern."""
+    return path if _remote(path) else _GLOB.sub(r"\\\1", path)
+
+
+def _sources_of(spark: SparkSession, name: str) -> list[Source]:
+    if _remote(name):
+        root, files = name, _remote_files(spark, name)
+    else:
+        root, files = str(Path(name).resolve()), _local_files(name)
+    if files == [root]:
+        return [_source(root, root)]
+    # A folder may hold other things, such as a profile.json; lines of JSON have a name of their own there.
+    traces = [file for file in files if _NAME.fullmatch(_last(file)) and not file.lower().endswith(".json")]
+    if not traces:
+        raise TraceError(f"{name}: no trace in this folder; known are {', '.join(_endings())}")
+    return [_source(file, root) for file in traces]
+
+
+def _source(file: str, root: str) -> Source:
+    parsed = _NAME.fullmatch(_last(file))
+    if parsed is None:
+        raise TraceError(f"{file}: what is it? Known are {', '.join(_endings())}, and text also with .gz")
+    format_ = next(format_ for format_ in Format if parsed["ending"].lower() in format_.value)
+    return Source(file, _stream_of(parsed["stem"], root), format_, root)
+
+
+def _local_files(name: str) -> list[str]:
+    path = Path(name).resolve()
+    if path.is_dir():
+        return [str(file) for file in _files_in(path)]
+    if not path.exists():
+        raise TraceError(f"{name}: no such file or folder")
+    return [str(path)]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Every file below a folder that is not hidden (`.x`, and `_x` as in `_SUCCESS`)."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+
+
+def _remote_files(spark: SparkSession, name: str) -> list[str]:
+    try:
+        listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(name)
+        return sorted(listing.inputFiles())
+    except PySparkException as error:
+        raise TraceError(f"{name}: {str(error).splitlines()[0]}") from error
+
+
+def _stream_of(stem: str, root: str) -> str:
+    """The name of the file; the parts that Spark writes are named after their folder."""
+    if not stem.startswith("part-"):
+        return stem
+    folder = _last(root)
+    parsed = _NAME.fullmatch(folder)
+    return parsed["stem"] if parsed else folder
+
+
+def _last(path: str) -> str:
+    return PurePosixPath(path).name
+
+
+def _endings() -> list[str]:
+    return [ending for format_ in Format for ending in format_.value]
+
+
+def _remote(path: str) -> bool:
+    return "://" in path
+
+
+def _first_lines(spark: SparkSession, source: Source, count: int) -> list[str]:
+    if _remote(source.path) and not source.path.startswith("file:"):
+        return [row[0] for row in spark.read.text(source.path).head(count)]
+    path = local_path(source.path)
+    packed = PurePosixPath(path).suffix.lower()
+    try:
+        with _OPENERS.get(packed, _OPENERS[""])(path) as file:
+            lines = [line.decode(errors="replace").rstrip("\r\n") for line in islice(file, count)]
+    except (OSError, EOFError) as error:
+        raise TraceError(f"{source.path}: cannot be read: {error}") from error
+    return [line.removeprefix("\ufeff") for line in lines]
+
+
+def _fields(line: str) -> list[str]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return []
+    return list(value) if isinstance(value, dict) else []
