@@ -39,9 +39,10 @@ def run(args: argparse.Namespace) -> int:
     """Simulate, show, draw; 0 only if the difference is there."""
     console = Console(stderr=args.json, highlight=False)
     console.print(
-        "A sender at 100 messages a second, a fast receiver, and one whose application needs time for each\n"
-        "message. Half of the messages overwrite the value of one item. Every buffer holds 20 messages.\n"
-        "The same protocol code in virtual time: first knowing nothing of obsolescence, then using it.\n"
+        "A sender at 100 messages a second, a fast receiver, and one whose application\n"
+        "needs time for each message. Half of the messages overwrite the value of one\n"
+        "item; every buffer holds 20 messages. The same protocol code in virtual time:\n"
+        "first knowing nothing of obsolescence, then using it.\n"
     )
     points = _measure(console)
     chart = _draw(points, args.out)
@@ -50,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
     at_20 = next(point for point in points if point.delay_ms == 20)
     held = at_20.semantic.sent >= 95 and at_20.reliable.sent <= 55
     console.print(
-        f"\nWith a receiver that takes 20 ms the reliable group runs at {at_20.reliable.sent:.0f} messages "
-        f"a second,\nthe semantic one at {at_20.semantic.sent:.0f}; the slow member got "
-        f"{at_20.semantic.delivered_slow:.0f} a second and skipped only what was obsolete."
+        f"\nWith a receiver that takes 20 ms the reliable group runs at "
+        f"{at_20.reliable.sent:.0f} messages\na second, the semantic one at {at_20.semantic.sent:.0f}. "
+        f"The slow member got {at_20.semantic.delivered_slow:.0f} a second\nand skipped only what was obsolete."
     )
     console.print(f"Chart: {chart}" if chart else "No chart: install semcast[pipeline] for matplotlib.")
     return 0 if held else 1

@@ -103,8 +103,17 @@ def run_one(args: argparse.Namespace) -> int:
 
 
 def _scenario(args: argparse.Namespace) -> Scenario:
+    if args.members < 1:
+        raise UsageError(f"--members {args.members}: a group has at least one")
     if not 1 <= args.senders <= args.members:
         raise UsageError(f"--senders {args.senders}: there are {args.members} members")
+    if args.rate <= 0 or args.messages < 1:
+        raise UsageError("--rate and --messages must be above 0")
+    for name in ("loss", "duplication", "r"):
+        if not 0 <= getattr(args, name) <= 1:
+            raise UsageError(f"--{name} {getattr(args, name)}: a share between 0 and 1")
+    if args.d < 1 or args.k < 1 or args.size < 0:
+        raise UsageError("-d and -k must be at least 1, --size at least 0")
     if args.trace is not None:
         try:
             read_trace(args.trace, most=1)
@@ -153,13 +162,13 @@ def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
             {
                 "member": str(member),
                 "sent": stats.sent,
-                "sent_per_second": round((len(host.sent_at) - 1) / span, 2) if span else 0.0,
+                "per_second": round((len(host.sent_at) - 1) / span, 2) if span else 0.0,
                 "delivered": stats.delivered,
-                "purged_before_delivery": stats.purged_delivery,
+                "purged": stats.purged_delivery,
                 "skipped": stats.skipped,
-                "purged_from_retransmission": stats.purged_retransmission,
-                "retransmitted": stats.retransmitted,
-                "blocked_seconds": round(host.blocked_time / SECOND, 3),
+                "purged_for_others": stats.purged_retransmission,
+                "resent": stats.retransmitted,
+                "blocked_s": round(host.blocked_time / SECOND, 3),
             }
         )
     return figures

@@ -4,7 +4,7 @@ Spark cuts large text files into blocks and reads several files in one task, so 
 A first pass counts the lines of each block; the second adds up what comes before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -52,13 +52,15 @@ class Table:
     """How many there are, those that are nothing included, where that is known."""
 
 
-def read_tables(spark: SparkSession, sources: list[Source], *, numbered: bool) -> list[Table]:
+def read_tables(
+    spark: SparkSession, sources: list[Source], placed: Callable[[Sequence[str]], bool]
+) -> list[Table]:
     """All sources, with as few tables as their columns allow.
 
     Args:
         spark: the session.
         sources: the files.
-        numbered: whether `place` and `source` are needed, which cost a join where rows carry no line.
+        placed: whether a Parquet table with these columns needs `place` and `source`, which cost a join.
     """
     ordinals = {local_path(source.path): ordinal for ordinal, source in enumerate(sources)}
     texts = [source for source in sources if source.format is not Format.PARQUET]
@@ -69,7 +71,7 @@ def read_tables(spark: SparkSession, sources: list[Source], *, numbered: bool) -
     roots = dict.fromkeys(source.root for source in sources if source.format is Format.PARQUET)
     for root in roots:
         inside = [source for source in sources if source.root == root and source.format is Format.PARQUET]
-        tables.append(_parquet_table(spark, inside, ordinals, numbered=numbered))
+        tables.append(_parquet_table(spark, inside, ordinals, placed))
     return tables
 
 
@@ -155,7 +157,10 @@ def _parsed(format_: Format, names: tuple[str, ...]) -> Column:
 
 
 def _parquet_table(
-    spark: SparkSession, sources: list[Source], ordinals: dict[str, int], *, numbered: bool
+    spark: SparkSession,
+    sources: list[Source],
+    ordinals: dict[str, int],
+    placed: Callable[[Sequence[str]], bool],
 ) -> Table:
     root = sources[0].root
     read = spark.read.option("mergeSchema", "true")
@@ -171,7 +176,7 @@ def _parquet_table(
     )
     if frame.isEmpty():
         raise TraceError(f"{root} holds no rows")
-    if numbered:
+    if placed(names):
         frame = _with_places(spark, frame, sources, ordinals)
     else:
         frame = frame.withColumns({"place": F.lit(None).cast("long"), "source": F.lit(None).cast("string")})

@@ -5,11 +5,24 @@ A row is a message: the stream it is in, its place there (`seq`), when (`ts`, se
 key; `create`, `remove` and `event` stay. Rows that are not such a thing are bad: counted, shown, left out.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DoubleType,
+    FractionalType,
+    IntegralType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from semcast.pipeline.readers import Table, read_tables, together
 from semcast.pipeline.sources import TraceError, find_sources
@@ -27,6 +40,11 @@ TRACE = StructType(
         StructField("kind", StringType()),
     ]
 )
+
+_REQUIRED = ("ts", "key")
+_OPTIONS = {"ts": "time"}
+_SHOWN = 40
+"""How many characters of a value are shown of a bad row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +66,131 @@ class Columns:
 
 
 def read_trace(
-    spark: SparkSession, named: list[str], columns: Columns = Columns(), *, max_bad: int = 0
+    spark: SparkSession, named: list[str], columns: Columns | None = None, *, max_bad: int = 0
 ) -> Trace:
     """Read files and folders of traces, and check every row.
 
     Raises:
         TraceError: nothing to read, a column is missing, or more than `max_bad` rows are bad.
     """
-    sources = find_sources(spark, named)
-    numbered = columns.seq is None or columns.stream is None
-    tables = read_tables(spark, sources, numbered=numbered)
-    expected = None
-    return survey(together([_rows(table, columns) for table in tables]), max_bad=max_bad, expected=expected)
+    columns = columns or Columns()
+    tables = read_tables(spark, find_sources(spark, named), lambda names: _needs_place(columns, names))
+    counts = [table.rows for table in tables]
+    expected = None if None in counts else sum(count or 0 for count in counts)
+    return survey(together([_judged(table, columns) for table in tables]), max_bad=max_bad, expected=expected)
+
+
+def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
+    """The same for rows that have the columns of the schema already (and `group`, or not)."""
+    unknown = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("long")}
+    frame = rows.withColumns(unknown | {"place": unknown["line"], "source": unknown["file"]})
+    cells = {name: F.col(name) for name in rows.columns}
+    table = Table(frame, cells, malformed=F.lit(False), nothing=F.lit(False), rows=None)
+    columns = Columns(**{name: name for name in rows.columns})
+    return survey(_judged(table, columns), max_bad=max_bad)
+
+
+def _needs_place(columns: Columns, names: Sequence[str]) -> bool:
+    return not {columns.seq or "seq", columns.stream or "stream"} <= set(names)
+
+
+def _judged(table: Table, columns: Columns) -> DataFrame:
+    """The columns of the schema, and where each row stands and what is wrong with it."""
+    cells = {field.name: _cell(table, columns, field.name) for field in fields(columns)}
+    frame = table.frame.select(
+        "file",
+        "line",
+        table.malformed.alias("malformed"),
+        table.nothing.alias("nothing"),
+        *(_or_default(role, cell).alias(f"raw_{role}") for role, cell in cells.items()),
+    )
+    roles = [role for role in cells if role != "group" or columns.group is not None]
+    typed = frame.select("*", *(_typed(frame.schema, role).alias(role) for role in roles))
+    return typed.select(*roles, "file", "line", _problem(roles).alias("problem"))
+
+
+def _cell(table: Table, columns: Columns, role: str) -> Column | None:
+    """The column that plays a role, or None where the default applies."""
+    named: str | None = getattr(columns, role)
+    if named is None and role == "group":
+        return None
+    found = table.cells.get(named or role)
+    if found is None and (named is not None or role in _REQUIRED):
+        option = _OPTIONS.get(role, role)
+        raise TraceError(
+            f"no column {named or role!r} for the {option}; there are {', '.join(table.cells)}"
+            f": say which it is with --{option}"
+        )
+    return found
+
+
+def _or_default(role: str, cell: Column | None) -> Column:
+    if cell is not None:
+        return cell
+    defaults = {"stream": F.col("source"), "seq": F.col("place"), "bytes": F.lit(0).cast("long")}
+    return defaults.get(role, F.lit(None).cast("string"))
+
+
+def _typed(schema: StructType, role: str) -> Column:
+    raw, of_type = F.col(f"raw_{role}"), schema[f"raw_{role}"].dataType
+    if role == "seq":
+        return _whole(raw, of_type)
+    if role == "bytes":
+        return F.when(_missing(raw), F.lit(0)).otherwise(_whole(raw, of_type))
+    if role == "ts":
+        return _seconds(raw, of_type)
+    if role == "kind":
+        keyed = F.when(_missing(F.col("raw_key")), F.lit("event")).otherwise(F.lit("update"))
+        return F.when(_missing(raw), keyed).otherwise(raw.cast("string"))
+    return F.coalesce(raw.cast("string"), F.lit(""))
+
+
+def _whole(raw: Column, of_type: DataType) -> Column:
+    """As a whole number, or null."""
+    if isinstance(of_type, IntegralType):
+        return raw.cast("long")
+    if isinstance(of_type, FractionalType):
+        return F.when(raw == F.floor(raw), raw.try_cast("long"))
+    return F.trim(raw.cast("string")).try_cast("long")
+
+
+def _seconds(raw: Column, of_type: DataType) -> Column:
+    """As seconds, or null; points in time are counted from 1970."""
+    if isinstance(of_type, TimestampType | TimestampNTZType | DateType):
+        seconds = raw.cast("timestamp").cast("double")
+    elif isinstance(of_type, StringType):
+        text = F.trim(raw)
+        seconds = F.coalesce(text.try_cast("double"), text.try_cast("timestamp").cast("double"))
+    else:
+        seconds = raw.try_cast("double")
+    return F.when(F.abs(seconds) < float("inf"), seconds)
+
+
+def _missing(raw: Column) -> Column:
+    return raw.isNull() | (raw.cast("string") == "")
+
+
+def _problem(roles: list[str]) -> Column:
+    """The first thing that is wrong with a row, null if nothing is, the empty string if it is no row."""
+    stream, seq, size, kind = F.col("stream"), F.col("seq"), F.col("bytes"), F.col("kind")
+    checks = [
+        F.when(F.col("nothing"), F.lit("")),
+        F.when(F.col("malformed"), F.lit("cannot be parsed")),
+        F.when(stream == "", F.lit("no stream")),
+        F.when(_missing(F.col("raw_seq")), F.lit("no seq")),
+        F.when(seq.isNull(), _told("seq is not a whole number", "raw_seq")),
+        F.when(seq < 0, _told("seq is negative", "raw_seq")),
+        F.when(_missing(F.col("raw_ts")), F.lit("no time")),
+        F.when(F.col("ts").isNull(), _told("not a time", "raw_ts")),
+        F.when(size.isNull(), _told("bytes is not a whole number", "raw_bytes")),
+        F.when(size < 0, _told("bytes is negative", "raw_bytes")),
+        F.when(~kind.isin(*KINDS), _told("unknown kind", "kind")),
+        F.when((kind == "update") & (F.col("key") == ""), F.lit("an update without a key")),
+    ]
+    if "group" in roles:
+        checks.append(F.when(F.col("group") == "", F.lit("no group")))
+    return F.coalesce(*checks)
+
+
+def _told(problem: str, column: str) -> Column:
+    return F.concat(F.lit(f"{problem}: "), F.substring(F.col(column).cast("string"), 1, _SHOWN))

@@ -1,0 +1,117 @@
+"""The sim, demo and main commands, as a person types them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from semcast.cli.arguments import duration, seed_range
+from semcast.cli.errors import UsageError
+from semcast.cli.main import main
+from semcast.history import read_history
+
+
+def test_sim_run_records_a_history_that_check_accepts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "sim",
+        "run",
+        "--stack",
+        "s-rm",
+        "--slow",
+        "20ms",
+        "--messages",
+        "100",
+        "--record",
+        str(tmp_path),
+    ]
+    assert main([*command, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["members"][0]["sent"] == 100
+    assert set(figures["properties"].values()) == {"holds"}
+    assert read_history(tmp_path / "history.parquet").info.stack == "s-rm"
+    assert main(["check", str(tmp_path)]) == 0
+    assert "semantic_agreement" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stack", ["s-rm", "s-srm", "reliable"])
+@pytest.mark.parametrize("network", ["switched", "shared", "routed"])
+def test_sim_run_shows_a_table(stack: str, network: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "run", "--stack", stack, "--network", network, "--messages", "30"]) == 0
+    shown = capsys.readouterr().out
+    assert "p0" in shown
+    assert "integrity: holds" in shown
+
+
+def test_sim_run_replays_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "t.csv"
+    rows = "".join(f"t,{seq},{seq / 100},k{seq % 3},20,update\n" for seq in range(50))
+    trace.write_text("stream,seq,ts,key,bytes,kind\n" + rows, encoding="utf8")
+    assert main(["sim", "run", "--trace", str(trace), "--messages", "40", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["members"][0]["sent"] == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["sim", "run", "--slow", "soon"], "not a duration"),
+        (["sim", "run", "--senders", "9"], "there are 5 members"),
+        (["sim", "run", "--trace", "nowhere.csv"], "nowhere.csv"),
+        (["sim", "run", "--buffer", "0"], "buffer_messages"),
+        (["sim", "run", "--rate", "0"], "--rate"),
+        (["sim", "run", "--loss", "2"], "--loss"),
+        (["sim", "run", "--members", "0"], "--members"),
+        (["sim", "swarm", "--seeds", "5..5"], "empty"),
+        (["sim", "swarm", "--seeds", "many"], "not a range"),
+        (["check", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_went_wrong_is_said_in_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+def test_a_swarm_is_clean_and_hunts_the_mutants(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "swarm", "--seeds", "20..24", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["broken"] == {}
+    assert None not in found["mutants"].values()
+
+
+def test_a_broken_protocol_is_reported_with_the_way_back(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "swarm", "--seeds", "0..2", "--mutant", "out-of-order", "--jobs", "1"]) == 1
+    shown = capsys.readouterr().out
+    assert "semcast sim swarm --stack s-rm --seeds 0 --mutant out-of-order" in shown
+    assert "fifo_delivery: violated" in shown
+
+
+def test_the_demo_shows_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="the chart needs the pipeline extra")
+    assert main(["demo", "--json", "--out", str(tmp_path)]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["delay_ms"] for point in points] == [5, 10, 15, 20, 25, 30, 40]
+    assert (tmp_path / "slow-receiver.png").stat().st_size > 10_000
+
+
+def test_durations_and_ranges() -> None:
+    assert [duration(text) for text in ("20ms", "1.5s", "300us", "2m")] == [
+        20_000_000,
+        1_500_000_000,
+        300_000,
+        120_000_000_000,
+    ]
+    assert seed_range("7") == range(7, 8)
+    with pytest.raises(UsageError):
+        duration("20")
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert "semcast 0.1" in capsys.readouterr().out
