@@ -125,6 +125,16 @@ def test_deliveries_of_annotated_messages_join_but_their_multicasts_do_not() -> 
     assert rows(it.close(quiesced=True)) == [(1, 1), (2, 1), (1, 2)]
 
 
+def test_what_says_more_stays_apart() -> None:
+    it = recorder()
+    it.multicast(0, A, run_of(1, 1))
+    it.multicast(0, A, batch_of(A, 2, [b""], Item("i")))
+    it.multicast(0, A, run_of(3, 3))
+    for seq, by in [(1, None), (2, 9), (3, None)]:
+        it.purge(0, B, Purged(MessageId(A, seq), None if by is None else MessageId(A, by)))
+    assert rows(it.close(quiesced=True)) == [(1, 1), (2, 1), (3, 1)] * 2
+
+
 @pytest.mark.parametrize(
     "second",
     [

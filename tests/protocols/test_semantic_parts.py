@@ -115,7 +115,7 @@ def test_repair_asks_the_sender_first_then_any_holder() -> None:
     assert whom == 1
     assert request.spans == [(3, 4), (7, 7)]
     assert repairs.ask(1, 1, [3, 4, 7]) == [], "under way"
-    asked = set()
+    asked: set[int] = set()
     now = 0
     for _ in range(30):
         now += 2000 * MILLISECOND

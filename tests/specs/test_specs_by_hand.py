@@ -268,8 +268,10 @@ def test_verdicts_read_well() -> None:
 
 
 def test_ten_events_are_enough() -> None:
-    verdict = violated(run("m1-99 a1-99", "a1-99", ""))["semantic_agreement"]
-    assert (verdict.count, len(verdict.offending)) == (99, 10)
+    lost = violated(run("m1-99 a1-99", "a1-99", ""))["semantic_agreement"]
+    assert (lost.count, len(lost.offending)) == (99, 10)
+    swapped = violated(run("m1-9 a1-9", "a9 a1-8", "a9 a1-8"))["fifo_delivery"]
+    assert (swapped.count, len(swapped.offending)) == (16, 10)
 
 
 LIVENESS = [name for name in PROPERTIES if name.startswith(("semantic_", "same_state"))]

@@ -73,16 +73,22 @@ def _violations(judged: _Judged) -> list[tuple[History, Verdict]]:
 
 
 def _print(judged: _Judged) -> None:
+    """A line for each run and property, then what is wrong, with its events."""
     console = Console()
-    table = Table("run", "property", "verdict", "cases", "detail")
+    table = Table("run")
+    table.add_column("property", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("cases", justify="right")
+    table.add_column("because")
     for history, verdicts in judged:
         for verdict in verdicts:
             status = f"[{_COLOURS[verdict.status]}]{verdict.status.value}"
             cases = str(verdict.count) if verdict.count else ""
-            table.add_row(escape(history.info.run), verdict.property, status, cases, escape(verdict.detail))
+            because = verdict.detail if verdict.status is Status.UNKNOWN else ""
+            table.add_row(escape(history.info.run), verdict.property, status, cases, because)
     console.print(table)
     for history, verdict in _violations(judged):
-        console.print(f"{history.info.run}: {verdict}", markup=False, soft_wrap=True)
+        console.print(f"{history.info.run}: {verdict}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _as_json(judged: _Judged) -> dict[str, object]:

@@ -16,7 +16,7 @@ from semcast.core.ids import SECOND
 from semcast.history import write_history
 from semcast.obsolescence import Purging
 from semcast.sim.mutants import MUTANTS
-from semcast.sim.scenario import Scenario, Traffic
+from semcast.sim.scenario import ContentKind, Scenario, Traffic
 from semcast.sim.simulate import Outcome, simulate
 from semcast.sim.stacks import STACKS
 from semcast.sim.swarm import Report, hunt, patrol
@@ -119,7 +119,7 @@ def _scenario(args: argparse.Namespace) -> Scenario:
             read_trace(args.trace, most=1)
         except TraceError as error:
             raise UsageError(str(error)) from error
-    content = "plain" if args.stack == "reliable" and args.trace is None else args.content
+    content: ContentKind = "plain" if args.stack == "reliable" else args.content
     traffic = tuple(
         Traffic(
             sender,

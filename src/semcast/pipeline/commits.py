@@ -1,0 +1,78 @@
+"""Operations over several items (Pereira 2002, section 3.4.3): nothing is obsolete before a commit says so.
+
+Consecutive messages with the same group are an operation. Each operation ends with a commit, a message of its
+own. An update is made obsolete by the commit of the next operation that updates its item; a commit by the
+next commit. Distances count every message, commits included.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from semcast.pipeline.runs import CHUNK, Equal, Runs, in_runs
+
+
+def commit_distances(
+    rows: DataFrame, operations: Mapping[str, Runs], partitions: int, *, chunk: int = CHUNK
+) -> DataFrame:
+    """(stream, distance, n), from (stream, at, key, kind, mark) and the runs of `mark` in them."""
+    updates = with_commits(rows, operations, chunk).repartition(partitions, "stream", "key")
+    found = until_commit(updates).groupBy("stream", "distance").agg(F.count("*").alias("n"))
+    together = found.union(_between_commits(rows.sparkSession, operations)).groupBy("stream", "distance")
+    return together.agg(F.sum("n").alias("n")).select("stream", "distance", "n")
+
+
+def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) -> DataFrame:
+    """(stream, key, operation, at, commit) of the updates, in positions that count commits."""
+    pieces = [
+        (piece.stream, piece.chunk, piece.run, piece.runs, piece.end)
+        for runs in operations.values()
+        for piece in runs.chunks
+    ]
+    schema = "stream string, chunk long, run long, runs long, beyond long"
+    known = rows.sparkSession.createDataFrame(pieces, schema)
+    backwards = Window.partitionBy("stream", "chunk").orderBy(F.desc("at"))
+    inside = F.last(F.when(F.col("ends"), F.col("at")), ignorenulls=True).over(backwards)
+    operation, end = F.col("operation"), F.col("end")
+    return (
+        in_runs(rows, Equal(), chunk)
+        .withColumn("inside", inside)
+        .where(F.col("kind") == "update")
+        .join(F.broadcast(known), ["stream", "chunk"])
+        .withColumn("operation", F.col("run") + F.col("nth") - 1)
+        .withColumn("end", F.when(F.col("nth") == F.col("runs"), F.col("beyond")).otherwise(F.col("inside")))
+        .select(
+            "stream",
+            "key",
+            "operation",
+            (F.col("at") + operation).alias("at"),
+            (end + operation + 1).alias("commit"),
+        )
+    )
+
+
+def until_commit(updates: DataFrame) -> DataFrame:
+    """(stream, distance) of the updates that a commit makes obsolete.
+
+    Seen backwards, the update before is of the next operation that updates the item, or it is of the same
+    operation, and then what holds for that one holds for this.
+    """
+    backwards = Window.partitionBy("stream", "key").orderBy(F.desc("operation"), F.desc("at"))
+    other = F.lag("operation").over(backwards) != F.col("operation")
+    next_commit = F.last("later", ignorenulls=True).over(backwards)
+    return (
+        updates.select("*", F.when(other, F.lag("commit").over(backwards)).alias("later"))
+        .select("stream", (next_commit - F.col("at")).alias("distance"))
+        .where(F.col("distance").isNotNull())
+    )
+
+
+def _between_commits(spark: SparkSession, operations: Mapping[str, Runs]) -> DataFrame:
+    """(stream, distance, n): from each commit to the next, which ends the next operation."""
+    counts = []
+    for stream, runs in operations.items():
+        sizes = runs.sizes - Counter([runs.first])
+        counts += [(stream, size + 1, n) for size, n in sorted(sizes.items())]
+    return spark.createDataFrame(counts, "stream string, distance long, n long")
