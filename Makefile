@@ -19,7 +19,7 @@ demo: install
 	$(BIN)/semcast demo
 
 test: install
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: install
 	$(BIN)/ruff check .
@@ -28,7 +28,7 @@ check: install
 	$(BIN)/lint-imports
 
 bench: install
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write
 
 # The lock names versions and hashes, never an index.
 lock:

@@ -364,6 +364,16 @@ def test_reach_beyond_the_limit_is_not_looked_at() -> None:
     assert receipts(buffer) == [(1 + far - near, 1 + far)]
 
 
+def test_bitmaps_may_become_longer() -> None:
+    """What is present is known as far back as the longest bitmap seen asks for."""
+    buffer = PurgingBuffer()
+    for seq in range(1, 301):
+        buffer.add(item(seq, f"item {seq}"))
+    for seq, back in ((301, 3), (302, 70), (303, 200), (304, 70)):
+        buffer.add(batch_of(P, seq, [b"."], KEnumeration(seq, 1 << (back - 1))))
+    assert receipts(buffer) == [(298, 301), (232, 302), (103, 303), (234, 304)]
+
+
 def test_tags_and_bitmaps_of_one_sender_mix() -> None:
     """A bitmap finds tagged messages too, those included that were there before the first bitmap."""
     buffer = PurgingBuffer()

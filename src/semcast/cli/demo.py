@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     held = at_20.semantic.sent >= 95 and at_20.reliable.sent <= 55
     console.print(
         f"\nWith a receiver that takes 20 ms the reliable group runs at "
-        f"{at_20.reliable.sent:.0f} messages\na second, the semantic one at {at_20.semantic.sent:.0f}. The slow "
-        f"member got {at_20.semantic.delivered_slow:.0f} a second\nand skipped only what was obsolete."
+        f"{at_20.reliable.sent:.0f} messages\na second, the semantic one at "
+        f"{at_20.semantic.sent:.0f}. The slow member got {at_20.semantic.delivered_slow:.0f} a second\n"
+        "and skipped only what was obsolete."
     )
     console.print(f"Chart: {chart}" if chart else "No chart: install semcast[pipeline] for matplotlib.")
     return 0 if held else 1

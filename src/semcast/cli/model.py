@@ -60,7 +60,7 @@ class Measurement:
     model_throughput: float
     throughput: float
     mean_occupancy: float
-    semantic_latency_ms: float
+    queue_delay_ms: float
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -182,7 +182,7 @@ def _measure(model: Frd | Stock, n: int, args: argparse.Namespace) -> Iterator[M
                 model_throughput=expected.sent,
                 throughput=found.throughput,
                 mean_occupancy=found.mean_occupancy,
-                semantic_latency_ms=found.mean_semantic_latency * 1000,
+                queue_delay_ms=found.mean_queue_delay * 1000,
             )
 
 
@@ -200,20 +200,10 @@ def _print(predictions: list[Prediction], measurements: list[Measurement]) -> No
     console.print(table)
     if not measurements:
         return
-    headers = (
-        "N",
-        "k",
-        "Tr",
-        "load",
-        "model",
-        "simulated",
-        "difference",
-        "T model",
-        "T",
-        "held",
-        "latency, ms",
-    )
-    table = _table("The simulation: messages purged for each one sent", *headers)
+    rates = ("N", "k", "Tr", "load")
+    ratios = ("model", "simulated", "difference")
+    figures = ("T model", "T", "held", "queued, ms")
+    table = _table("The simulation: messages purged for each one sent", *rates, *ratios, *figures)
     for m in measurements:
         table.add_row(
             str(m.n),
@@ -222,7 +212,7 @@ def _print(predictions: list[Prediction], measurements: list[Measurement]) -> No
             *(f"{value:.3f}" for value in (m.model_ratio, m.purge_ratio)),
             f"{m.difference:+.3f}",
             *(f"{value:.2f}" for value in (m.model_throughput, m.throughput, m.mean_occupancy)),
-            f"{m.semantic_latency_ms:.1f}",
+            f"{m.queue_delay_ms:.1f}",
         )
     console.print(table)
 

@@ -120,11 +120,11 @@ class PurgingBuffer:
                 # One leaves, one comes: only bytes can lack.
                 entries = self._entries
                 victim = entries[old]
-                grown = batch.size - victim.size
-                if grown and not self._grow(grown):
+                if batch.size != victim.size and not self._grow(batch.size - victim.size):
                     return False
                 del entries[old]
-                items[item] = key = index.base + batch.first
+                base = index.base  # 0 for the first sender, often the only one
+                items[item] = key = base + batch.first if base else batch.first
                 entries[key] = batch
                 if index.reach:
                     index.unmark(victim.first)

@@ -4,8 +4,9 @@ The paper writes bitmaps left to right and shifts right; here bit n-1 of an int 
 preceding message, so its SHIFT(map, n) is `map << n`, cut to k bits. Names are the paper's.
 
 Deviations: figure 3.8 is followed where its text (3.4.3) and its code agree only; the commit is tagged
-before the map moves on, and observers apply an operation at a commit and nowhere else. The printed
-version is a mutant (`semcast.sim.mutants`) that the checkers catch.
+before the map moves on, and observers apply an operation at a commit and nowhere else. A message that
+never becomes obsolete moves the map on, too, which figure 6.1 forgets. The printed versions are mutants
+in the tests, which catch them.
 """
 
 from collections.abc import Iterable

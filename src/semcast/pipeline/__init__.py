@@ -1,4 +1,4 @@
-"""Jobs on Spark (extra `semcast[pipeline]`): what a traffic's obsolescence is, how groups behave, what they kept.
+"""Jobs on Spark (extra `semcast[pipeline]`), for traces and histories of any size.
 
 Nothing is imported here, so that the rest of the package works where Spark is not installed.
 """

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from semcast.pipeline.runs import CHUNK, Equal, Runs, in_runs
 
@@ -19,9 +19,9 @@ def commit_distances(
 ) -> DataFrame:
     """(stream, distance, n), from (stream, at, key, kind, mark) and the runs of `mark` in them."""
     updates = with_commits(rows, operations, chunk).repartition(partitions, "stream", "key")
-    found = until_commit(updates).groupBy("stream", "distance").agg(F.count("*").alias("n"))
+    found = until_commit(updates).groupBy("stream", "distance").agg(fn.count("*").alias("n"))
     together = found.union(_between_commits(rows.sparkSession, operations)).groupBy("stream", "distance")
-    return together.agg(F.sum("n").alias("n")).select("stream", "distance", "n")
+    return together.agg(fn.sum("n").alias("n")).select("stream", "distance", "n")
 
 
 def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) -> DataFrame:
@@ -33,21 +33,23 @@ def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) ->
     ]
     schema = "stream string, chunk long, run long, runs long, beyond long"
     known = rows.sparkSession.createDataFrame(pieces, schema)
-    backwards = Window.partitionBy("stream", "chunk").orderBy(F.desc("at"))
-    inside = F.last(F.when(F.col("ends"), F.col("at")), ignorenulls=True).over(backwards)
-    operation, end = F.col("operation"), F.col("end")
+    backwards = Window.partitionBy("stream", "chunk").orderBy(fn.desc("at"))
+    inside = fn.last(fn.when(fn.col("ends"), fn.col("at")), ignorenulls=True).over(backwards)
+    operation, end = fn.col("operation"), fn.col("end")
     return (
         in_runs(rows, Equal(), chunk)
         .withColumn("inside", inside)
-        .where(F.col("kind") == "update")
-        .join(F.broadcast(known), ["stream", "chunk"])
-        .withColumn("operation", F.col("run") + F.col("nth") - 1)
-        .withColumn("end", F.when(F.col("nth") == F.col("runs"), F.col("beyond")).otherwise(F.col("inside")))
+        .where(fn.col("kind") == "update")
+        .join(fn.broadcast(known), ["stream", "chunk"])
+        .withColumn("operation", fn.col("run") + fn.col("nth") - 1)
+        .withColumn(
+            "end", fn.when(fn.col("nth") == fn.col("runs"), fn.col("beyond")).otherwise(fn.col("inside"))
+        )
         .select(
             "stream",
             "key",
             "operation",
-            (F.col("at") + operation).alias("at"),
+            (fn.col("at") + operation).alias("at"),
             (end + operation + 1).alias("commit"),
         )
     )
@@ -59,13 +61,13 @@ def until_commit(updates: DataFrame) -> DataFrame:
     Seen backwards, the update before is of the next operation that updates the item, or it is of the same
     operation, and then what holds for that one holds for this.
     """
-    backwards = Window.partitionBy("stream", "key").orderBy(F.desc("operation"), F.desc("at"))
-    other = F.lag("operation").over(backwards) != F.col("operation")
-    next_commit = F.last("later", ignorenulls=True).over(backwards)
+    backwards = Window.partitionBy("stream", "key").orderBy(fn.desc("operation"), fn.desc("at"))
+    other = fn.lag("operation").over(backwards) != fn.col("operation")
+    next_commit = fn.last("later", ignorenulls=True).over(backwards)
     return (
-        updates.select("*", F.when(other, F.lag("commit").over(backwards)).alias("later"))
-        .select("stream", (next_commit - F.col("at")).alias("distance"))
-        .where(F.col("distance").isNotNull())
+        updates.select("*", fn.when(other, fn.lag("commit").over(backwards)).alias("later"))
+        .select("stream", (next_commit - fn.col("at")).alias("distance"))
+        .where(fn.col("distance").isNotNull())
     )
 
 

@@ -8,13 +8,13 @@ are cut into slices, and the distances over the edges of slices are added.
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 HOT = 12_000_000
 """A key with so many updates is cut. No result depends on it."""
 
 EXACT_BITS = 11
-"""Distances below 2^11 are counted one by one, those above in bins of less than a thousandth of their size."""
+"""Distances below 2^11 are counted one by one, those above in bins, less than a thousandth wide."""
 
 TOP = 10
 """So many of the items that are written most are named."""
@@ -27,32 +27,36 @@ def hot_keys(rows: DataFrame, updates: int, *, hot: int = HOT) -> list[Row]:
     if updates < 2 * hot:
         return []
     share = min(1.0, _SAMPLED / updates)
-    counted = _updates(rows).sample(share, seed=0).groupBy("stream", "key").agg(F.count("*").alias("n"))
-    return counted.where(F.col("n") > hot * share).select("stream", "key").collect()
+    counted = (
+        _updates(rows).sample(fraction=share, seed=0).groupBy("stream", "key").agg(fn.count("*").alias("n"))
+    )
+    return counted.where(fn.col("n") > hot * share).select("stream", "key").collect()
 
 
 def keyed_updates(
     rows: DataFrame, partitions: int, hot: Sequence[Row] = (), *, slice_: int = HOT
 ) -> DataFrame:
-    """(stream, key, at) of the updates, and `slice` if there are hot keys: those of a key in one partition."""
+    """(stream, key, at) of the updates, and `slice` if keys are hot; those of a key are together."""
     mine = _updates(rows)
     if not hot:
         return mine.repartition(partitions, "stream", "key")
-    listed = rows.sparkSession.createDataFrame(hot, "stream string, key string").withColumn("hot", F.lit(True))
-    number = F.when(F.col("hot"), F.expr(f"at div {slice_}")).otherwise(F.lit(0))
-    cut = mine.join(F.broadcast(listed), ["stream", "key"], "left").withColumn("slice", number)
+    listed = rows.sparkSession.createDataFrame(hot, "stream string, key string").withColumn(
+        "hot", fn.lit(True)
+    )
+    number = fn.when(fn.col("hot"), fn.expr(f"at div {slice_}")).otherwise(fn.lit(0))
+    cut = mine.join(fn.broadcast(listed), ["stream", "key"], "left").withColumn("slice", number)
     return cut.select("stream", "key", "slice", "at").repartition(partitions, "stream", "key", "slice")
 
 
 def distances(updates: DataFrame) -> DataFrame:
     """(stream, distance, n): how many updates are so far from the next of their key."""
     keys = [name for name in updates.columns if name != "at"]
-    step = F.col("at") - F.lag("at").over(Window.partitionBy(*keys).orderBy("at"))
+    step = fn.col("at") - fn.lag("at").over(Window.partitionBy(*keys).orderBy("at"))
     found = updates.select("stream", step.alias("distance"))
     if "slice" in keys:
         found = found.union(_over_edges(updates))
-    counted = found.where(F.col("distance").isNotNull()).groupBy("stream", "distance")
-    return counted.agg(F.count("*").alias("n")).select("stream", "distance", "n")
+    counted = found.where(fn.col("distance").isNotNull()).groupBy("stream", "distance")
+    return counted.agg(fn.count("*").alias("n")).select("stream", "distance", "n")
 
 
 def items(updates: DataFrame) -> DataFrame:
@@ -61,59 +65,65 @@ def items(updates: DataFrame) -> DataFrame:
     It counts `at`, so that Spark sees the same columns as in `distances` and shuffles them once.
     """
     return (
-        updates.groupBy("stream", "key").agg(F.count("at").alias("updates")).select("stream", "key", "updates")
+        updates.groupBy("stream", "key")
+        .agg(fn.count("at").alias("updates"))
+        .select("stream", "key", "updates")
     )
 
 
 def tallies(distance: DataFrame, item: DataFrame) -> DataFrame:
     """(stream, what, value, key, n): all that is counted of the keys of a trace, in one job.
 
-    What is `distance`: n messages at distance `value`. `frequency`: n keys with `value` updates. `top`: one of
-    the keys that are written most, with `value` updates.
+    What is `distance`: n messages at distance `value`. `frequency`: n keys with `value` updates. `top`: a key
+    with `value` updates, one of those that are written most.
     """
-    nameless = F.lit(None).cast("string").alias("key")
-    frequency = item.groupBy("stream", "updates").agg(F.count("*").alias("n"))
-    ranking = Window.partitionBy("stream").orderBy(F.desc("updates"), "key")
-    top = item.withColumn("rank", F.row_number().over(ranking)).where(F.col("rank") <= TOP)
+    nameless = fn.lit(None).cast("string").alias("key")
+    frequency = item.groupBy("stream", "updates").agg(fn.count("*").alias("n"))
+    ranking = Window.partitionBy("stream").orderBy(fn.desc("updates"), "key")
+    top = item.withColumn("rank", fn.row_number().over(ranking)).where(fn.col("rank") <= TOP)
     return (
-        distance.select("stream", F.lit("distance").alias("what"), F.col("distance").alias("value"), nameless, "n")
-        .union(frequency.select("stream", F.lit("frequency"), "updates", nameless, "n"))
-        .union(top.select("stream", F.lit("top"), "updates", "key", F.lit(1).cast("long")))
+        distance.select(
+            "stream", fn.lit("distance").alias("what"), fn.col("distance").alias("value"), nameless, "n"
+        )
+        .union(frequency.select("stream", fn.lit("frequency"), "updates", nameless, "n"))
+        .union(top.select("stream", fn.lit("top"), "updates", "key", fn.lit(1).cast("long")))
         .select("stream", "what", "value", "key", "n")
     )
 
 
 def bins(tally: DataFrame) -> DataFrame:
     """(stream, low, high, n): distances counted in bins, few enough for the driver."""
-    low, high = bin_edges(F.col("value"))
-    of_distance = tally.where(F.col("what") == "distance")
-    return of_distance.groupBy("stream", low.alias("low"), high.alias("high")).agg(F.sum("n").alias("n"))
+    low, high = bin_edges(fn.col("value"))
+    of_distance = tally.where(fn.col("what") == "distance")
+    return of_distance.groupBy("stream", low.alias("low"), high.alias("high")).agg(fn.sum("n").alias("n"))
 
 
 def inside_bins(tally: DataFrame, wanted: Sequence[tuple[str, int, int]]) -> DataFrame:
     """(stream, value, n): the distances inside some (stream, low, high)."""
     listed = _frame(tally.sparkSession, wanted, "stream string, low long, high long")
-    low, _ = bin_edges(F.col("value"))
-    of_distance = tally.where(F.col("what") == "distance").withColumn("low", low)
-    return of_distance.join(F.broadcast(listed), ["stream", "low"]).select("stream", "value", "n")
+    low, _ = bin_edges(fn.col("value"))
+    of_distance = tally.where(fn.col("what") == "distance").withColumn("low", low)
+    return of_distance.join(fn.broadcast(listed), ["stream", "low"]).select("stream", "value", "n")
 
 
 def bin_edges(distance: Column) -> tuple[Column, Column]:
     """The smallest and the largest distance of the bin that one is in."""
-    width = F.greatest(F.length(F.bin(distance)) - EXACT_BITS, F.lit(0))
-    low = F.call_function("shiftleft", F.call_function("shiftright", distance, width), width)
-    return low, low + F.call_function("shiftleft", F.lit(1).cast("long"), width) - 1
+    width = fn.greatest(fn.length(fn.bin(distance)) - EXACT_BITS, fn.lit(0))
+    low = fn.call_function("shiftleft", fn.call_function("shiftright", distance, width), width)
+    return low, low + fn.call_function("shiftleft", fn.lit(1).cast("long"), width) - 1
 
 
 def _updates(rows: DataFrame) -> DataFrame:
-    return rows.where(F.col("kind") == "update").select("stream", "key", "at")
+    return rows.where(fn.col("kind") == "update").select("stream", "key", "at")
 
 
 def _over_edges(updates: DataFrame) -> DataFrame:
     """(stream, distance) between the last update of a slice and the first of the next slice that has one."""
-    slices = updates.groupBy("stream", "key", "slice").agg(F.min("at").alias("first"), F.max("at").alias("last"))
-    before = F.lag("last").over(Window.partitionBy("stream", "key").orderBy("slice"))
-    return slices.select("stream", (F.col("first") - before).alias("distance"))
+    slices = updates.groupBy("stream", "key", "slice").agg(
+        fn.min("at").alias("first"), fn.max("at").alias("last")
+    )
+    before = fn.lag("last").over(Window.partitionBy("stream", "key").orderBy("slice"))
+    return slices.select("stream", (fn.col("first") - before).alias("distance"))
 
 
 def _frame(spark: SparkSession, rows: Sequence[tuple[str, int, int]], schema: str) -> DataFrame:

@@ -43,7 +43,9 @@ def find_java() -> Java:
         java = _inspect(executable)
         if java is not None and java.version >= OLDEST:
             return java
-        refused.append(f"{where} ({executable}) is " + (f"Java {java.version}" if java else "not a working Java"))
+        refused.append(
+            f"{where} ({executable}) is " + (f"Java {java.version}" if java else "not a working Java")
+        )
     raise NoJavaError(
         f"Spark needs Java {OLDEST} or newer"
         + "".join(f"; {reason}" for reason in refused)

@@ -4,50 +4,53 @@ Where `seq` is dense it is the position. Where it is not, rows are sorted over c
 driver adds up how many rows stand before each of them: nothing ever looks at a whole stream at once.
 """
 
+from contextlib import ExitStack
 from itertools import accumulate
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
-from semcast.pipeline.session import partitions_for
 from semcast.pipeline.survey import Trace
 
 _INDEX_BITS = 33
 """`monotonically_increasing_id` is the partition above this bit, and the row in it below."""
 
 
-def positioned(trace: Trace, partitions: int | None = None) -> DataFrame:
-    """The rows with `at`, their position. It counts on from stream to stream, so compare within one only."""
+def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
+    """The rows with `at`, their position. It counts on from stream to stream, so compare within one only.
+
+    Args:
+        trace: the rows.
+        partitions: into how many pieces they are cut if they have to be sorted.
+        kept: gives back, in the end, what Spark keeps of them.
+    """
     columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in trace.rows.columns else [])]
     if trace.dense:
-        return trace.rows.withColumn("at", F.col("seq")).select(*columns)
-    if partitions is None:
-        partitions = partitions_for(sum(facts.messages for facts in trace.streams))
-    return ranked(trace.rows, partitions).select(*columns)
+        return trace.rows.withColumn("at", fn.col("seq")).select(*columns)
+    return ranked(in_order(trace.rows, partitions, kept)).select(*columns)
 
 
-def ranked(rows: DataFrame, partitions: int) -> DataFrame:
-    """Add `at`: how many rows stand before this one, by stream and `seq`.
-
-    The sorted rows are kept (`unpersist` them when done): sorted again, they might be cut elsewhere.
-    """
+def in_order(rows: DataFrame, partitions: int, kept: ExitStack) -> DataFrame:
+    """Sort by stream and `seq`, and add `id`. It is kept: sorted a second time it might be cut elsewhere."""
     chunks = (
         rows.repartitionByRange(partitions, "stream", "seq")
         .sortWithinPartitions("stream", "seq")
-        .withColumn("id", F.monotonically_increasing_id())
+        .withColumn("id", fn.monotonically_increasing_id())
         .persist()
     )
-    chunk = F.shiftright("id", _INDEX_BITS)
-    counts = {
-        row["chunk"]: row["n"]
-        for row in chunks.groupBy(chunk.alias("chunk")).agg(F.count("*").alias("n")).collect()
-    }
-    before = list(zip(sorted(counts), accumulate((counts[number] for number in sorted(counts)), initial=0)))
-    starts = rows.sparkSession.createDataFrame(before, "chunk long, before long")
-    index = F.col("id").bitwiseAND((1 << _INDEX_BITS) - 1)
-    return (
-        chunks.withColumn("chunk", chunk)
-        .join(F.broadcast(starts), "chunk")
-        .withColumn("at", F.col("before") + index)
-        .select(*rows.columns, "at")
+    kept.callback(chunks.unpersist)
+    return chunks
+
+
+def ranked(chunks: DataFrame) -> DataFrame:
+    """Add `at`: how many rows stand before this one."""
+    numbered = chunks.withColumn("chunk", fn.shiftright("id", _INDEX_BITS))
+    counts = sorted(numbered.groupBy("chunk").agg(fn.count("*").alias("n")).collect())
+    before = accumulate((row["n"] for row in counts), initial=0)
+    starts = chunks.sparkSession.createDataFrame(
+        [(row["chunk"], total) for row, total in zip(counts, before, strict=False)], "chunk long, before long"
     )
+    index = fn.col("id").bitwiseAND((1 << _INDEX_BITS) - 1)
+    columns = [name for name in chunks.columns if name != "id"]
+    joined = numbered.join(fn.broadcast(starts), "chunk").withColumn("at", fn.col("before") + index)
+    return joined.select(*columns, "at")

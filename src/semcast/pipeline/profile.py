@@ -1,22 +1,23 @@
-"""The profile of a trace: does it have obsolescence, and which buffers does it need (Pereira 2000, section 4.5).
+"""The profile of a trace: has it obsolescence, and which buffers does it need (Pereira 2000, section 4.5).
 
 The definitions are those of the model (Pereira 2002, 5.1.1): D is the distance between a message and the next
 one that makes it obsolete, R_N the share of all messages with D of at most N.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from semcast.pipeline import distance
 from semcast.pipeline.commits import commit_distances
 from semcast.pipeline.positions import positioned
 from semcast.pipeline.runs import CHUNK, Equal, Runs, Within, find_runs
 from semcast.pipeline.session import partitions_for
-from semcast.pipeline.summary import Bin, Distances, StreamProfile, items_of, sizes_of
+from semcast.pipeline.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
 from semcast.pipeline.survey import StreamFacts, Trace
 
 
@@ -40,35 +41,144 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profiles of all streams, and the tables that they came from (until it is closed)."""
+    """The profiles of all streams, and the tables in Spark that they were read off."""
 
     streams: tuple[StreamProfile, ...]
     tally: DataFrame
     items: DataFrame
 
-    def close(self) -> None:
-        """Give back what Spark keeps."""
-        self.tally.unpersist()
 
-
-def profile(trace: Trace, settings: Settings | None = None) -> Profile:
+def profile(trace: Trace, settings: Settings | None = None) -> tuple[StreamProfile, ...]:
     """Profile every stream of a trace."""
+    with profiled(trace, settings) as done:
+        return done.streams
+
+
+@contextmanager
+def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile]:
+    """Profile every stream of a trace, and keep the tables for as long as the context is open."""
     settings = settings or Settings()
-    rows = positioned(trace, settings.partitions)
-    operations = _operations(rows, settings)
-    updates = _keyed(trace, rows, settings)
-    if operations:
-        marked = rows.withColumn("mark", F.col(settings.groups or "group"))
-        found = commit_distances(marked, operations, _partitions(trace, settings), chunk=settings.chunk)
-    else:
-        found = distance.distances(updates)
-    item = distance.items(updates)
-    tally = distance.tallies(found, item).persist()
-    bursts = find_runs(_marked(rows, "ts"), Within(settings.gap), chunk=settings.chunk)
-    counted = _counted(trace, tally, operations)
-    exact = _exact(tally, counted, settings.purge)
-    streams = tuple(
-        _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], operations, settings)
-        for facts in trace.streams
+    with ExitStack() as kept:
+        partitions = settings.partitions or partitions_for(sum(facts.messages for facts in trace.streams))
+        rows = positioned(trace, partitions, kept)
+        operations = _operations(rows, settings)
+        updates = _keyed(trace, rows, partitions, settings)
+        if operations:
+            found = commit_distances(_marked(rows, settings), operations, partitions, chunk=settings.chunk)
+        else:
+            found = distance.distances(updates)
+        items = distance.items(updates)
+        tally = distance.tallies(found, items).persist()
+        kept.callback(tally.unpersist)
+        bursts = find_runs(rows.withColumn("mark", fn.col("ts")), Within(settings.gap), chunk=settings.chunk)
+        counted = _counted(trace, tally, operations)
+        exact = _exact(tally, counted, settings.purge)
+        streams = tuple(
+            _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], settings)
+            for facts in trace.streams
+        )
+        yield Profile(streams, tally, items)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was counted of one stream."""
+
+    distances: Distances
+    commits: int
+    frequency: dict[int, int] = field(default_factory=dict)
+    top: list[tuple[str, int]] = field(default_factory=list)
+
+    def ranks(self, purge: float) -> dict[str, int | None]:
+        """Which elements of the sorted distances have a name."""
+        m = self.distances.obsolete
+        if m == 0:
+            return {"median": None, "p90": None, "max": None, "purge": None}
+        return {"median": m // 2, "p90": int(0.9 * m), "max": m - 1, "purge": self.distances.rank_for(purge)}
+
+
+def _marked(rows: DataFrame, settings: Settings) -> DataFrame:
+    return rows.withColumn("mark", fn.col(settings.groups or "group"))
+
+
+def _operations(rows: DataFrame, settings: Settings) -> dict[str, Runs]:
+    if settings.groups is None:
+        return {}
+    return find_runs(_marked(rows, settings), Equal(), chunk=settings.chunk)
+
+
+def _keyed(trace: Trace, rows: DataFrame, partitions: int, settings: Settings) -> DataFrame:
+    total = sum(facts.kinds.get("update", 0) for facts in trace.streams)
+    hot = distance.hot_keys(rows, total, hot=settings.hot)
+    return distance.keyed_updates(rows, partitions, hot, slice_=settings.hot)
+
+
+def _counted(trace: Trace, tally: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:
+    """Collect the bins, and how many keys have how many updates: both are few."""
+    binned = defaultdict(list)
+    for row in (
+        distance.bins(tally).toArrow().sort_by([("stream", "ascending"), ("low", "ascending")]).to_pylist()
+    ):
+        binned[row["stream"]].append(Bin(row["low"], row["high"], row["n"]))
+    counted = {}
+    for facts in trace.streams:
+        commits = operations[facts.stream].sizes.total() if operations else 0
+        counted[facts.stream] = _Counted(
+            Distances(facts.messages + commits, tuple(binned[facts.stream])), commits
+        )
+    for row in tally.where(fn.col("what") != "distance").orderBy(fn.desc("value"), "key").collect():
+        of_stream = counted[row["stream"]]
+        if row["what"] == "top":
+            of_stream.top.append((row["key"], row["value"]))
+        else:
+            of_stream.frequency[row["value"]] = row["n"]
+    return counted
+
+
+def _exact(tally: DataFrame, counted: dict[str, _Counted], purge: float) -> dict[str, dict[str, int | None]]:
+    """The distances behind the names, looked up in Spark where a bin holds several."""
+    places = {
+        (stream, name): None if rank is None else of_stream.distances.place(rank)
+        for stream, of_stream in counted.items()
+        for name, rank in of_stream.ranks(purge).items()
+    }
+    wide = {
+        (stream, place[0].low, place[0].high)
+        for (stream, _), place in places.items()
+        if place is not None and place[0].low < place[0].high
+    }
+    inside = defaultdict(list)
+    if wide:
+        for row in distance.inside_bins(tally, sorted(wide)).orderBy("stream", "value").collect():
+            inside[row["stream"]].append((row["value"], row["n"]))
+    found: dict[str, dict[str, int | None]] = {stream: {} for stream in counted}
+    for (stream, name), place in places.items():
+        found[stream][name] = None if place is None else _pick(place[0], place[1], inside[stream])
+    return found
+
+
+def _pick(bin_: Bin, rank: int, inside: list[tuple[int, int]]) -> int:
+    if bin_.low == bin_.high:
+        return bin_.low
+    return element([(value, n) for value, n in inside if bin_.low <= value <= bin_.high], rank)
+
+
+def _stream(
+    facts: StreamFacts, counted: _Counted, exact: dict[str, int | None], bursts: Runs, settings: Settings
+) -> StreamProfile:
+    return StreamProfile(
+        stream=facts.stream,
+        messages=counted.distances.messages,
+        commits=counted.commits,
+        kinds=facts.kinds,
+        bytes=facts.bytes,
+        seconds=facts.ended - facts.began,
+        distances=counted.distances,
+        d_median=exact["median"],
+        d_p90=exact["p90"],
+        d_max=exact["max"],
+        items=items_of(counted.frequency, counted.top),
+        bursts=sizes_of(bursts.sizes),
+        purge=settings.purge,
+        buffer=exact["purge"],
     )
-    return Profile(streams, tally, item)

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from semcast.pipeline.sources import Format, Source, TraceError, column_names, literal, local_path
@@ -30,7 +30,11 @@ _BLOCKS = StructType(
     ]
 )
 _FILES = StructType(
-    [StructField("file", StringType()), StructField("before", LongType()), StructField("source", StringType())]
+    [
+        StructField("file", StringType()),
+        StructField("before", LongType()),
+        StructField("source", StringType()),
+    ]
 )
 
 
@@ -95,38 +99,38 @@ def _text_table(
 ) -> Table:
     header = format_ is not Format.JSON
     raw = spark.read.text([literal(source.path) for source in sources]).select(
-        F.col("_metadata.file_path").alias("file"),
-        F.col("_metadata.file_block_start").alias("block"),
-        F.monotonically_increasing_id().alias("at"),
-        F.col("value").alias("text"),
+        fn.col("_metadata.file_path").alias("file"),
+        fn.col("_metadata.file_block_start").alias("block"),
+        fn.monotonically_increasing_id().alias("at"),
+        fn.col("value").alias("text"),
     )
     blocks = _count_lines(raw)
     starts = spark.createDataFrame(list(_starts(blocks, sources, ordinals, header=header)), _BLOCKS)
-    frame = raw.join(F.broadcast(starts), ["file", "block"]).select(
+    frame = raw.join(fn.broadcast(starts), ["file", "block"]).select(
         "file",
-        (F.col("at") + F.col("shift")).alias("line"),
-        (F.col("at") + F.col("shift") + F.col("before")).alias("place"),
+        (fn.col("at") + fn.col("shift")).alias("line"),
+        (fn.col("at") + fn.col("shift") + fn.col("before")).alias("place"),
         "source",
         "text",
         _parsed(format_, names).alias("cells"),
     )
-    fields = F.col("cells")
+    fields = fn.col("cells")
     cells = {name: fields.getField(f"c{n}" if header else name) for n, name in enumerate(names)}
-    blank = F.trim("text") == ""
+    blank = fn.trim("text") == ""
     return Table(
         frame,
         cells,
         malformed=fields.isNull() | fields.getField(_CORRUPT).isNotNull(),
-        nothing=blank | (F.col("line") == 1) if header else blank,
+        nothing=blank | (fn.col("line") == 1) if header else blank,
         rows=sum(block["lines"] for block in blocks),
     )
 
 
 def _count_lines(raw: DataFrame) -> list[Row]:
     counted = raw.groupBy("file", "block").agg(
-        F.min("at").alias("first"),
-        F.count("*").alias("lines"),
-        F.count_if(F.trim("text") != "").alias("filled"),
+        fn.min("at").alias("first"),
+        fn.count("*").alias("lines"),
+        fn.count_if(fn.trim("text") != "").alias("filled"),
     )
     return reading(counted)
 
@@ -150,10 +154,12 @@ def _parsed(format_: Format, names: tuple[str, ...]) -> Column:
     corrupt = StructField(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     if format_ is Format.JSON:
-        return F.from_json("text", StructType([*(StructField(name, StringType()) for name in names), corrupt]), options)
+        return fn.from_json(
+            "text", StructType([*(StructField(name, StringType()) for name in names), corrupt]), options
+        )
     fields = [StructField(f"c{n}", StringType()) for n in range(len(names))]
     options |= {"sep": "\t" if format_ is Format.TSV else ",", "quote": '"', "escape": '"'}
-    return F.from_csv("text", StructType([*fields, corrupt]).simpleString(), options)
+    return fn.from_csv("text", StructType([*fields, corrupt]).simpleString(), options)
 
 
 def _parquet_table(
@@ -170,18 +176,18 @@ def _parquet_table(
         raise TraceError(f"{root}: cannot be read: {first_line(error)}") from error
     names = frame.columns
     frame = frame.select(
-        *(F.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)),
-        F.col("_metadata.file_path").alias("file"),
-        (F.col("_metadata.row_index") + 1).alias("line"),
+        *(fn.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)),
+        fn.col("_metadata.file_path").alias("file"),
+        (fn.col("_metadata.row_index") + 1).alias("line"),
     )
     if frame.isEmpty():
         raise TraceError(f"{root} holds no rows")
     if placed(names):
         frame = _with_places(spark, frame, sources, ordinals)
     else:
-        frame = frame.withColumns({"place": F.lit(None).cast("long"), "source": F.lit(None).cast("string")})
-    cells = {name: F.col(f"c{n}") for n, name in enumerate(names)}
-    return Table(frame, cells, malformed=F.lit(False), nothing=F.lit(False), rows=None)
+        frame = frame.withColumns({"place": fn.lit(None).cast("long"), "source": fn.lit(None).cast("string")})
+    cells = {name: fn.col(f"c{n}") for n, name in enumerate(names)}
+    return Table(frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
 
 
 def _with_places(
@@ -190,10 +196,11 @@ def _with_places(
     of_file = {local_path(source.path): source for source in sources}
     files = [row["file"] for row in reading(frame.select("file").distinct())]
     places = [
-        (file, ordinals[local_path(file)] << _ORDINAL_BITS, of_file[local_path(file)].stream) for file in files
+        (file, ordinals[local_path(file)] << _ORDINAL_BITS, of_file[local_path(file)].stream)
+        for file in files
     ]
-    joined = frame.join(F.broadcast(spark.createDataFrame(places, _FILES)), "file")
-    return joined.withColumn("place", F.col("line") + F.col("before")).drop("before")
+    joined = frame.join(fn.broadcast(spark.createDataFrame(places, _FILES)), "file")
+    return joined.withColumn("place", fn.col("line") + fn.col("before")).drop("before")
 
 
 def reading(small: DataFrame) -> list[Row]:

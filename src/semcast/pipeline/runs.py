@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, Row, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 CHUNK = 1 << 18
 """How many positions a chunk spans. No result depends on it."""
@@ -35,7 +35,7 @@ class Within:
 
     def column(self, mark: Column, before: Column) -> Column:
         """In Spark."""
-        return F.abs(mark - before) <= self.gap
+        return fn.abs(mark - before) <= self.gap
 
     def holds(self, mark: object, before: object) -> bool:
         """On the driver."""
@@ -93,21 +93,22 @@ def in_runs(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
     """Number the runs of every chunk: (*rows, chunk, nth, start, begin, opening, ends, last).
 
     `nth` is the number of the run in its chunk and `start` its first position there; `begin` and `opening`
-    are the first position and mark of the chunk; `ends` is true at the last message of a run, `last` at that of the chunk.
+    are the first position and mark of the chunk; `ends` is true at the last message of a run, `last` at
+    the last of the chunk.
     """
     order = Window.partitionBy("stream", "chunk").orderBy("at")
-    mark, before, after = F.col("mark"), F.col("before"), F.col("after")
+    mark, before, after = fn.col("mark"), fn.col("before"), fn.col("after")
     starts = before.isNull() | ~goes.column(mark, before)
     return (
-        rows.withColumn("chunk", F.expr(f"at div {chunk}"))
-        .select("*", F.lag("mark").over(order).alias("before"), F.lead("mark").over(order).alias("after"))
+        rows.withColumn("chunk", fn.expr(f"at div {chunk}"))
+        .select("*", fn.lag("mark").over(order).alias("before"), fn.lead("mark").over(order).alias("after"))
         .select(
             *rows.columns,
             "chunk",
-            F.sum(starts.cast("long")).over(order).alias("nth"),
-            F.last(F.when(starts, F.col("at")), ignorenulls=True).over(order).alias("start"),
-            F.first("at").over(order).alias("begin"),
-            F.first("mark").over(order).alias("opening"),
+            fn.sum(starts.cast("long")).over(order).alias("nth"),
+            fn.last(fn.when(starts, fn.col("at")), ignorenulls=True).over(order).alias("start"),
+            fn.first("at").over(order).alias("begin"),
+            fn.first("mark").over(order).alias("opening"),
             (after.isNull() | ~goes.column(after, mark)).alias("ends"),
             after.isNull().alias("last"),
         )
@@ -116,22 +117,22 @@ def in_runs(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
 
 def run_sizes(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
     """How many runs have which size; those at the edge of a chunk stand alone, with what joins them."""
-    head, tail = F.col("start") == F.col("begin"), F.col("last")
+    head, tail = fn.col("start") == fn.col("begin"), fn.col("last")
     return (
         in_runs(rows, goes, chunk)
         .where("ends")
         .groupBy(
             "stream",
-            F.when(head | tail, F.col("chunk")).alias("chunk"),
+            fn.when(head | tail, fn.col("chunk")).alias("chunk"),
             head.alias("head"),
             tail.alias("tail"),
-            F.when(head, F.col("opening")).alias("opening"),
-            F.when(tail, F.col("mark")).alias("closing"),
-            F.when(tail, F.col("nth")).alias("runs"),
-            F.when(head | tail, F.col("at")).alias("end"),
-            (F.col("at") - F.col("start") + 1).alias("size"),
+            fn.when(head, fn.col("opening")).alias("opening"),
+            fn.when(tail, fn.col("mark")).alias("closing"),
+            fn.when(tail, fn.col("nth")).alias("runs"),
+            fn.when(head | tail, fn.col("at")).alias("end"),
+            (fn.col("at") - fn.col("start") + 1).alias("size"),
         )
-        .agg(F.count("*").alias("n"))
+        .agg(fn.count("*").alias("n"))
         .select("stream", "chunk", "head", "tail", "opening", "closing", "runs", "end", "size", "n")
     )
 
@@ -146,7 +147,9 @@ def _joined(stream: str, pieces: list[Row], goes: Goes) -> Runs:
     for piece in pieces:
         if piece["chunk"] is None:
             runs.sizes[piece["size"]] += piece["n"]
-    edges = sorted((piece for piece in pieces if piece["chunk"] is not None), key=lambda piece: int(piece["chunk"]))
+    edges = sorted(
+        (piece for piece in pieces if piece["chunk"] is not None), key=lambda piece: int(piece["chunk"])
+    )
     fold = _Fold(stream, runs, goes)
     for number, both in groupby(edges, lambda piece: int(piece["chunk"])):
         ends = list(both)

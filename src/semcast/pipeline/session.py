@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -149,12 +149,10 @@ def _log_level() -> str:
 
 
 def _memory_mib() -> int:
-    """A third of the memory that there is, and 8 GiB at most: a local session is driver and executor in one."""
+    """A third of the memory, and 8 GiB at most: a local session is driver and executor in one."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
+    with suppress(OSError, ValueError):  # no control group, or one without a limit
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):
-        pass  # no control group, or one without a limit
     return max(1024, min(8192, memory // 3 >> 20))
 
 

@@ -1,16 +1,15 @@
-"""The files behind the names on a command line: which there are, their format, and what their columns are called."""
+"""The files behind the names on a command line: which there are, and what their columns are called."""
 
 import bz2
 import csv
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -33,9 +32,9 @@ class Format(Enum):
     PARQUET = (".parquet", ".pq")
 
 
-_OPENERS: dict[str, Callable[[str], IO[bytes]]] = {"": lambda path: open(path, "rb"), ".gz": gzip.open, ".bz2": bz2.open}
 _NAME = re.compile(
-    r"(?P<stem>.*?)(?P<ending>\.(?:csv|tsv|jsonl|ndjson|json|parquet|pq))(?P<packed>\.gz|\.bz2)?", re.IGNORECASE
+    r"(?P<stem>.*?)(?P<ending>\.(?:csv|tsv|jsonl|ndjson|json|parquet|pq))(?P<packed>\.gz|\.bz2)?",
+    re.IGNORECASE,
 )
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 
@@ -63,7 +62,7 @@ def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
 
 
 def column_names(spark: SparkSession, source: Source) -> list[str]:
-    """What the columns of a text file are called: by its header, or by the fields of its first JSON objects."""
+    """What the columns of a text file are called: by its header, or by its first JSON objects."""
     lines = _first_lines(spark, source, 1 if source.format is not Format.JSON else _PEEK)
     if not lines:
         raise TraceError(f"{source.path} is empty")
@@ -161,13 +160,19 @@ def _first_lines(spark: SparkSession, source: Source, count: int) -> list[str]:
     if _remote(source.path) and not source.path.startswith("file:"):
         return [row[0] for row in spark.read.text(source.path).head(count)]
     path = local_path(source.path)
-    packed = PurePosixPath(path).suffix.lower()
     try:
-        with _OPENERS.get(packed, _OPENERS[""])(path) as file:
+        with _open(path) as file:
             lines = [line.decode(errors="replace").rstrip("\r\n") for line in islice(file, count)]
     except (OSError, EOFError) as error:
         raise TraceError(f"{source.path}: cannot be read: {error}") from error
     return [line.removeprefix("\ufeff") for line in lines]
+
+
+def _open(path: str) -> BinaryIO | gzip.GzipFile:
+    packed = PurePosixPath(path).suffix.lower()
+    if packed == ".gz":
+        return gzip.GzipFile(path)
+    return bz2.BZ2File(path) if packed == ".bz2" else Path(path).open("rb")
 
 
 def _fields(line: str) -> list[str]:

@@ -122,7 +122,7 @@ class StreamProfile:
         return self.distances.empirical().purge_ratio(n)
 
     def predicted(self, ts: float, tr: float, n: int) -> Throughput:
-        """T and T' of a sender with `ts` and a slow receiver with `tr` messages a second, and a buffer of `n`."""
+        """T and T' with a buffer of `n`, a sender at `ts` and a slow receiver at `tr` messages a second."""
         return throughput(ts, tr, self.purge_ratio(n))
 
 
@@ -151,8 +151,8 @@ def sizes_of(counts: Counter[int]) -> Sizes:
     return Sizes(
         bursts=bursts,
         mean=sum(size * n for size, n in ordered) / bursts,
-        median=_element(ordered, bursts // 2),
-        p90=_element(ordered, int(0.9 * bursts)),
+        median=element(ordered, bursts // 2),
+        p90=element(ordered, int(0.9 * bursts)),
         largest=ordered[-1][0],
         counts=dict(ordered),
     )
@@ -177,7 +177,7 @@ def _of_top(frequency: Mapping[int, int], keys: int) -> int:
     return taken
 
 
-def _element(ordered: Sequence[tuple[int, int]], rank: int) -> int:
-    """The element of this number in a sorted list, given as (value, how often)."""
+def element(ordered: Sequence[tuple[int, int]], rank: int) -> int:
+    """The element number `rank` of a sorted list, which is given as (value, how often)."""
     upto = list(accumulate(n for _, n in ordered))
     return ordered[bisect_right(upto, rank)][0]

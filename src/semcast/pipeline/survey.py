@@ -9,8 +9,8 @@ with two hashes of 64 bits, could make the two agree.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
+from pyspark.sql import functions as fn
 
 from semcast.pipeline.readers import reading
 from semcast.pipeline.sources import Format, TraceError, local_path
@@ -84,11 +84,13 @@ def survey(judged: DataFrame, *, max_bad: int, expected: int | None = None) -> T
     """
     streams, bad_count, seen = _facts(judged)
     if expected is not None and seen != expected:
-        raise TraceError(f"{expected} lines were there at first, then {seen}: the files changed while being read")
+        raise TraceError(
+            f"{expected} lines were there at first, then {seen}: the files changed while being read"
+        )
     bad = BadRows(bad_count, _sample(judged) if bad_count else ())
     _refuse(bad, max_bad)
     whole = bad_count == 0 and seen == sum(facts.messages for facts in streams)
-    good = judged if whole else judged.where(F.col("problem").isNull())
+    good = judged if whole else judged.where(fn.col("problem").isNull())
     loose = _loose(judged, streams)
     if loose:
         copies = _copies(good, loose)
@@ -114,23 +116,25 @@ def _refuse(bad: BadRows, max_bad: int) -> None:
 
 def _facts(judged: DataFrame) -> tuple[tuple[StreamFacts, ...], int, int]:
     """The streams, the number of bad rows, and the number of all rows."""
-    good = F.col("problem").isNull()
+    good = fn.col("problem").isNull()
     counted = judged.groupBy(
-        F.when(good, F.col("stream")).alias("stream"),
-        F.when(good, F.col("kind")).alias("kind"),
-        F.coalesce(F.col("problem") != "", F.lit(False)).alias("bad"),
+        fn.when(good, fn.col("stream")).alias("stream"),
+        fn.when(good, fn.col("kind")).alias("kind"),
+        fn.coalesce(fn.col("problem") != "", fn.lit(False)).alias("bad"),
     ).agg(
-        F.count("*").alias("n"),
-        F.min("seq").alias("first"),
-        F.max("seq").alias("last"),
-        F.sum(F.col("bytes").cast("double")).alias("bytes"),
-        F.min("ts").alias("began"),
-        F.max("ts").alias("ended"),
+        fn.count("*").alias("n"),
+        fn.min("seq").alias("first"),
+        fn.max("seq").alias("last"),
+        fn.sum(fn.col("bytes").cast("double")).alias("bytes"),
+        fn.min("ts").alias("began"),
+        fn.max("ts").alias("ended"),
         *_hashes(),
     )
     rows = reading(counted.limit(_MOST_STREAMS + 1))
     if len(rows) > _MOST_STREAMS:
-        raise TraceError(f"more than {_MOST_STREAMS} streams: is this the column that names the stream (--stream)?")
+        raise TraceError(
+            f"more than {_MOST_STREAMS} streams: is this the column that names the stream (--stream)?"
+        )
     names = sorted({row["stream"] for row in rows if row["stream"] is not None})
     streams = tuple(_stream_facts(name, [row for row in rows if row["stream"] == name]) for name in names)
     return streams, sum(row["n"] for row in rows if row["bad"]), sum(row["n"] for row in rows)
@@ -138,8 +142,8 @@ def _facts(judged: DataFrame) -> tuple[tuple[StreamFacts, ...], int, int]:
 
 def _hashes() -> list[Column]:
     return [
-        F.bit_xor(F.xxhash64("seq")).alias("hash_a"),
-        F.bit_xor(F.xxhash64("seq", F.lit(1))).alias("hash_b"),
+        fn.bit_xor(fn.xxhash64("seq")).alias("hash_a"),
+        fn.bit_xor(fn.xxhash64("seq", fn.lit(1))).alias("hash_b"),
     ]
 
 
@@ -173,7 +177,7 @@ def _loose(frame: DataFrame, streams: Iterable[StreamFacts]) -> list[str]:
         return loose
     numbers = (
         frame.sparkSession.createDataFrame(slices, "stream string, low long, high long")
-        .select("stream", F.explode(F.sequence("low", "high")).alias("seq"))
+        .select("stream", fn.explode(fn.sequence("low", "high")).alias("seq"))
         .groupBy("stream")
         .agg(*_hashes())
     )
@@ -182,22 +186,22 @@ def _loose(frame: DataFrame, streams: Iterable[StreamFacts]) -> list[str]:
 
 
 def _sample(judged: DataFrame) -> tuple[BadRow, ...]:
-    bad = judged.where(F.col("problem") != "").select("file", "line", "problem")
+    bad = judged.where(fn.col("problem") != "").select("file", "line", "problem")
     return tuple(BadRow(*row) for row in bad.orderBy("file", "line", "problem").limit(SAMPLE).collect())
 
 
 def _copies(good: DataFrame, loose: list[str]) -> BadRows:
     """Rows whose number an earlier row of their stream has."""
-    suspects = good.where(F.col("stream").isin(loose))
-    counted = suspects.groupBy("stream", "seq").agg(F.count("*").alias("n")).where("n > 1")
-    copies = counted.agg(F.coalesce(F.sum(F.col("n") - 1), F.lit(0))).collect()[0][0]
+    suspects = good.where(fn.col("stream").isin(loose))
+    counted = suspects.groupBy("stream", "seq").agg(fn.count("*").alias("n")).where("n > 1")
+    copies = counted.agg(fn.coalesce(fn.sum(fn.col("n") - 1), fn.lit(0))).collect()[0][0]
     if not copies:
         return BadRows()
-    problem = F.format_string("seq %d is in stream %s already", "seq", "stream")
+    problem = fn.format_string("seq %d is in stream %s already", "seq", "stream")
     some = counted.orderBy("stream", "seq").limit(SAMPLE).select("stream", "seq")
     sample = (
-        suspects.join(F.broadcast(some), ["stream", "seq"])
-        .withColumn("nth", F.row_number().over(_same_number()))
+        suspects.join(fn.broadcast(some), ["stream", "seq"])
+        .withColumn("nth", fn.row_number().over(_same_number()))
         .where("nth > 1")
         .select("file", "line", problem.alias("problem"))
         .orderBy("file", "line", "problem")
@@ -208,8 +212,8 @@ def _copies(good: DataFrame, loose: list[str]) -> BadRows:
 
 def _without_copies(good: DataFrame) -> DataFrame:
     """The first row of each number, in the order of the files."""
-    return good.withColumn("nth", F.row_number().over(_same_number())).where("nth = 1").drop("nth")
+    return good.withColumn("nth", fn.row_number().over(_same_number())).where("nth = 1").drop("nth")
 
 
-def _same_number() -> Window:
+def _same_number() -> WindowSpec:
     return Window.partitionBy("stream", "seq").orderBy("file", "line", "key", "kind", "ts", "bytes")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     DataType,
     DateType,
@@ -82,10 +82,10 @@ def read_trace(
 
 def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
     """The same for rows that have the columns of the schema already (and `group`, or not)."""
-    unknown = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("long")}
+    unknown = {"file": fn.lit(None).cast("string"), "line": fn.lit(None).cast("long")}
     frame = rows.withColumns(unknown | {"place": unknown["line"], "source": unknown["file"]})
-    cells = {name: F.col(name) for name in rows.columns}
-    table = Table(frame, cells, malformed=F.lit(False), nothing=F.lit(False), rows=None)
+    cells = {name: fn.col(name) for name in rows.columns}
+    table = Table(frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
     columns = Columns(**{name: name for name in rows.columns})
     return survey(_judged(table, columns), max_bad=max_bad)
 
@@ -127,22 +127,22 @@ def _cell(table: Table, columns: Columns, role: str) -> Column | None:
 def _or_default(role: str, cell: Column | None) -> Column:
     if cell is not None:
         return cell
-    defaults = {"stream": F.col("source"), "seq": F.col("place"), "bytes": F.lit(0).cast("long")}
-    return defaults.get(role, F.lit(None).cast("string"))
+    defaults = {"stream": fn.col("source"), "seq": fn.col("place"), "bytes": fn.lit(0).cast("long")}
+    return defaults.get(role, fn.lit(None).cast("string"))
 
 
 def _typed(schema: StructType, role: str) -> Column:
-    raw, of_type = F.col(f"raw_{role}"), schema[f"raw_{role}"].dataType
+    raw, of_type = fn.col(f"raw_{role}"), schema[f"raw_{role}"].dataType
     if role == "seq":
         return _whole(raw, of_type)
     if role == "bytes":
-        return F.when(_missing(raw), F.lit(0)).otherwise(_whole(raw, of_type))
+        return fn.when(_missing(raw), fn.lit(0)).otherwise(_whole(raw, of_type))
     if role == "ts":
         return _seconds(raw, of_type)
     if role == "kind":
-        keyed = F.when(_missing(F.col("raw_key")), F.lit("event")).otherwise(F.lit("update"))
-        return F.when(_missing(raw), keyed).otherwise(raw.cast("string"))
-    return F.coalesce(raw.cast("string"), F.lit(""))
+        keyed = fn.when(_missing(fn.col("raw_key")), fn.lit("event")).otherwise(fn.lit("update"))
+        return fn.when(_missing(raw), keyed).otherwise(raw.cast("string"))
+    return fn.coalesce(raw.cast("string"), fn.lit(""))
 
 
 def _whole(raw: Column, of_type: DataType) -> Column:
@@ -150,8 +150,8 @@ def _whole(raw: Column, of_type: DataType) -> Column:
     if isinstance(of_type, IntegralType):
         return raw.cast("long")
     if isinstance(of_type, FractionalType):
-        return F.when(raw == F.floor(raw), raw.try_cast("long"))
-    return F.trim(raw.cast("string")).try_cast("long")
+        return fn.when(raw == fn.floor(raw), raw.try_cast("long"))
+    return fn.trim(raw.cast("string")).try_cast("long")
 
 
 def _seconds(raw: Column, of_type: DataType) -> Column:
@@ -159,11 +159,11 @@ def _seconds(raw: Column, of_type: DataType) -> Column:
     if isinstance(of_type, TimestampType | TimestampNTZType | DateType):
         seconds = raw.cast("timestamp").cast("double")
     elif isinstance(of_type, StringType):
-        text = F.trim(raw)
-        seconds = F.coalesce(text.try_cast("double"), text.try_cast("timestamp").cast("double"))
+        text = fn.trim(raw)
+        seconds = fn.coalesce(text.try_cast("double"), text.try_cast("timestamp").cast("double"))
     else:
         seconds = raw.try_cast("double")
-    return F.when(F.abs(seconds) < float("inf"), seconds)
+    return fn.when(fn.abs(seconds) < float("inf"), seconds)
 
 
 def _missing(raw: Column) -> Column:
@@ -172,25 +172,25 @@ def _missing(raw: Column) -> Column:
 
 def _problem(roles: list[str]) -> Column:
     """The first thing that is wrong with a row, null if nothing is, the empty string if it is no row."""
-    stream, seq, size, kind = F.col("stream"), F.col("seq"), F.col("bytes"), F.col("kind")
+    stream, seq, size, kind = fn.col("stream"), fn.col("seq"), fn.col("bytes"), fn.col("kind")
     checks = [
-        F.when(F.col("nothing"), F.lit("")),
-        F.when(F.col("malformed"), F.lit("cannot be parsed")),
-        F.when(stream == "", F.lit("no stream")),
-        F.when(_missing(F.col("raw_seq")), F.lit("no seq")),
-        F.when(seq.isNull(), _told("seq is not a whole number", "raw_seq")),
-        F.when(seq < 0, _told("seq is negative", "raw_seq")),
-        F.when(_missing(F.col("raw_ts")), F.lit("no time")),
-        F.when(F.col("ts").isNull(), _told("not a time", "raw_ts")),
-        F.when(size.isNull(), _told("bytes is not a whole number", "raw_bytes")),
-        F.when(size < 0, _told("bytes is negative", "raw_bytes")),
-        F.when(~kind.isin(*KINDS), _told("unknown kind", "kind")),
-        F.when((kind == "update") & (F.col("key") == ""), F.lit("an update without a key")),
+        fn.when(fn.col("nothing"), fn.lit("")),
+        fn.when(fn.col("malformed"), fn.lit("cannot be parsed")),
+        fn.when(stream == "", fn.lit("no stream")),
+        fn.when(_missing(fn.col("raw_seq")), fn.lit("no seq")),
+        fn.when(seq.isNull(), _told("seq is not a whole number", "raw_seq")),
+        fn.when(seq < 0, _told("seq is negative", "raw_seq")),
+        fn.when(_missing(fn.col("raw_ts")), fn.lit("no time")),
+        fn.when(fn.col("ts").isNull(), _told("not a time", "raw_ts")),
+        fn.when(size.isNull(), _told("bytes is not a whole number", "raw_bytes")),
+        fn.when(size < 0, _told("bytes is negative", "raw_bytes")),
+        fn.when(~kind.isin(*KINDS), _told("unknown kind", "kind")),
+        fn.when((kind == "update") & (fn.col("key") == ""), fn.lit("an update without a key")),
     ]
     if "group" in roles:
-        checks.append(F.when(F.col("group") == "", F.lit("no group")))
-    return F.coalesce(*checks)
+        checks.append(fn.when(fn.col("group") == "", fn.lit("no group")))
+    return fn.coalesce(*checks)
 
 
 def _told(problem: str, column: str) -> Column:
-    return F.concat(F.lit(f"{problem}: "), F.substring(F.col(column).cast("string"), 1, _SHOWN))
+    return fn.concat(fn.lit(f"{problem}: "), fn.substring(fn.col(column).cast("string"), 1, _SHOWN))

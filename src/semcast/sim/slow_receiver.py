@@ -1,12 +1,14 @@
-"""One slow receiver in a group (Pereira 2002, 5.4.1 and figure 5.3), with the real protocol code."""
+"""One perturbed receiver in a group (Pereira 2002, 5.3.2), with the real protocol code."""
 
 from random import Random
 
 import msgspec
 
 from semcast.core.ids import SECOND, Nanos
+from semcast.obsolescence import Purging
 from semcast.protocols.semantic import ChannelSettings, Settings
 from semcast.sim.cluster import Cluster
+from semcast.sim.faults import Sleep
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
@@ -14,10 +16,11 @@ from semcast.sim.workloads import Representation, Source, constant, overwrites
 
 
 class SlowReceiver(msgspec.Struct, frozen=True):
-    """A sender, fast receivers, and one whose application takes `delay` for each message."""
+    """A sender, fast receivers, and a last one that is perturbed in one or several ways."""
 
     stack: str
     delay: Nanos
+    """Time its application takes for each message."""
     rate: float = 100.0
     r: float = 0.5
     d: int = 1
@@ -26,6 +29,15 @@ class SlowReceiver(msgspec.Struct, frozen=True):
     warmup: Nanos = 5 * SECOND
     measured: Nanos = 20 * SECOND
     seed: int = 1
+    payload: int = 0
+    """Least size of a message in bytes."""
+    purging: Purging = Purging.EAGER
+    sleep: Nanos = 0
+    """Time its process is not scheduled, in every second."""
+    packet_delay: Nanos = 0
+    """Extra time for each packet to and from it."""
+    bandwidth: int | None = None
+    """Bits a second of its link."""
 
 
 class Throughput(msgspec.Struct, frozen=True):
@@ -42,7 +54,7 @@ class Throughput(msgspec.Struct, frozen=True):
 
 def measure(case: SlowReceiver) -> Throughput:
     """Run one case in virtual time."""
-    cluster = _build(case)
+    cluster = build(case)
     sender, slow = cluster.hosts[0], cluster.hosts[-1]
     fast = cluster.hosts[1] if case.members > 2 else sender
     cluster.start()
@@ -65,27 +77,36 @@ def measure(case: SlowReceiver) -> Throughput:
     )
 
 
-def _build(case: SlowReceiver) -> Cluster:
+def build(case: SlowReceiver) -> Cluster:
+    """The group, perturbed from the beginning, ready to start."""
     seeds = Random(case.seed)
     scheduler = Scheduler()
     network = SwitchedNetwork(scheduler, Random(seeds.getrandbits(64)), case.members, Conditions())
     contents = overwrites(case.r, case.d, Random(seeds.getrandbits(64)), Representation())
-    return Cluster(
+    slow = case.members - 1
+    cluster = Cluster(
         scheduler,
         network,
         _stack(case),
         size=case.members,
         rng=Random(seeds.getrandbits(64)),
-        sources={0: Source(constant(case.rate), contents)},
-        app_delays={case.members - 1: case.delay},
+        sources={0: Source(constant(case.rate), contents, size=case.payload)},
+        app_delays={slow: case.delay},
         observe=False,
     )
+    network.disturb_host(slow, delay=case.packet_delay)
+    if case.bandwidth is not None:
+        network.limit_host(slow, case.bandwidth)
+    if case.sleep:
+        seconds = range(0, case.warmup + case.measured, SECOND)
+        cluster.schedule([Sleep(at, slow, case.sleep) for at in seconds])
+    return cluster
 
 
 def _stack(case: SlowReceiver) -> StackFactory:
     if case.stack == "s-srm":
-        return s_srm(ChannelSettings(buffer_messages=case.buffer))
-    settings = Settings(buffer_messages=case.buffer, senders=(0,))
+        return s_srm(ChannelSettings(buffer_messages=case.buffer, purging=case.purging))
+    settings = Settings(buffer_messages=case.buffer, senders=(0,), purging=case.purging)
     if case.stack == "s-rm":
         return s_rm(settings)
     if case.stack == "reliable":

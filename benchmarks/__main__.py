@@ -1,0 +1,84 @@
+"""`make bench`: every benchmark, printed as a table and written to benchmarks/RESULTS.md.
+
+Each row stands beside a floor measured in the same run; on a shared machine only the ratio means anything.
+"""
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.rows import Row
+
+GROUPS = ("buffers", "simulation")
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("groups", nargs="*", default=GROUPS, help=f"which ones: {', '.join(GROUPS)}")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md")
+    args = parser.parse_args()
+    console = Console(width=110)
+    measured: list[tuple[str, list[Row]]] = []
+    for group in args.groups:
+        if group not in GROUPS:
+            parser.error(f"no group {group!r}; there are {', '.join(GROUPS)}")
+        console.print(f"{group} ...", style="dim")
+        rows = importlib.import_module(f"benchmarks.{group}").run()
+        measured.append((group, rows))
+        console.print(_table(group, rows))
+    if args.write:
+        RESULTS.write_text(_page(measured), encoding="utf8")
+        console.print(f"written to {RESULTS.name}")
+    return 0
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return row.name, _number(row.value), _number(row.floor), row.unit, f"{row.ratio:.2f}", row.target
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def _table(group: str, rows: Iterable[Row]) -> Table:
+    table = Table(title=group)
+    for column in ("what / floor", "value", "floor", "unit", "ratio", "target"):
+        table.add_column(column, justify="left" if column in ("what / floor", "unit", "target") else "right")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _page(measured: list[tuple[str, list[Row]]]) -> str:
+    today = datetime.now(UTC).date().isoformat()
+    lines = [
+        "# Benchmark results",
+        "",
+        f"{today}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"CPython {platform.python_version()}. Written by `make bench`. The machine is shared and its clock noisy:",
+        "only ratios inside one run mean anything, and the floor of a row was measured in the same run.",
+        "",
+    ]
+    for group, rows in measured:
+        lines += [
+            f"## {group}",
+            "",
+            "| what / floor | value | floor | unit | ratio | target |",
+            "|---|--:|--:|---|--:|---|",
+        ]
+        lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The rows of histories as Spark sees them, and what must be true of each in itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from semcast.history.schema import AnnotationKind, Kind
+from semcast.pipeline.sources import literal
+
+_MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
+_REQUIRED = ("run", "process", "incarnation", "index", "kind", "sender_incarnation", "seq", "count")
+_UNREADABLE = "an annotation that is unknown here or incomplete"
+EVENT = ("run", "process", "index", "at_ns", "kind", "sender", "seq", "last", "order", "annotation")
+
+
+def read_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """The rows as stored; pages whose checksum is wrong are refused."""
+    reader = spark.read.option("parquet.page.verify-checksum.enabled", "true").option("mergeSchema", "false")
+    return reader.parquet(*(literal(str(file)) for file in files))
+
+
+def events_of(rows: DataFrame) -> DataFrame:
+    """Rows with processes and senders as (name, incarnation), and runs of messages as seq to last."""
+    return rows.select(
+        "run",
+        _member("process", "incarnation").alias("process"),
+        "index",
+        "at_ns",
+        "kind",
+        fn.when(fn.col("sender").isNotNull(), _member("sender", "sender_incarnation")).alias("sender"),
+        "seq",
+        (fn.col("seq") + fn.col("count") - 1).alias("last"),
+        "order",
+        "annotation",
+        _problem().isNotNull().alias("malformed"),
+    )
+
+
+def of_kind(events: DataFrame, *kinds: Kind) -> DataFrame:
+    """The events of these kinds."""
+    return events.where(fn.col("kind").isin([kind.value for kind in kinds])).select(*EVENT)
+
+
+def malformed(rows: DataFrame) -> DataFrame:
+    """The rows that cannot be events, with file, row (counted from 0) and problem."""
+    return (
+        rows.select(
+            fn.col("_metadata.file_path").alias("file"),
+            fn.col("_metadata.row_index").alias("row"),
+            _problem().alias("problem"),
+        )
+        .where("problem is not null")
+        .select("file", "row", "problem")
+    )
+
+
+def _problem() -> Column:
+    """What is wrong with a row in itself, null if nothing is."""
+    checks = [fn.when(fn.col(name).isNull(), fn.lit(f"no {name}")) for name in _REQUIRED]
+    return fn.coalesce(*checks, _kind_problem(), _annotation_problem())
+
+
+def _kind_problem() -> Column:
+    kind, sender, count = fn.col("kind"), fn.col("sender"), fn.col("count")
+    message = kind.isin(list(_MESSAGES))
+    is_author = (sender == fn.col("process")) & (fn.col("sender_incarnation") == fn.col("incarnation"))
+    view = (kind == Kind.VIEW.value) & (fn.col("view").isNull() | fn.col("members").isNull())
+    strange = fn.exists(
+        "members", lambda m: m.isNull() | m.getField("name").isNull() | m.getField("incarnation").isNull()
+    )
+    apply = (kind == Kind.APPLY.value) & (sender.isNull() | fn.col("annotation.item").isNull())
+    return (
+        fn.when(~kind.isin([known.value for known in Kind]), fn.concat(fn.lit("unknown kind "), kind))
+        .when(message & sender.isNull(), fn.concat(kind, fn.lit(" without a sender")))
+        .when(message & (fn.col("seq") < 1), fn.concat(kind, fn.lit(" of a message below 1")))
+        .when(message & (count < 1), fn.concat(kind, fn.lit(" of no messages: at least one is needed")))
+        .when((kind == Kind.MULTICAST.value) & ~is_author, fn.lit("multicast by another than its sender"))
+        .when(view, fn.lit("view without a number or without members"))
+        .when(fn.col("members").isNotNull() & strange, fn.lit("a view with an incomplete member"))
+        .when((kind == Kind.BUFFER.value) & (count < 0), fn.lit("buffer of less than no messages"))
+        .when(apply, fn.lit("apply without a sender or without a digest"))
+    )
+
+
+def _annotation_problem() -> Column:
+    """An annotation that says nothing readable, or speaks for more than one message."""
+    kind, note, ids = fn.col("kind"), fn.col("annotation"), fn.col("annotation.ids")
+    as_kind = fn.col("annotation.kind")
+    whole_ids = fn.coalesce(
+        ~fn.exists(
+            ids,
+            lambda m: (
+                m.isNull()
+                | m.getField("sender").isNull()
+                | m.getField("incarnation").isNull()
+                | m.getField("seq").isNull()
+            ),
+        ),
+        fn.lit(False),
+    )
+    bitmap = fn.col("annotation.base").isNotNull() & fn.col("annotation.bitmap").isNotNull()
+    is_item = (as_kind == AnnotationKind.ITEM.value) & fn.col("annotation.item").isNotNull()
+    readable = (
+        fn.when(kind == Kind.PURGE.value, (as_kind == AnnotationKind.BY.value) & whole_ids & (fn.size(ids) == 1))
+        .when(kind == Kind.APPLY.value, is_item)
+        .when(as_kind == AnnotationKind.ITEM.value, is_item)
+        .when(as_kind == AnnotationKind.ENUMERATION.value, whole_ids)
+        .when(as_kind == AnnotationKind.K_ENUMERATION.value, bitmap & fn.col("annotation.total").isNotNull())
+        .otherwise(fn.lit(False))
+    )
+    single = kind.isin(Kind.MULTICAST.value, Kind.DELIVER.value) & (fn.col("count") > 1)
+    return fn.when(note.isNotNull() & ~fn.coalesce(readable, fn.lit(False)), fn.lit(_UNREADABLE)).when(
+        note.isNotNull() & single, fn.lit("an annotation speaks for one message, and this row is about more")
+    )
+
+
+def _member(name: str, incarnation: str) -> Column:
+    return fn.struct(fn.col(name).alias("name"), fn.col(incarnation).alias("incarnation"))

@@ -1,0 +1,80 @@
+"""Who takes part in each run, from the few rows that say what there is of each process."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+
+from semcast.core.ids import MemberId
+from semcast.history import HistoryError, RunInfo
+
+MEMBER = StructType([StructField("name", StringType()), StructField("incarnation", LongType())])
+_ROSTER = StructType(
+    [StructField("run", StringType()), StructField("process", MEMBER), StructField("correct", BooleanType())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """A process of a run."""
+
+    run: str
+    process: MemberId
+    correct: bool
+
+
+def roster_of(
+    infos: dict[str, RunInfo], census: Iterable[Row], *, allow_missing: bool = False
+) -> list[Participant]:
+    """The processes of every run; raises HistoryError where rows or processes are missing or strange."""
+    found: dict[str, dict[MemberId, Row]] = {run: {} for run in infos}
+    for row in census:
+        found[row["run"]][_member(row["process"])] = row
+    return [
+        participant
+        for run, info in infos.items()
+        for participant in _of_run(info, found[run], allow_missing=allow_missing)
+    ]
+
+
+def roster_table(spark: SparkSession, roster: Iterable[Participant]) -> DataFrame:
+    """The same as a table (run, process, correct)."""
+    rows = [(each.run, (each.process.name, each.process.incarnation), each.correct) for each in roster]
+    return spark.createDataFrame(rows, _ROSTER)
+
+
+def _of_run(info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) -> list[Participant]:
+    for process in sorted(rows):
+        if info.members and not _known(process, info.members):
+            members = ", ".join(map(str, info.members))
+            raise HistoryError(f"run {info.run}: unknown process {process}: the members are {members}")
+        if not rows[process]["numbered"]:
+            raise HistoryError(
+                f"run {info.run}: the {rows[process]['rows']} events of {process} are not numbered 0, 1, 2, ...: "
+                "rows are missing or there twice"
+            )
+    missing = sorted(set(info.members) - set(rows))
+    if missing and not allow_missing:
+        names = ", ".join(map(str, missing))
+        raise HistoryError(
+            f"run {info.run}: nothing was recorded of {names}; "
+            "if they really did nothing, say so with --allow-missing"
+        )
+    crashed = {process for process, row in rows.items() if row["crashed"]}
+    promised = set(info.members or rows)
+    return [
+        Participant(info.run, process, process in promised and process not in crashed)
+        for process in sorted({*info.members, *rows})
+    ]
+
+
+def _known(process: MemberId, members: tuple[MemberId, ...]) -> bool:
+    """Whether it is a member, or a restart of one."""
+    return process in members or any(
+        member.name == process.name and member.incarnation < process.incarnation for member in members
+    )
+
+
+def _member(struct: Row) -> MemberId:
+    return MemberId(struct["name"], struct["incarnation"])

@@ -1,0 +1,72 @@
+"""Buffers and the states of applications."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from semcast.history.schema import Kind
+from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.violations import violations
+
+STATES = ("same_state", "same_state_of_correct_senders")
+
+
+def buffer_violations(events: DataFrame, limits: DataFrame) -> DataFrame:
+    """High-water marks above the limit of their run; `limits` is (run, buffer_limit)."""
+    held = fn.col("last") - fn.col("seq") + 1
+    above = of_kind(events, Kind.BUFFER).join(fn.broadcast(limits), "run").where(held > fn.col("buffer_limit"))
+    reason = fn.concat(fn.lit("held "), held, fn.lit(" messages, the limit is "), fn.col("buffer_limit"))
+    found = above.select(
+        "run", "process", "sender", fn.lit(0).alias("first"), fn.lit(0).alias("last"), "index", reason.alias("reason")
+    )
+    return violations(found, "buffer_bound", fn.col("reason"), index=fn.col("index"))
+
+
+def final_states(events: DataFrame, roster: DataFrame) -> DataFrame:
+    """The last state that each correct process has of each sender: (run, process, sender, digest, index)."""
+    correct = roster.where("correct").select("run", "process")
+    return (
+        of_kind(events, Kind.APPLY)
+        .join(fn.broadcast(correct), ["run", "process"])
+        .groupBy("run", "process", "sender")
+        .agg(fn.max(fn.struct("index", "annotation.item")).alias("final"))
+        .select("run", "process", "sender", fn.col("final.item").alias("digest"), fn.col("final.index"))
+    )
+
+
+def state_evidence(states: DataFrame, roster: DataFrame) -> DataFrame:
+    """For which runs and properties there is any state: (run, property)."""
+    return _by_property(states, roster).select("run", "property").distinct()
+
+
+def state_violations(states: DataFrame, roster: DataFrame) -> DataFrame:
+    """The senders of whom correct processes ended in different states."""
+    differing = (
+        _by_property(states, roster)
+        .groupBy("run", "property", "sender")
+        .agg(fn.count_distinct("digest").alias("states"), fn.min(fn.struct("process", "index")).alias("one"))
+        .where("states > 1")
+    )
+    found = differing.select(
+        "run",
+        "property",
+        "sender",
+        "states",
+        fn.col("one.process").alias("process"),
+        fn.col("one.index").alias("index"),
+        fn.lit(0).alias("first"),
+        fn.lit(0).alias("last"),
+    )
+    reason = fn.concat(fn.col("states"), fn.lit(" different states at correct processes"))
+    return violations(found, fn.col("property"), reason, index=fn.col("index"))
+
+
+def _by_property(states: DataFrame, roster: DataFrame) -> DataFrame:
+    everybody, correct = STATES
+    authors = roster.where("correct").select("run", fn.col("process").alias("sender"))
+    of_correct = states.join(fn.broadcast(authors), ["run", "sender"], "left_semi")
+    columns = ("run", "process", "sender", "digest", "index")
+    return (
+        states.select(*columns, fn.lit(everybody).alias("property"))
+        .union(of_correct.select(*columns, fn.lit(correct).alias("property")))
+        .select(*columns, "property")
+    )

@@ -1,0 +1,82 @@
+"""One pass over everything: what there is of each process, and fingerprints of what it delivered.
+
+The fingerprint of a set of messages is the xor, and the sum, of h(seq) - h(seq + 1) over its messages. Of a run
+of messages that is h(first) - h(last + 1), so it does not depend on how runs were cut, nor on any order.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from semcast.history.schema import Kind
+
+_SUMMED = (1 << 32) - 1
+"""The bits of a hash that are summed: few enough that no sum overflows."""
+
+_PRINT = ("messages", "xor", "sum")
+
+
+def totals(events: DataFrame) -> DataFrame:
+    """Per run, process, kind and sender: how many rows and messages, with fingerprints of both."""
+    index, seq, last = fn.col("index"), fn.col("seq"), fn.col("last")
+    begin, end = fn.xxhash64(seq), fn.xxhash64(last + 1)
+    return (
+        events.groupBy("run", "process", "kind", "sender")
+        .agg(
+            fn.count("*").alias("rows"),
+            fn.count_if("malformed").alias("malformed"),
+            fn.bit_xor(fn.xxhash64(index).bitwiseXOR(fn.xxhash64(index + 1))).alias("trail"),
+            fn.sum(last - seq + 1).alias("messages"),
+            fn.bit_xor(begin.bitwiseXOR(end)).alias("xor"),
+            fn.sum(begin.bitwiseAND(fn.lit(_SUMMED)) - end.bitwiseAND(fn.lit(_SUMMED))).alias("sum"),
+            fn.max("last").alias("latest"),
+        )
+        .select("run", "process", "kind", "sender", "rows", "malformed", "trail", *_PRINT, "latest")
+    )
+
+
+def census(totals: DataFrame) -> DataFrame:
+    """Per run and process: how many rows, whether their indices are 0, 1, 2, ..., and whether it crashed."""
+    numbers = fn.xxhash64(fn.lit(0).cast("long")).bitwiseXOR(fn.xxhash64(fn.sum("rows")))
+    return (
+        totals.groupBy("run", "process")
+        .agg(
+            fn.sum("rows").alias("rows"),
+            fn.sum("malformed").alias("malformed"),
+            (fn.bit_xor("trail") == numbers).alias("numbered"),
+            fn.max(fn.col("kind") == Kind.CRASH.value).alias("crashed"),
+        )
+        .select("run", "process", "rows", "malformed", "numbered", "crashed")
+    )
+
+
+def pairs(totals: DataFrame, roster: DataFrame) -> DataFrame:
+    """Every process of a run with every sender there, and whether it delivered exactly what was multicast.
+
+    `roster` is (run, process, correct). `messages` counts deliveries, repeated ones too; `latest` is the
+    highest that was delivered, 0 if none was.
+    """
+    sent, delivered = _prints(totals, Kind.MULTICAST), _prints(totals, Kind.DELIVER)
+    multicast = sent.select("run", "sender", fn.struct(*_PRINT).alias("sent"))
+    deliveries = delivered.select("run", "process", "sender", fn.struct(*_PRINT).alias("got"), "latest")
+    senders = multicast.select("run", "sender").union(deliveries.select("run", "sender")).distinct()
+    authors = roster.select("run", fn.col("process").alias("sender"), fn.col("correct").alias("sender_correct"))
+    return (
+        roster.join(senders, "run")
+        .join(multicast, ["run", "sender"], "left")
+        .join(deliveries, ["run", "process", "sender"], "left")
+        .join(authors, ["run", "sender"], "left")
+        .select(
+            "run",
+            "process",
+            "sender",
+            "correct",
+            fn.coalesce("sender_correct", fn.lit(False)).alias("sender_correct"),
+            fn.coalesce("got.messages", fn.lit(0)).alias("messages"),
+            fn.coalesce("latest", fn.lit(0)).alias("latest"),
+            fn.coalesce(fn.col("sent") == fn.col("got"), fn.lit(False)).alias("same"),
+        )
+    )
+
+
+def _prints(totals: DataFrame, kind: Kind) -> DataFrame:
+    return totals.where(fn.col("kind") == kind.value).select("run", "process", "sender", *_PRINT, "latest")

@@ -1,0 +1,68 @@
+"""What breaks a property, as rows: the same columns for every property.
+
+A row stands for the messages `first` to `last` of `sender` at `process`, each broken `times` over; where no
+message is meant both are 0. `index` is the event of `process` that is at fault, null where one is missing.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from semcast.pipeline.verify.roster import MEMBER
+
+COLUMNS = ("run", "property", "process", "sender", "first", "last", "times", "index", "reason")
+VIOLATIONS = StructType(
+    [
+        StructField("run", StringType()),
+        StructField("property", StringType()),
+        StructField("process", MEMBER),
+        StructField("sender", MEMBER),
+        StructField("first", LongType()),
+        StructField("last", LongType()),
+        StructField("times", LongType()),
+        StructField("index", LongType()),
+        StructField("reason", StringType()),
+    ]
+)
+
+
+def violations(
+    found: DataFrame,
+    name: str | Column,
+    reason: str | Column,
+    *,
+    times: Column | None = None,
+    index: Column | None = None,
+) -> DataFrame:
+    """Rows with run, process, sender, first and last as violations of one property."""
+    return found.select(
+        "run",
+        (fn.lit(name) if isinstance(name, str) else name).alias("property"),
+        "process",
+        "sender",
+        fn.col("first").cast("long").alias("first"),
+        fn.col("last").cast("long").alias("last"),
+        (fn.lit(1) if times is None else times).cast("long").alias("times"),
+        (fn.lit(None) if index is None else index).cast("long").alias("index"),
+        (fn.lit(reason) if isinstance(reason, str) else reason).alias("reason"),
+    )
+
+
+def together(some: list[DataFrame]) -> DataFrame:
+    """The violations of several properties."""
+    return reduce(DataFrame.union, some).select(*COLUMNS)
+
+
+def counts(found: DataFrame) -> DataFrame:
+    """How often each property of each run is broken, counted in single messages."""
+    broken = (fn.col("last") - fn.col("first") + 1) * fn.col("times")
+    return found.groupBy("run", "property").agg(fn.sum(broken).alias("count")).select("run", "property", "count")
+
+
+def name_of(member: str) -> Column:
+    """A member as people read it: its name, and its incarnation if it is not the first."""
+    incarnation = fn.col(f"{member}.incarnation")
+    suffix = fn.when(incarnation == 0, fn.lit("")).otherwise(fn.concat(fn.lit("#"), incarnation.cast("string")))
+    return fn.concat(fn.col(f"{member}.name"), suffix)

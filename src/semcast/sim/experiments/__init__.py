@@ -1,0 +1,35 @@
+"""The papers' experiments as plain functions: one cell of parameters in, one record of figures out.
+
+A result is a function of its cell, so cells can run anywhere, in any order. Names are those of the
+experiments in `docs/experiments.md`.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
+from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
+from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
+from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
+from semcast.sim.experiments.thresholds import ThresholdCell, f8
+
+EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
+    {
+        "m3": Experiment(StockCell, m3),
+        "m4": Experiment(StockDelayCell, m4),
+        "f1": Experiment(PerturbedCell, f1),
+        "f2": Experiment(SlowCell, f2),
+        "f3": Experiment(BufferCell, buffer),
+        "f4": Experiment(BufferCell, buffer),
+        "f5": Experiment(BufferCell, buffer),
+        "f6": Experiment(BufferCell, buffer),
+        "f7": Experiment(PerturbedCell, f7),
+        "f8": Experiment(ThresholdCell, f8),
+        "g2": Experiment(ReplayCell, g2),
+        "g3": Experiment(ReplayCell, g3),
+        "g4": Experiment(ReplayCell, g4),
+    }
+)
+
+__all__ = ["EXPERIMENTS", "Cell", "CellError", "Experiment", "Parameters", "Result", "Value"]
