@@ -64,8 +64,9 @@ def _page(measured: list[tuple[str, list[Row]]]) -> str:
         "# Benchmark results",
         "",
         f"{today}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"CPython {platform.python_version()}. Written by `make bench`. The machine is shared and its clock noisy:",
-        "only ratios inside one run mean anything, and the floor of a row was measured in the same run.",
+        f"CPython {platform.python_version()}. Written by `make bench`.",
+        "The machine is shared and its clock noisy: only ratios inside one run mean anything, and the",
+        "floor of a row was measured in the same run.",
         "",
     ]
     for group, rows in measured:

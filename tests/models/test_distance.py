@@ -16,7 +16,7 @@ MODELS: list[Distance] = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_purge_ratio_is_the_sum_of_the_pmf(model: Distance) -> None:
     total = 0.0
     for n in range(1, 60):

@@ -103,7 +103,9 @@ def _annotation_problem() -> Column:
     bitmap = fn.col("annotation.base").isNotNull() & fn.col("annotation.bitmap").isNotNull()
     is_item = (as_kind == AnnotationKind.ITEM.value) & fn.col("annotation.item").isNotNull()
     readable = (
-        fn.when(kind == Kind.PURGE.value, (as_kind == AnnotationKind.BY.value) & whole_ids & (fn.size(ids) == 1))
+        fn.when(
+            kind == Kind.PURGE.value, (as_kind == AnnotationKind.BY.value) & whole_ids & (fn.size(ids) == 1)
+        )
         .when(kind == Kind.APPLY.value, is_item)
         .when(as_kind == AnnotationKind.ITEM.value, is_item)
         .when(as_kind == AnnotationKind.ENUMERATION.value, whole_ids)

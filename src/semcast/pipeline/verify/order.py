@@ -1,7 +1,7 @@
 """Order: FIFO deliveries, and the numbers of multicasts, which must grow.
 
-Rows lie in files in about the order they happened in. A fold over each batch, where it lies, finds the pieces in
-which a stream goes forwards; a stream whose pieces go forwards too is in order. Only others are sorted.
+Rows lie in files in about the order they happened in. A fold over each batch, where it lies, finds the pieces
+in which a stream goes forwards; a stream whose pieces go forwards too is in order. Only others are sorted.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ _STREAM = ("run", "process", "kind", "sender")
 
 
 def steps(events: DataFrame) -> DataFrame:
-    """Multicasts and deliveries as (stream, index, floor, last): in order if each floor reaches the last before.
+    """Multicasts and deliveries as (stream, index, floor, last).
 
-    The same message may be delivered twice in a row (which integrity forbids), but not be multicast twice. A
+    They are in order if each floor reaches the last before. The same message may be delivered twice in a row (which integrity forbids), but not be multicast twice. A
     stream is a hash: two that share one only look out of order.
     """
     floor = fn.when(fn.col("kind") == Kind.MULTICAST.value, fn.col("seq") - 1).otherwise(fn.col("seq"))
@@ -64,7 +64,9 @@ def fifo_violations(behind: DataFrame) -> DataFrame:
         "highest",
         "index",
     )
-    after = fn.concat(fn.lit("delivered after ("), name_of("sender"), fn.lit(","), fn.col("highest"), fn.lit(")"))
+    after = fn.concat(
+        fn.lit("delivered after ("), name_of("sender"), fn.lit(","), fn.col("highest"), fn.lit(")")
+    )
     return violations(found, "fifo_delivery", after, index=fn.col("index"))
 
 

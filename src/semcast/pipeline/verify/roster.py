@@ -51,8 +51,8 @@ def _of_run(info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) ->
             raise HistoryError(f"run {info.run}: unknown process {process}: the members are {members}")
         if not rows[process]["numbered"]:
             raise HistoryError(
-                f"run {info.run}: the {rows[process]['rows']} events of {process} are not numbered 0, 1, 2, ...: "
-                "rows are missing or there twice"
+                f"run {info.run}: the {rows[process]['rows']} events of {process} are not numbered "
+                "0, 1, 2, ...: rows are missing or there twice"
             )
     missing = sorted(set(info.members) - set(rows))
     if missing and not allow_missing:

@@ -13,10 +13,18 @@ STATES = ("same_state", "same_state_of_correct_senders")
 def buffer_violations(events: DataFrame, limits: DataFrame) -> DataFrame:
     """High-water marks above the limit of their run; `limits` is (run, buffer_limit)."""
     held = fn.col("last") - fn.col("seq") + 1
-    above = of_kind(events, Kind.BUFFER).join(fn.broadcast(limits), "run").where(held > fn.col("buffer_limit"))
+    above = (
+        of_kind(events, Kind.BUFFER).join(fn.broadcast(limits), "run").where(held > fn.col("buffer_limit"))
+    )
     reason = fn.concat(fn.lit("held "), held, fn.lit(" messages, the limit is "), fn.col("buffer_limit"))
     found = above.select(
-        "run", "process", "sender", fn.lit(0).alias("first"), fn.lit(0).alias("last"), "index", reason.alias("reason")
+        "run",
+        "process",
+        "sender",
+        fn.lit(0).alias("first"),
+        fn.lit(0).alias("last"),
+        "index",
+        reason.alias("reason"),
     )
     return violations(found, "buffer_bound", fn.col("reason"), index=fn.col("index"))
 

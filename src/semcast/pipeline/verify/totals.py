@@ -1,7 +1,7 @@
 """One pass over everything: what there is of each process, and fingerprints of what it delivered.
 
-The fingerprint of a set of messages is the xor, and the sum, of h(seq) - h(seq + 1) over its messages. Of a run
-of messages that is h(first) - h(last + 1), so it does not depend on how runs were cut, nor on any order.
+The fingerprint of a set of messages is the xor, and the sum, of h(seq) - h(seq + 1) over its messages. Of a
+run of messages that is h(first) - h(last + 1), so it does not depend on how runs were cut, nor on any order.
 """
 
 from pyspark.sql import DataFrame
@@ -59,7 +59,9 @@ def pairs(totals: DataFrame, roster: DataFrame) -> DataFrame:
     multicast = sent.select("run", "sender", fn.struct(*_PRINT).alias("sent"))
     deliveries = delivered.select("run", "process", "sender", fn.struct(*_PRINT).alias("got"), "latest")
     senders = multicast.select("run", "sender").union(deliveries.select("run", "sender")).distinct()
-    authors = roster.select("run", fn.col("process").alias("sender"), fn.col("correct").alias("sender_correct"))
+    authors = roster.select(
+        "run", fn.col("process").alias("sender"), fn.col("correct").alias("sender_correct")
+    )
     return (
         roster.join(senders, "run")
         .join(multicast, ["run", "sender"], "left")

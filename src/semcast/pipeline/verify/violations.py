@@ -58,11 +58,15 @@ def together(some: list[DataFrame]) -> DataFrame:
 def counts(found: DataFrame) -> DataFrame:
     """How often each property of each run is broken, counted in single messages."""
     broken = (fn.col("last") - fn.col("first") + 1) * fn.col("times")
-    return found.groupBy("run", "property").agg(fn.sum(broken).alias("count")).select("run", "property", "count")
+    return (
+        found.groupBy("run", "property").agg(fn.sum(broken).alias("count")).select("run", "property", "count")
+    )
 
 
 def name_of(member: str) -> Column:
     """A member as people read it: its name, and its incarnation if it is not the first."""
     incarnation = fn.col(f"{member}.incarnation")
-    suffix = fn.when(incarnation == 0, fn.lit("")).otherwise(fn.concat(fn.lit("#"), incarnation.cast("string")))
+    suffix = fn.when(incarnation == 0, fn.lit("")).otherwise(
+        fn.concat(fn.lit("#"), incarnation.cast("string"))
+    )
     return fn.concat(fn.col(f"{member}.name"), suffix)

@@ -1,0 +1,134 @@
+"""`semcast sweep`: grids of simulations on Spark, resumable, beside the paper's numbers."""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from semcast.cli.arguments import duration
+from semcast.cli.errors import UsageError
+from semcast.core.ids import SECOND
+from semcast.pipeline.sweep.spec import Spec, SpecError, read_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from semcast.pipeline.sweep.sweep import Summary
+
+SHOWN = 5
+"""Cells without figures that are shown; all are in the table."""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("sweep", help="run grids of simulations on Spark")
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC.toml")
+    parser.add_argument("--out", type=Path, default=Path("out/sweep"), help="default: %(default)s")
+    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    parser.add_argument("--jobs", type=int, help="cells at a time on this machine (default: its cores)")
+    parser.add_argument("--timeout", default="60s", help="time a cell may take (default: %(default)s)")
+    parser.add_argument("--limit", type=int, help="run no more than so many cells of each spec")
+    parser.add_argument("--retry", action="store_true", help="run again the cells that failed")
+    parser.add_argument("--fresh", action="store_true", help="forget what an earlier sweep recorded")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sweep; 1 if a cell gave no figures."""
+    specs = _specs(args.specs)
+    timeout = duration(args.timeout) / SECOND
+    if timeout <= 0:
+        raise UsageError("--timeout must be above 0")
+    if args.limit is not None and args.limit < 1:
+        raise UsageError("--limit must be at least 1")
+    master = _master(args)
+    try:
+        from semcast.pipeline.session import spark_session  # noqa: PLC0415 (needs the extra)
+    except ImportError as error:
+        raise UsageError(f"{error}: install semcast[pipeline]") from error
+    summaries = _sweep(spark_session("semcast sweep", master=master), specs, args, timeout)
+    if args.json:
+        print(json.dumps(msgspec.to_builtins(summaries), indent=2))
+    else:
+        console = Console()
+        for summary in summaries:
+            _show(console, summary)
+    return 1 if any(summary.failures for summary in summaries) else 0
+
+
+def _specs(paths: Sequence[Path]) -> list[Spec]:
+    try:
+        specs = [read_spec(path) for path in paths]
+    except SpecError as error:
+        raise UsageError(str(error)) from error
+    names = [spec.name for spec in specs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two specs are named {name}: their results would mix")
+    return specs
+
+
+def _master(args: argparse.Namespace) -> str | None:
+    if args.jobs is None:
+        return args.master
+    if args.master is not None:
+        raise UsageError("--jobs is for this machine: leave it or --master out")
+    if args.jobs < 1:
+        raise UsageError("--jobs must be at least 1")
+    return f"local[{args.jobs}]"
+
+
+def _sweep(
+    spark: "SparkSession", specs: list[Spec], args: argparse.Namespace, timeout: float
+) -> list["Summary"]:
+    from semcast.pipeline.sweep.store import Store, StoreError  # noqa: PLC0415
+    from semcast.pipeline.sweep.sweep import run_sweep  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    summaries = []
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        for spec in specs:
+            task = progress.add_task(spec.name, total=len(spec.cells))
+            if args.fresh:
+                Store(args.out / spec.name).clear()
+            try:
+                summary = run_sweep(
+                    spark,
+                    spec,
+                    args.out,
+                    timeout=timeout,
+                    limit=args.limit,
+                    retry=args.retry,
+                    progress=lambda done, total, task=task: progress.update(
+                        task, completed=done, total=total
+                    ),
+                )
+            except StoreError as error:
+                raise UsageError(str(error)) from error
+            summaries.append(summary)
+    return summaries
+
+
+def _show(console: Console, summary: "Summary") -> None:
+    console.print(f"[bold]{summary.name}[/bold] {summary.title}", highlight=False)
+    console.print(
+        f"{summary.cells} cells: {summary.before} recorded before, {summary.ran} run in {summary.seconds:.1f} s, "
+        f"{len(summary.failures)} without figures, {summary.left} left; {os.path.relpath(summary.table)}",
+        highlight=False,
+    )
+    for failure in summary.failures[:SHOWN]:
+        console.print(f"  {failure.status}: {failure.parameters}: {failure.error}", style="red", markup=False)
+    if summary.paper:
+        table = Table("what", "paper", "ours")
+        for number in summary.paper:
+            ours = "-" if number.ours is None else f"{number.ours:.4g}"
+            table.add_row(number.what, f"{number.paper:.4g}", ours)
+        console.print(table)

@@ -1,0 +1,1 @@
+"""Sweeps: grids of simulations over Spark's executors. `spec` and `store` work without Spark."""

@@ -1,0 +1,131 @@
+"""From what was found to what is said: one verdict for each run and property."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Row
+
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.history import RunInfo
+from semcast.specs import Status
+
+_SEMANTIC, _STATE = "semantic_", "same_state"
+_MAX_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """One broken case, and the event that shows it where there is one."""
+
+    process: MemberId | None
+    message: MessageId | None
+    reason: str
+    at_process: MemberId | None
+    index: int | None
+    at: Nanos | None
+    kind: str | None
+
+    def __str__(self) -> str:
+        about = (
+            ""
+            if self.message is None
+            else f"{self.message} "
+            if self.message.seq
+            else f"{self.message.sender}: "
+        )
+        return f"{self.process}: {about}{self.reason}"
+
+    @property
+    def event(self) -> str:
+        """The event, empty if there is none."""
+        if self.index is None:
+            return ""
+        return f"{self.at_process}[{self.index}] at {self.at} ns: {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement on one property of one run."""
+
+    run: str
+    property: str
+    status: Status
+    count: int = 0
+    detail: str = ""
+    sample: tuple[Offence, ...] = ()
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What was found out about all runs, in numbers."""
+
+    runs: Mapping[str, RunInfo]
+    buffers: set[str] = field(default_factory=set)
+    """Runs that recorded occupancy."""
+
+    states: set[tuple[str, str]] = field(default_factory=set)
+    """Runs and properties with a state to compare."""
+
+    circular: set[str] = field(default_factory=set)
+    """Runs whose obsolescence relation is not an order."""
+
+    def unknown(self, run: str, name: str) -> str:
+        """Why the history cannot tell, empty if it can."""
+        info = self.runs[run]
+        if name.startswith((_SEMANTIC, _STATE)) and not info.quiesced:
+            return "the run was not over"
+        if name.startswith(_SEMANTIC) and run in self.circular:
+            return "the obsolescence relation is not an order"
+        if name.startswith(_STATE) and (run, name) not in self.states:
+            return "no state was recorded"
+        if name == "buffer_bound" and info.buffer_limit is None:
+            return "the run had no limit"
+        if name == "buffer_bound" and run not in self.buffers:
+            return "no occupancy was recorded"
+        return ""
+
+
+def judge(
+    evidence: Evidence, wanted: Mapping[str, Iterable[str]], counts: Iterable[Row], samples: Iterable[Row]
+) -> list[Verdict]:
+    """The verdicts, run by run and in the order in which properties are wanted."""
+    count = {(row["run"], row["property"]): int(row["count"]) for row in counts}
+    sample: dict[tuple[str, str], list[Offence]] = {}
+    for row in samples:
+        sample.setdefault((row["run"], row["property"]), []).append(_offence(row))
+    return [
+        _verdict(
+            run, name, evidence.unknown(run, name), count.get((run, name), 0), sample.get((run, name), [])
+        )
+        for run, names in wanted.items()
+        for name in names
+    ]
+
+
+def _verdict(run: str, name: str, unknown: str, count: int, sample: list[Offence]) -> Verdict:
+    if unknown:
+        return Verdict(run, name, Status.UNKNOWN, detail=unknown)
+    if not count:
+        return Verdict(run, name, Status.HOLDS)
+    reasons = [str(offence) for offence in sample[:_MAX_REASONS]]
+    rest = count - len(reasons)
+    detail = "; ".join([*reasons, f"and {rest} more"] if rest else reasons)
+    return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample))
+
+
+def _offence(row: Row) -> Offence:
+    sender = _member(row["sender"])
+    event = row["event"]
+    return Offence(
+        process=_member(row["process"]),
+        message=None if sender is None else MessageId(sender, row["seq"]),
+        reason=row["reason"],
+        at_process=None if event is None else _member(event["process"]),
+        index=None if event is None else event["index"],
+        at=None if event is None else event["at_ns"],
+        kind=None if event is None else event["kind"],
+    )
+
+
+def _member(struct: Row | None) -> MemberId | None:
+    return None if struct is None else MemberId(struct["name"], struct["incarnation"])
