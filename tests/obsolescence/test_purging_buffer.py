@@ -395,7 +395,7 @@ def test_lazy_purging_forgets_what_was_taken() -> None:
         buffer.add(item(seq, "a"))
         buffer.add(item(seq + 1, "a"))
         buffer.pop(2)
-    assert not buffer._waiting
+    assert not buffer._condemned
 
 
 def test_order_is_kept_through_many_turns() -> None:
@@ -410,3 +410,14 @@ def test_order_is_kept_through_many_turns() -> None:
     purged = [victim for victim, _ in receipts(buffer)]
     assert taken == sorted(taken)
     assert sorted(taken + purged) == list(range(1, 2001))
+
+
+def test_held_remembers_each_victim_once() -> None:
+    """Every message replaces all before it, and none is safe: memory stays linear in the buffer."""
+    buffer = PurgingBuffer(Purging.HELD)
+    for seq in range(1, 1001):
+        buffer.add(batch_of(P, seq, [b""], KEnumeration(seq, (1 << (seq - 1)) - 1)))
+    condemned = buffer._index_of(P).condemned
+    assert sum(len(victims) for _, victims in condemned) == 999
+    buffer.release(P, 1000)
+    assert len(buffer) == 1

@@ -77,11 +77,14 @@ def test_bytes_are_bounded_too() -> None:
     assert occupancy.room(1) == 1
 
 
-def test_a_retired_sender_frees_its_slot() -> None:
-    occupancy = Occupancy(3, (0, 1, 2), 5, 1 << 30, 1000)
-    assert occupancy.room(0) == 3
-    occupancy.retire(2)
-    assert occupancy.room(0) == 4
+def test_bytes_kept_for_a_sender_are_not_lost_while_it_holds_little() -> None:
+    """Once two members deadlocked: each had taken the bytes of the other, who held a single one."""
+    occupancy = Occupancy(2, (0, 1), 20, 2000, 1000)
+    occupancy.add(0, 1, 1)
+    occupancy.add(1, 1, 1)
+    assert occupancy.room(0) == 0, "999 bytes are left, less than the largest message"
+    occupancy.remove(1, 1, 1)
+    assert occupancy.room(1) == 1
 
 
 def test_the_window_grows_slowly_after_a_loss() -> None:
@@ -122,7 +125,7 @@ def test_repair_asks_the_sender_first_then_any_holder() -> None:
         repairs.expire(now)
         asked.update(whom for whom, _ in repairs.ask(now, 1, [3]))
     assert asked == {1, 2}, "member 3 never said that it has the message"
-    repairs.forget(1)
+    repairs.forget(now, 1)
     now += 2000 * MILLISECOND
     repairs.expire(now)
     assert [whom for whom, _ in repairs.ask(now, 1, [3])] == [2]
@@ -130,5 +133,5 @@ def test_repair_asks_the_sender_first_then_any_holder() -> None:
 
 def test_nobody_is_asked_for_what_nobody_has() -> None:
     repairs = Repairs(0, 3, Settings(), Random(1))
-    repairs.forget(1)
+    repairs.forget(0, 1)
     assert repairs.ask(0, 1, [1]) == []

@@ -3,13 +3,13 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from semcast.cli.arguments import duration
@@ -77,9 +77,10 @@ def _specs(paths: Sequence[Path]) -> list[Spec]:
 
 
 def _master(args: argparse.Namespace) -> str | None:
+    master: str | None = args.master
     if args.jobs is None:
-        return args.master
-    if args.master is not None:
+        return master
+    if master is not None:
         raise UsageError("--jobs is for this machine: leave it or --master out")
     if args.jobs < 1:
         raise UsageError("--jobs must be at least 1")
@@ -107,9 +108,7 @@ def _sweep(
                     timeout=timeout,
                     limit=args.limit,
                     retry=args.retry,
-                    progress=lambda done, total, task=task: progress.update(
-                        task, completed=done, total=total
-                    ),
+                    progress=_reporter(progress, task),
                 )
             except StoreError as error:
                 raise UsageError(str(error)) from error
@@ -117,13 +116,18 @@ def _sweep(
     return summaries
 
 
+def _reporter(progress: Progress, task: TaskID) -> Callable[[float, int], None]:
+    return lambda done, total: progress.update(task, completed=done, total=total)
+
+
 def _show(console: Console, summary: "Summary") -> None:
     console.print(f"[bold]{summary.name}[/bold] {summary.title}", highlight=False)
-    console.print(
-        f"{summary.cells} cells: {summary.before} recorded before, {summary.ran} run in {summary.seconds:.1f} s, "
-        f"{len(summary.failures)} without figures, {summary.left} left; {os.path.relpath(summary.table)}",
-        highlight=False,
+    counts = (
+        f"{summary.cells} cells: {summary.before} recorded before, "
+        f"{summary.ran} run in {summary.seconds:.1f} s, {len(summary.failures)} without figures"
     )
+    left = f", {summary.left} left by --limit" if summary.left else ""
+    console.print(f"{counts}{left}; {os.path.relpath(summary.table)}", highlight=False)
     for failure in summary.failures[:SHOWN]:
         console.print(f"  {failure.status}: {failure.parameters}: {failure.error}", style="red", markup=False)
     if summary.paper:

@@ -59,6 +59,7 @@ class PurgingBuffer:
     __slots__ = (
         "_bounded",
         "_bytes",
+        "_condemned",
         "_entries",
         "_index",
         "_indexes",
@@ -70,7 +71,6 @@ class PurgingBuffer:
         "_purging",
         "_receipts",
         "_sender",
-        "_waiting",
     )
 
     def __init__(
@@ -91,7 +91,7 @@ class PurgingBuffer:
         self._indexes: dict[MemberId, SenderIndex] = {}
         self._sender: MemberId | None = None  # the sender looked up last, and its index
         self._index = SenderIndex(0)
-        self._waiting: dict[int, Batch] = {}  # lazy: key of a victim -> because of whom
+        self._condemned: dict[int, Batch] = {}  # lazy, held: key of a victim -> because of whom
         self._receipts: list[Receipt] = []
 
     def __len__(self) -> int:
@@ -180,15 +180,17 @@ class PurgingBuffer:
         """Whether `add` would take it."""
         if self._fits(batch):
             return True
-        victims = [] if self._purging is HELD else self._obsoleted(batch)
-        return self._fits(batch, list(dict.fromkeys((*victims, *self._waiting))))
+        if self._purging is HELD:
+            return False
+        return self._fits(batch, list(dict.fromkeys((*self._obsoleted(batch), *self._condemned))))
 
     def reclaim(self) -> bool:
         """Lazy purging: purge the first message known to be obsolete; False if there is none."""
-        for key, by in self._waiting.items():
-            self._purge(key, by)
-            return True
-        return False
+        if self._purging is not LAZY or not self._condemned:
+            return False
+        key, by = next(iter(self._condemned.items()))
+        self._purge(key, by)
+        return True
 
     def release(self, sender: MemberId, upto: int) -> None:
         """Held purging: messages of `sender` up to `upto` may be relied on; their victims go."""
@@ -283,11 +285,15 @@ class PurgingBuffer:
         if self._purging is EAGER:
             for key in victims:
                 self._purge(key, by)
-        elif self._purging is LAZY:
-            for key in victims:
-                self._waiting.setdefault(key, by)
-        else:
-            index.condemned.append((by, victims))
+            return
+        # Once is enough: whoever comes later is needed later, or may be relied on later.
+        new = [key for key in victims if key not in self._condemned]
+        for key in new:
+            self._condemned[key] = by
+            victim = self._entries[key]
+            self._indexes[victim.sender].unmark(victim.first)
+        if new and self._purging is HELD:
+            index.condemned.append((by, new))
 
     def _make_room(self, batch: Batch, victims: list[int]) -> bool:
         """Whether `batch` fits, its victims gone if they may go; lazily purges what that takes."""
@@ -308,10 +314,10 @@ class PurgingBuffer:
         return self._bytes + batch.size - freed <= limit
 
     def _purge_waiting(self, batch: Batch, victims: list[int]) -> bool:
-        waiting = self._waiting
-        while waiting and not self._fits(batch):
-            key = next(iter(waiting))
-            self._purge(key, waiting[key])
+        condemned = self._condemned
+        while condemned and not self._fits(batch):
+            key = next(iter(condemned))
+            self._purge(key, condemned[key])
         victims[:] = [key for key in victims if key in self._entries]
         if not self._fits(batch, victims):
             return False
@@ -329,8 +335,8 @@ class PurgingBuffer:
         if batch.annotation is not None:
             index = self._index if batch.sender is self._sender else self._index_of(batch.sender)
             index.remove(key, batch)
-            if self._waiting:
-                self._waiting.pop(key, None)
+            if self._condemned:
+                self._condemned.pop(key, None)
         self._messages -= len(batch.payloads)
         self._bytes -= batch.size
         return batch

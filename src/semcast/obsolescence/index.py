@@ -76,7 +76,7 @@ class SenderIndex:
 
     def unmark(self, seq: int) -> None:
         """The message is not here any more."""
-        if self.newest - seq < self.reach:
+        if 0 <= self.newest - seq < self.reach:
             self.present &= ~(1 << (self.newest - seq))
 
     def _extend(self, reach: int, keys: Iterable[int]) -> None:

@@ -6,7 +6,19 @@ from random import Random
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.history import History, Recorder, RunInfo
-from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep, SlowLink, pairs
+from semcast.sim.faults import (
+    AnyFault,
+    Crash,
+    Cut,
+    Delay,
+    Loss,
+    Partition,
+    Recover,
+    Sleep,
+    SlowLink,
+    ends_at,
+    pairs,
+)
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
@@ -16,8 +28,11 @@ from semcast.wire import Codec
 
 GROUP = "sim"
 DATAGRAM_LIMIT = 1400
-QUIET: Nanos = 2 * SECOND
-"""A healed group in which nothing is sent or delivered for so long has done all it will do."""
+QUIET: Nanos = 3 * SECOND
+"""A healed group in which nothing is sent or delivered for so long has done all it will do.
+
+Longer than any timeout of the protocols, and counted from the last fault or its detection.
+"""
 
 
 class Cluster:
@@ -49,6 +64,7 @@ class Cluster:
         self._cpu = CpuModel() if cpu is None else cpu
         self._observe = observe
         self._ordinary_loss = network.conditions.loss
+        self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, DATAGRAM_LIMIT)
         self._codec = codec
@@ -64,6 +80,7 @@ class Cluster:
     def schedule(self, faults: Sequence[AnyFault]) -> None:
         """Let faults happen when their time comes."""
         for fault in faults:
+            self._troubled_until = max(self._troubled_until, ends_at(fault))
             self.scheduler.at(fault.at, self._inflict, fault)
 
     def run(self, until: Nanos) -> None:
@@ -77,6 +94,7 @@ class Cluster:
 
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
+        self.scheduler.run(min(self._troubled_until, self.scheduler.now + patience))
         deadline = self.scheduler.now + patience
         seen, quiet_since = self._progress(), self.scheduler.now
         while self.scheduler.now < deadline:

@@ -74,6 +74,13 @@ class Delay(Fault, frozen=True, tag="delay"):
 AnyFault = Crash | Recover | Sleep | Loss | Cut | Partition | SlowLink | Delay
 
 
+def ends_at(fault: AnyFault) -> Nanos:
+    """When it is over, or, for a crash, known to the others."""
+    if isinstance(fault, Crash):
+        return fault.at + fault.detected_after
+    return fault.at if isinstance(fault, Recover) else fault.at + fault.duration
+
+
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:
     """The one-way connections a fault cuts."""
     if isinstance(fault, Cut):

@@ -44,6 +44,8 @@ class Scenario(msgspec.Struct, frozen=True):
     duplication: float = 0.0
     jitter: Nanos = 0
     buffer: int = 40
+    spare_bytes: int | None = None
+    """Bytes a buffer has beyond one largest message for each sender; None for plenty."""
     purging: Purging = Purging.EAGER
     uniform: bool = False
     gossip_period: Nanos = 30 * MILLISECOND
@@ -73,18 +75,23 @@ def draw(seed: int, stack: str) -> Scenario:
         loss=rng.choice((0.0, 0.0, 0.01, 0.05, 0.2)),
         duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
         jitter=rng.choice((0, 0, 1, 10)) * MILLISECOND,
-        buffer=rng.choice((size, size + 2, 10, 20, 40)) + size,
+        buffer=rng.choice((size, size + 2, 10 + size, 20 + size, 40 + size)),
+        spare_bytes=rng.choice((None, None, None, 0, 2000, 20_000)),
         purging=Purging.EAGER if rng.random() < 0.8 else Purging.LAZY,
         uniform=stack != "s-srm" and rng.random() < 0.3,
         gossip_period=rng.choice((10, 30, 50)) * MILLISECOND,
         gossip_fanout=rng.choice((1, 2, 3)),
-        window=rng.choice((64, 256, 4096)),
+        window=rng.choice((1, 64, 256, 4096)),
         cpu=rng.choice((0, 10, 100)) * MICROSECOND,
         traffic=traffic,
         app_delays=_slow_applications(rng, size),
         faults=_faults(rng, size, duration, network, [t.sender for t in traffic]),
         duration=duration,
     )
+
+
+LARGEST = 1200
+"""The largest message of drawn traffic, its record included."""
 
 
 def _traffic(rng: Random, size: int, duration: Nanos, *, plain: bool) -> tuple[Traffic, ...]:

@@ -15,7 +15,7 @@ from semcast.sim.hosts import CpuModel, HostStatistics
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.routed import RoutedNetwork, tiered
-from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
+from semcast.sim.scenario import BANDWIDTH, LARGEST, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
@@ -117,6 +117,10 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
     """The stack a scenario asks for, or its mutant."""
     if scenario.stack == "s-srm":
         return s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
+    senders = tuple(sorted(traffic.sender for traffic in scenario.traffic))
+    limits = {}
+    if scenario.spare_bytes is not None:
+        limits = {"max_message": LARGEST, "buffer_bytes": len(senders) * LARGEST + scenario.spare_bytes}
     settings = Settings(
         buffer_messages=scenario.buffer,
         purging=scenario.purging,
@@ -124,7 +128,8 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
         gossip_period=scenario.gossip_period,
         gossip_fanout=scenario.gossip_fanout,
         window=max(scenario.window, scenario.buffer),
-        senders=tuple(sorted(traffic.sender for traffic in scenario.traffic)),
+        senders=senders,
+        **limits,
     )
     if scenario.stack == "reliable":
         return reliable(settings)

@@ -11,16 +11,40 @@ MAX_SPANS = 256
 MAX_SEQ = 1 << 62
 
 
+_ID_OVERHEAD = 16
+"""Bytes of an id in an enumeration besides the sender's name, at most."""
+
+
 def check_message(payload: bytes, annotation: Annotation | None) -> None:
     """Raise ValueError for a message that no peer would accept."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"payload of {len(payload)} bytes: at most {MAX_PAYLOAD} fit in a frame")
-    if isinstance(annotation, Item) and not 0 < len(annotation.item) <= MAX_ITEM:
-        raise ValueError(f"item of {len(annotation.item)} characters: 1 to {MAX_ITEM} are allowed")
-    if isinstance(annotation, Enumeration) and len(annotation.ids) > MAX_IDS:
-        raise ValueError(f"enumeration of {len(annotation.ids)} messages: at most {MAX_IDS} are allowed")
-    if isinstance(annotation, KEnumeration):
+    if isinstance(annotation, Item):
+        _check_item(annotation.item)
+    elif isinstance(annotation, Enumeration):
+        _check_enumeration(len(payload), annotation)
+    elif isinstance(annotation, KEnumeration):
         if annotation.bitmap < 0 or annotation.bitmap.bit_length() > 8 * MAX_BITMAP:
             raise ValueError(f"k-enumeration: the bitmap must have 0 to {8 * MAX_BITMAP} bits")
         if not 0 <= annotation.base <= MAX_SEQ:
             raise ValueError(f"k-enumeration: base {annotation.base} is not a sequence number")
+
+
+def _check_item(item: str) -> None:
+    if not 0 < len(item) <= MAX_ITEM:
+        raise ValueError(f"item of {len(item)} characters: 1 to {MAX_ITEM} are allowed")
+    try:
+        item.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"item {item!r} is not text: {error.reason}") from error
+
+
+def _check_enumeration(payload: int, annotation: Enumeration) -> None:
+    ids = annotation.ids
+    if len(ids) > MAX_IDS:
+        raise ValueError(f"enumeration of {len(ids)} messages: at most {MAX_IDS} are allowed")
+    if any(not 1 <= named.seq <= MAX_SEQ for named in ids):
+        raise ValueError("enumeration: a sequence number is at least 1 and below 2^62")
+    size = payload + sum(len(named.sender.name.encode()) + _ID_OVERHEAD for named in ids)
+    if size > MAX_PAYLOAD:
+        raise ValueError(f"payload and enumeration of {size} bytes: at most {MAX_PAYLOAD} fit in a frame")

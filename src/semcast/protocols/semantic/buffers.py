@@ -52,7 +52,7 @@ class MemberBuffers:
         """Whether a message waits for the application and may be handed over."""
         if not self.settings.uniform:
             return len(self.to_deliver) > 0
-        return any(batch.first <= self.safe[self._ranks[batch.sender]] for batch in self.to_deliver)
+        return any(batch.first <= self.certain_upto(self._ranks[batch.sender]) for batch in self.to_deliver)
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
@@ -65,9 +65,13 @@ class MemberBuffers:
 
     # What the guarantees rest on, by name; `semcast.sim.mutants` breaks them one at a time.
 
+    def certain_upto(self, rank: int) -> int:
+        """Messages of `rank` up to here are safe. What is stable is, too: everybody alive has it."""
+        return max(self.safe[rank], self.stable[rank])
+
     def reliable_upto(self, rank: int) -> int:
         """Messages of `rank` up to here may replace others in retransmission buffers (TP5)."""
-        return self.safe[rank]
+        return self.certain_upto(rank)
 
     def known_purged(self, rank: int, seq: int) -> bool:
         """Whether a message not queued yet was purged behind a safe one, so that it can be skipped."""
@@ -94,7 +98,9 @@ class MemberBuffers:
 
     def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
         """What we can send again."""
-        parts = []
+        parts: list[Batch] = []
+        if first > last:
+            return parts
         for batch in self.retained[rank]:
             if batch.first > last:
                 break
@@ -115,7 +121,7 @@ class MemberBuffers:
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
         self._reclaim(rank, count)
-        self._evict(self.occupancy.excess(count))
+        self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
         return count
@@ -125,15 +131,17 @@ class MemberBuffers:
         room = self.room(rank)
         if len(batch.payloads) > room:
             self._reclaim(rank, len(batch.payloads))
-            room = self.room(rank) + self._freed_by(rank, batch)
+            room = max(self.room(rank), self._room_without_victims(rank, batch))
         return room
 
-    def _freed_by(self, rank: int, batch: Batch) -> int:
-        """Slots that `batch` itself would free: its victims that only delivery still holds."""
-        return sum(
-            victim.sender == batch.sender and victim.first <= self.stable[rank]
+    def _room_without_victims(self, rank: int, batch: Batch) -> int:
+        """Room once what `batch` makes obsolete has left: those that only delivery still holds."""
+        gone = [
+            victim
             for victim in self.to_deliver.victims(batch)
-        )
+            if victim.sender == batch.sender and victim.first <= self.stable[rank]
+        ]
+        return self.occupancy.room(rank, len(gone), sum(victim.size for victim in gone)) if gone else 0
 
     def _reclaim(self, rank: int, wanted: int) -> None:
         """Lazy purging: it is when room is needed that obsolete messages leave."""
@@ -146,22 +154,21 @@ class MemberBuffers:
         for seq in range(batch.first, batch.last + 1):
             if not self.is_new(rank, seq) or seq in self.pending[rank]:
                 self.stats.duplicates += 1
-            elif self.occupancy.cache_room():
-                self.pending[rank][seq] = batch.cut(seq, seq)
-                self.occupancy.cached += 1
+            elif self.occupancy.cache_room(len(batch.payloads[seq - batch.first])):
+                one = self.pending[rank][seq] = batch.cut(seq, seq)
+                self.occupancy.cache(1, one.size)
                 new.append(seq)
             else:
                 self.stats.refused += 1
         return new
 
-    def _evict(self, count: int) -> None:
+    def _evict(self, count: int, size: int) -> None:
         """Drop cached messages, those furthest from their turn first: they can be asked for again."""
-        while count > 0 and self.occupancy.cached:
+        while self.occupancy.cached and self.occupancy.crowded(count, size):
             rank = max(range(len(self.pending)), key=lambda r: len(self.pending[r]))
-            del self.pending[rank][max(self.pending[rank])]
-            self.occupancy.cached -= 1
+            gone = self.pending[rank].pop(max(self.pending[rank]))
+            self.occupancy.cache(-1, -gone.size)
             self.stats.refused += 1
-            count -= 1
 
     def _advance(self, rank: int) -> None:
         """Queue what has become next in sequence (enqueue, TP2)."""
@@ -170,10 +177,10 @@ class MemberBuffers:
             seq = self.queued[rank] + 1
             batch = pending.pop(seq, None)
             if batch is not None:
-                self.occupancy.cached -= 1
+                self.occupancy.cache(-1, -batch.size)
                 if not self._enqueue(rank, batch):
                     pending[seq] = batch
-                    self.occupancy.cached += 1
+                    self.occupancy.cache(1, batch.size)
                     break
             elif self.known_purged(rank, seq):
                 self._skip(rank, seq)
@@ -193,8 +200,7 @@ class MemberBuffers:
         """Forget what waited, or was known to be purged, and came by another way."""
         queued = self.queued[rank]
         for seq in [seq for seq in self.pending[rank] if seq <= queued]:
-            del self.pending[rank][seq]
-            self.occupancy.cached -= 1
+            self.occupancy.cache(-1, -self.pending[rank].pop(seq).size)
         for seq in [seq for seq in self.skips[rank] if seq <= queued]:
             self.skips[rank].discard(seq)
 
@@ -202,7 +208,9 @@ class MemberBuffers:
 
     def _take(self, most: int) -> list[Batch]:
         """Remove up to `most` messages from the delivery queue, in uniform mode only safe ones."""
-        horizon = dict(zip(self.members, self.safe, strict=True)) if self.settings.uniform else None
+        horizon = None
+        if self.settings.uniform:
+            horizon = {member: self.certain_upto(rank) for member, rank in self._ranks.items()}
         batches = self.to_deliver.pop(most, horizon)
         for batch in batches:
             rank = self._ranks[batch.sender]

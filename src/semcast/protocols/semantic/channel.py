@@ -103,6 +103,7 @@ class Incoming:
     def __init__(self, settings: ChannelSettings) -> None:
         self._window = settings.window
         self._span = settings.span
+        self._most = min(settings.window, settings.buffer_messages)
         self.upto = 0
         self._low = 1
         self.pending: dict[int, Batch] = {}
@@ -117,7 +118,7 @@ class Incoming:
         """Keep a message for its turn; False if it is known already."""
         if batch.first <= self.upto or batch.first in self.pending:
             return False
-        if len(self.pending) < self._window:
+        if len(self.pending) < self._most:
             self.pending[batch.first] = batch
         return True
 

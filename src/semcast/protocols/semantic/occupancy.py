@@ -1,9 +1,10 @@
 """Flow control: a bound on the total of buffered messages that cannot deadlock (Pereira 2002, 5.2.1).
 
-Every sender keeps one slot of every buffer to itself. Take the lowest message m of a sender that some
-member p lacks. Everything p queued of that sender is older than m, hence stable, hence leaves p's
-retransmission buffer; the application takes the rest. So p comes to hold nothing of that sender, and
-the slot is free for m. Messages that wait for a predecessor are a cache: they give way at any time.
+Every sender keeps one slot of every buffer, and room for one message of the largest size, to itself. Take
+the lowest message m of a sender that some member p lacks. Everything p queued of that sender is older than
+m, hence stable, hence leaves p's retransmission buffer; the application takes the rest. So p comes to hold
+nothing of that sender, and there is room for m. That goes for crashed senders, too: it is their messages
+that somebody may still miss. Messages that wait for a predecessor are a cache: they give way at any time.
 """
 
 
@@ -16,44 +17,57 @@ class Occupancy:
         self._limit = messages
         self._limit_bytes = size_limit
         self._largest = largest
-        self._held = [0] * size
-        self._idle = set(senders)  # senders that hold nothing: a slot is kept for each
         self._senders = frozenset(senders)
+        self._held = [0] * size
+        self._held_bytes = [0] * size
+        self._idle = set(senders)  # senders that hold nothing: a slot is kept for each
+        self._unused = len(self._senders) * largest  # bytes kept for senders and not used by them
         self.messages = 0
         self.bytes = 0
         self.cached = 0
+        self.cached_bytes = 0
 
     def add(self, rank: int, messages: int, size: int) -> None:
         """Messages of `rank` were queued."""
         self._held[rank] += messages
         self.messages += messages
-        self.bytes += size
+        self._resize(rank, size)
         self._idle.discard(rank)
 
     def remove(self, rank: int, messages: int, size: int) -> None:
         """Messages of `rank` are neither wanted for retransmission nor for delivery any more."""
         self._held[rank] -= messages
         self.messages -= messages
-        self.bytes -= size
+        self._resize(rank, -size)
         assert self._held[rank] >= 0
         if self._held[rank] == 0 and rank in self._senders:
             self._idle.add(rank)
 
-    def retire(self, rank: int) -> None:
-        """A failed sender needs no slot."""
-        self._senders -= {rank}
-        self._idle.discard(rank)
-
-    def room(self, rank: int) -> int:
-        """How many more messages of `rank` may be queued."""
+    def room(self, rank: int, freed: int = 0, freed_bytes: int = 0) -> int:
+        """How many more messages of `rank` may be queued, once some of its own have left."""
         kept = len(self._idle) - (rank in self._idle)
-        by_bytes = (self._limit_bytes - self.bytes) // self._largest
-        return max(min(self._limit - self.messages, by_bytes) - kept, 0)
+        kept_bytes = self._unused - max(self._largest - self._held_bytes[rank], 0)
+        left = self._limit_bytes - self.bytes + freed_bytes - kept_bytes
+        return max(min(self._limit - self.messages + freed - kept, left // self._largest), 0)
 
-    def excess(self, coming: int) -> int:
-        """How many cached messages must give way before `coming` are queued."""
-        return max(self.messages + self.cached + coming - self._limit, 0)
+    def cache(self, messages: int, size: int) -> None:
+        """So many more messages (or fewer) wait for a predecessor."""
+        self.cached += messages
+        self.cached_bytes += size
 
-    def cache_room(self) -> bool:
+    def cache_room(self, size: int) -> bool:
         """Whether one more message may wait for its predecessor."""
-        return self.messages + self.cached + len(self._idle) < self._limit
+        return not self.crowded(1 + len(self._idle), size)
+
+    def crowded(self, coming: int, size: int) -> bool:
+        """Whether cached messages must give way before these are queued."""
+        messages = self.messages + self.cached + coming
+        size += self.bytes + self.cached_bytes
+        return messages > self._limit or size > self._limit_bytes
+
+    def _resize(self, rank: int, by: int) -> None:
+        before = self._held_bytes[rank]
+        after = self._held_bytes[rank] = before + by
+        self.bytes += by
+        if rank in self._senders:
+            self._unused += max(self._largest - after, 0) - max(self._largest - before, 0)

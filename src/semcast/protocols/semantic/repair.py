@@ -14,6 +14,7 @@ from semcast.wire.limits import MAX_SPANS
 class Asked(msgspec.Struct, gc=False):
     """A request under way."""
 
+    whom: int
     at: Nanos
     deadline: Nanos  # 0 once it passed
     tries: int
@@ -36,9 +37,13 @@ class Repairs:
         self.received = [[0] * size for _ in range(size)]
         self.timeouts = 0
 
-    def forget(self, rank: int) -> None:
-        """A member crashed: it answers no more."""
+    def forget(self, now: Nanos, rank: int) -> None:
+        """A member crashed: it answers no more, so whatever it was asked for may be asked of others."""
         self._failed[rank] = True
+        for by_seq in self._asked:
+            for asked in by_seq.values():
+                if asked.whom == rank:
+                    asked.deadline = now
 
     def arrived(self, now: Nanos, rank: int, seq: int) -> None:
         """The message arrived, or was found to be purged."""
@@ -85,7 +90,7 @@ class Repairs:
             whom = self._holder(rank, seq, tries)
             if whom is None:
                 continue
-            asked[seq] = Asked(now, now + self._round_trip.after(tries), tries)
+            asked[seq] = Asked(whom, now, now + self._round_trip.after(tries), tries)
             chosen.setdefault(whom, []).append(seq)
             budget -= 1
         return [(whom, Request(rank, _spans(seqs))) for whom, seqs in chosen.items()]

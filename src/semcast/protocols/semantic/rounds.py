@@ -3,9 +3,16 @@
 Each member votes with the prefixes it has queued; a round carries who voted and the least of their
 votes, so a frame is O(n) whatever the number of messages. When enough voted, the minimum is a result:
 everybody queued it (stability), or f+1 did (safety). Results spread with the next rounds.
+
+A prefix counts a skipped message as queued. That is the safe(m) of figure 4.2, which asks for some m' that
+replaces m: whoever skipped m was told of a safe replacement, so by induction one exists.
 """
 
 from semcast.wire.frames import Round
+from semcast.wire.limits import MAX_SEQ
+
+_MAX_ROUND = MAX_SEQ // 2
+"""No group lives to see this round; a peer that names a later one would stop all rounds for good."""
 
 
 class Rounds:
@@ -58,7 +65,8 @@ class Rounds:
     def well_formed(self, theirs: Round) -> bool:
         """Whether a frame can have come from a member of this group."""
         return (
-            len(theirs.minimum) == self._size
+            theirs.number <= _MAX_ROUND
+            and len(theirs.minimum) == self._size
             and len(theirs.result) == self._size
             and int.from_bytes(theirs.voters, "little") >> self._size == 0
         )

@@ -106,6 +106,7 @@ class SemanticMulticast(MemberBuffers):
             self._on_notice(now, frame)
         else:
             self.stats.malformed += 1
+        self._wake()
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Gossip, or ask for what is missing."""
@@ -115,23 +116,26 @@ class SemanticMulticast(MemberBuffers):
             assert timer is SrmTimer.REQUEST
             self._request_at = None
             self._request(now)
+        self._wake()
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Take a crashed member out of stability."""
-        rank = self._ranks[member]
-        if self._failed[rank]:
+        rank = self._ranks.get(member)
+        if rank is None or self._failed[rank]:
             return
         self._failed[rank] = True
         self.stability.forget(rank)
-        self.repairs.forget(rank)
-        self.occupancy.retire(rank)
+        self.repairs.forget(now, rank)
         self._track(now)
+        self._room_freed(now)
+        self._wake()
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         """Hand over up to `most` messages (t4, TP3)."""
         batches = self._take(most)
         if batches:
             self._room_freed(now)
+            self._wake()
         return batches
 
     # How messages become safe
@@ -183,8 +187,10 @@ class SemanticMulticast(MemberBuffers):
         following = self.queued[rank] + 1
         if batch.first <= following <= batch.last:
             batch = batch.cut(following, batch.last)
-            self.repairs.arrived(now, rank, following)
-            self.stats.refused += len(batch.payloads) - self._enqueue(rank, batch)
+            taken = self._enqueue(rank, batch)
+            self.stats.refused += len(batch.payloads) - taken
+            if taken:
+                self.repairs.arrived(now, rank, following)
         else:
             for seq in self._cache(rank, batch):
                 self.repairs.arrived(now, rank, seq)
@@ -253,8 +259,11 @@ class SemanticMulticast(MemberBuffers):
             self.stats.malformed += 1
             return
         budget = _ANSWER_LIMIT
-        for first, last in frame.spans:
-            for part in self._held_between(rank, first, min(last, first + budget - 1)):
+        done = 0
+        for span in sorted(frame.spans):
+            first = max(span[0], done + 1)
+            done = last = min(span[1], first + budget - 1)
+            for part in self._held_between(rank, first, last):
                 budget -= len(part.payloads)
                 self.stats.retransmitted += len(part.payloads)
                 again = Data(rank, part.first, part.payloads, to_wire(part.annotation))
@@ -274,7 +283,7 @@ class SemanticMulticast(MemberBuffers):
         rank = frame.sender
         bits = int.from_bytes(frame.bitmap, "little")
         last = frame.base + bits.bit_length() - 1
-        known = rank in self._senders and rank != self._me and frame.base >= 1
+        known = rank in self._senders and rank != self._me and frame.base >= 1 and bits > 0
         if not known or last > self.queued[rank] + self.settings.window:
             self.stats.malformed += 1
             return
@@ -346,27 +355,35 @@ class SemanticMulticast(MemberBuffers):
         if self.safety is not None:
             self.safety.conclude(self.safety_vote())
             self.safe = self.safety.result
+        held = self.occupancy.messages
+        stable = list(self.stable)
+        for rank, upto in enumerate(self.stability.result):
+            if upto > self.stable[rank]:
+                self._trim(rank, min(upto, self.queued[rank]))
         self._purge_retained()
-        freed = False
-        for rank, stable in enumerate(self.stability.result):
-            if stable > self.stable[rank]:
-                self._trim(rank, min(stable, self.queued[rank]))
-                freed = True
-        if freed:
+        if self.occupancy.messages < held or self.stable != stable:
             self._room_freed(now)
 
     # Flow control
 
     def _room_freed(self, now: Nanos) -> None:
-        for rank, pending in enumerate(self.pending):
-            if pending:
-                self._advance(rank)
+        """What was missing for want of room may be asked for again."""
         if any(map(int.__gt__, self.high, self.queued)):
             self._plan_request(now)
-        ahead = self.queued[self._me] - self.stable[self._me]
-        if self._blocked and ahead < self.settings.window and self.room(self._me) > 0:
+
+    def _wake(self) -> None:
+        """After every input: whoever waited for room and has it now goes on."""
+        if self.occupancy.cached:
+            for rank, pending in enumerate(self.pending):
+                if self.queued[rank] + 1 in pending:
+                    self._advance(rank)
+        if self._blocked and self._may_multicast():
             self._blocked = False
             self.out.deliver(Unblocked())
+
+    def _may_multicast(self) -> bool:
+        ahead = self.queued[self._me] - self.stable[self._me]
+        return ahead < self.settings.window and self.room(self._me) > 0
 
     def _block(self) -> None:
         if not self._blocked:
