@@ -37,6 +37,8 @@ ABSURD: dict[str, Frame] = {
     "received what we never sent": Gossip([0, 1, 0], NOTHING, NOTHING),
     "stable what we have not queued": Gossip([0] * 3, Round(1, b"", [0] * 3, [1, 0, 0]), NOTHING),
     "safe beyond the window": Gossip([0] * 3, NOTHING, Round(1, b"", [0] * 3, [65, 0, 0])),
+    "a notice that says nothing": Notice(0, 1, b"\0"),
+    "a round beyond all time": Gossip([0] * 3, Round(MAX_SEQ, b"\x07", [0] * 3, [0] * 3), NOTHING),
     "a frame of another protocol": ChannelAck(1, 1),
     "data of another protocol": ChannelData(1, 1, [b"x"]),
 }
@@ -70,11 +72,32 @@ def test_a_request_for_everything_is_answered_within_bounds(make_lab: Any) -> No
     for number in range(5):
         lab.multicast("p", b"%d" % number)
     lab.wire.clear()
-    for spans in ([(1, MAX_SEQ)], [(5, 1)], [(0, 0)], [(1, 5)] * 256):
+    for spans, answered in (
+        ([(1, MAX_SEQ)], 5),
+        ([(5, 1)], 0),
+        ([(0, 0)], 0),
+        ([(1, 5)] * 256, 5),
+        ([(2, 3), (1, 2), (3, 3)], 3),
+    ):
         lab.members["p"].on_frame(0, lab.ids["q"], Request(0, spans))
         sent = sum(len(f.payloads) for _, f in lab.members["p"].out.sends if isinstance(f, Data))
-        assert sent <= 256
+        assert sent == answered, "each message once"
         lab.members["p"].out.sends.clear()
+
+
+def test_reversed_spans_inside_a_batch_do_not_raise(make_lab: Any) -> None:
+    lab = make_lab("pq", Settings())
+    lab.members["p"].multicast(0, [b"x"] * 12)
+    lab.members["p"].out.sends.clear()
+    for spans in ([(10, 5)], [(1, 12)] * 21 + [(1, 4), (2, 9)]):
+        lab.members["p"].on_frame(0, lab.ids["q"], Request(0, spans))
+    assert sum(len(f.payloads) for _, f in lab.members["p"].out.sends if isinstance(f, Data)) == 12
+
+
+def test_a_failed_stranger_is_ignored(make_lab: Any) -> None:
+    lab = make_lab("pqr", SETTINGS)
+    lab.members["p"].member_failed(0, MemberId("stranger"))
+    assert not lab.members["p"].out.events
 
 
 def test_floods_do_not_grow_memory(make_lab: Any) -> None:

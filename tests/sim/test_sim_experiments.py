@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from semcast.sim.experiments import EXPERIMENTS, CellError, Value
-from semcast.sim.experiments.replay import ReplayCell, _rounds_late
+from semcast.sim.experiments.replay import _rounds_late
 from semcast.sim.traces import TraceRow
 
 
@@ -216,10 +216,6 @@ def test_g4_counts_the_rounds_until_a_value_that_replaces_the_purged_one() -> No
 def test_a_recording_shorter_than_what_is_skipped_is_refused(game: str) -> None:
     with pytest.raises(CellError, match="nothing to replay"):
         EXPERIMENTS["g2"]({"trace": game, "skip": 100.0})
-
-
-def test_the_defaults_of_a_replay_are_those_of_the_prototype() -> None:
-    assert ReplayCell().n == 40
 
 
 def test_every_spec_of_the_repository_names_cells_that_can_run() -> None:

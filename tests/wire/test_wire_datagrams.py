@@ -155,6 +155,10 @@ def test_payloads_of_every_size_around_the_boundaries(size: int) -> None:
         (b"", Item(""), "item of 0 characters"),
         (b"", Item("x" * (MAX_ITEM + 1)), "item of"),
         (b"", Enumeration((MessageId(P, 1),) * (MAX_IDS + 1)), "enumeration of"),
+        (b"", Item("\ud800"), "not text"),
+        (b"", Enumeration((MessageId(P, 1 << 70),)), "sequence number"),
+        (b"", Enumeration((MessageId(P, 0),)), "sequence number"),
+        (bytes(MAX_PAYLOAD), Enumeration((MessageId(P, 1),) * MAX_IDS), "payload and enumeration"),
         (b"", KEnumeration(1, 1 << (8 * MAX_BITMAP)), "bitmap"),
         (b"", KEnumeration(1, -1), "bitmap"),
         (b"", KEnumeration(-1, 1), "base"),
@@ -165,6 +169,19 @@ def test_what_no_peer_would_accept_is_refused_at_the_sender(
 ) -> None:
     with pytest.raises(ValueError, match=says):
         check_message(payload, annotation)
+
+
+def test_the_largest_messages_that_are_accepted_can_be_received() -> None:
+    names = Enumeration(tuple(MessageId(MemberId("m" * 20, 1 << 40), MAX_SEQ) for _ in range(MAX_IDS)))
+    for payload, annotation in (
+        (bytes(MAX_PAYLOAD), None),
+        (bytes(MAX_PAYLOAD), Item("\U0001f600" * MAX_ITEM)),
+        (bytes(MAX_PAYLOAD), KEnumeration(MAX_SEQ, (1 << (8 * MAX_BITMAP)) - 1)),
+        (bytes(20_000), names),
+    ):
+        check_message(payload, annotation)
+        [datagram] = CODEC.encode(P, [Data(1023, MAX_SEQ, [payload], to_wire(annotation))])
+        assert isinstance(CODEC.decode(datagram), Datagram)
 
 
 def test_the_layout_is_what_the_docs_say() -> None:
