@@ -76,11 +76,14 @@ def test_what_went_wrong_is_said_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_a_swarm_is_clean_and_hunts_the_mutants(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "swarm", "--seeds", "0..24", "--json"]) == 0
+def test_a_swarm_hunts_the_mutants_and_says_which_got_away(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "swarm", "--seeds", "0..2", "--json"]) == 1, "two seeds do not catch them all"
     found = json.loads(capsys.readouterr().out)
     assert found["broken"] == {}
-    assert None not in found["mutants"].values()
+    assert found["mutants"]["out-of-order"] == 0
+    assert None in found["mutants"].values()
+    assert main(["sim", "swarm", "--seeds", "0..2", "--no-mutants"]) == 0
+    assert "2 seeds, 0 with violations" in capsys.readouterr().out
 
 
 def test_a_broken_protocol_is_reported_with_the_way_back(capsys: pytest.CaptureFixture[str]) -> None:

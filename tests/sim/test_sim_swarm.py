@@ -32,7 +32,7 @@ def test_seeds_that_once_failed(stack: str, seed: int) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_every_mutant_is_caught(mutant: str) -> None:
-    found = first_catch(mutant, "s-rm", range(40))
+    found = first_catch(mutant, "s-rm", range(100))
     assert found is not None
 
 

@@ -74,7 +74,7 @@ def draw(seed: int, stack: str) -> Scenario:
         latency=rng.choice((20, 100, 1000, 5000)) * MICROSECOND,
         loss=rng.choice((0.0, 0.0, 0.01, 0.05, 0.2)),
         duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
-        jitter=rng.choice((0, 0, 1, 10)) * MILLISECOND,
+        jitter=rng.choice((0, 1, 10)) * MILLISECOND,
         buffer=rng.choice((size, size + 2, 10 + size, 20 + size, 40 + size)),
         spare_bytes=rng.choice((None, None, None, 0, 2000, 20_000)),
         purging=Purging.EAGER if rng.random() < 0.8 else Purging.LAZY,
@@ -137,13 +137,14 @@ def _faults(
     faults: list[AnyFault] = []
     for _ in range(rng.randint(0, 4)):
         faults.append(_disturbance(rng, size, duration, network))
-    crashes = rng.randint(0, (size - 1) // 2)
+    f = (size - 1) // 2
+    crashes = max(rng.randint(0, f), rng.randint(0, f))
     # Senders crash more often than others, and best in the middle of trouble of their own.
     victims = rng.sample(senders, min(crashes, len(senders))) if rng.random() < 0.8 else []
     victims = victims or rng.sample(range(size), crashes)
     for victim in victims:
         at = rng.randrange(duration // 4, duration)
-        if rng.random() < 0.7:
+        if rng.random() < 0.85:
             faults.extend(_last_words(rng, size, victim, at))
         faults.append(Crash(at, victim, detected_after=rng.choice((0, 50, 300)) * MILLISECOND))
     return tuple(sorted(faults, key=lambda fault: fault.at))

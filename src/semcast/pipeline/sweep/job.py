@@ -62,22 +62,22 @@ class Planner:
         self._done += len(outcomes)
 
     def next(self) -> Wave | None:
-        """The next wave; before anything is known, a cell a slot."""
+        """The next wave; before it is known how long cells take, a cell a task."""
         if not self._left:
             return None
         if self._partitions is not None:
             tasks, size = self._partitions, -(-len(self._left) // self._partitions)
-        elif not self._done:
-            tasks, size = self._slots, 1
         else:
-            wanted = round(TASK_SECONDS * self._done / max(self._seconds, 1e-6))
-            fair = -(-len(self._left) // self._slots)
-            tasks, size = TASKS_PER_SLOT * self._slots, max(1, min(wanted, fair))
+            tasks, size = TASKS_PER_SLOT * self._slots, self._cells_a_task()
         return Wave(uuid4().hex, list(self._chunks(tasks, size)))
 
-    def known(self) -> bool:
-        """Whether it is known how long cells take."""
-        return self._done > 0 or self._partitions is not None
+    def _cells_a_task(self) -> int:
+        """About a second of them, fewer towards the end, so that all slots end together."""
+        if not self._done:
+            return 1
+        wanted = round(TASK_SECONDS * self._done / max(self._seconds, 1e-6))
+        fair = -(-len(self._left) // (TASKS_PER_SLOT * self._slots))
+        return max(1, min(wanted, fair))
 
     def _chunks(self, tasks: int, size: int) -> Iterator[list[PlannedCell]]:
         for _ in range(tasks):
@@ -133,8 +133,7 @@ class Runner:
 
     def feed(self, planner: Planner) -> bool:
         """Start the waves that there is room for; False if there is nothing left to wait for."""
-        room = CONCURRENT_WAVES if planner.known() else 1
-        while len(self._running) < room and (wave := planner.next()) is not None:
+        while len(self._running) < CONCURRENT_WAVES and (wave := planner.next()) is not None:
             self._running[self._pool.submit(self._run, wave)] = wave
         return bool(self._running)
 
