@@ -18,7 +18,7 @@ from semcast.sim.experiments import EXPERIMENTS, Value
 CELLS = 240
 CELL_SECONDS = 0.05
 PROCESSES = 2
-ROUNDS = 3
+ROUNDS = 2
 EXPERIMENT = "f3"
 
 

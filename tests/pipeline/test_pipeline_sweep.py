@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from semcast.cli import sweep as command
 from semcast.cli.errors import UsageError
-from semcast.pipeline.session import spark_session
 from semcast.pipeline.sweep.job import Planner
 from semcast.pipeline.sweep.spec import Spec, SpecError, cell_id, planned, read_spec
 from semcast.pipeline.sweep.store import Store, StoreError
@@ -39,11 +40,6 @@ value = 50
 column = "model_throughput"
 where = { r = 0.5, n = 20 }
 """
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    return spark_session("semcast tests", master="local[2]", shuffle_partitions=2)
 
 
 def spec_of(folder: Path, text: str) -> Spec:
@@ -184,6 +180,25 @@ def test_a_cell_that_catches_every_exception_is_ended_all_the_same() -> None:
     assert (outcome.status, outcome.error) == ("timeout", "not done after 0.1 s")
 
 
+def test_a_cell_that_no_signal_reaches_takes_its_process_with_it() -> None:
+    program = """
+import signal
+from semcast.pipeline.sweep import worker
+from semcast.pipeline.sweep.spec import PlannedCell
+worker.GRACE = 0.1
+def deaf(_):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    while True: pass
+list(worker.run_cells(deaf, [PlannedCell("a", {})], timeout=0.1))
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 1  # noqa: S603
+
+
+def test_the_command_line_needs_spark_only_when_it_sweeps() -> None:
+    program = "import semcast.cli.sweep, sys; sys.exit('pyspark' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)  # noqa: S603
+
+
 # On Spark
 
 
@@ -227,19 +242,22 @@ def test_a_sweep_goes_on_with_what_is_missing(spark: SparkSession, tmp_path: Pat
 
 
 def test_an_interrupted_sweep_keeps_the_waves_that_were_done(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(tmp_path / "seeds")
+
     def slow(_: Cell) -> Result:
-        time.sleep(0.3)
+        time.sleep(0.1)
         return {"figure": 1}
 
-    def interrupt(done: float, _: int) -> None:
-        if done >= 2:
+    def interrupt(_done: float, _cells: int) -> None:
+        if store.outcomes():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(spark, seeds(40), tmp_path, function=slow, progress=interrupt)
-    kept = len(Store(tmp_path / "seeds").outcomes())
-    assert 2 <= kept < 40
-    assert run_sweep(spark, seeds(6), tmp_path, function=slow).before == min(kept, 6)
+        run_sweep(spark, seeds(60), tmp_path, function=slow, progress=interrupt)
+    kept = len(store.outcomes())
+    assert 1 <= kept < 60
+    rest = run_sweep(spark, seeds(60), tmp_path, function=slow)
+    assert (rest.before, rest.ran, rest.ok) == (kept, 60 - kept, 60)
 
 
 def test_failed_cells_run_again_only_if_asked(spark: SparkSession, tmp_path: Path) -> None:

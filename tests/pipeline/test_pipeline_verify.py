@@ -1,5 +1,7 @@
 """`semcast verify` on Spark says what the checkers in memory say, on sound and on broken histories."""
 
+import argparse
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -10,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from semcast.cli.errors import UsageError
+from semcast.cli.verify import add_parser, run
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, MessageId
 from semcast.history import Event, History, HistoryError, Kind, RunInfo, read_histories, write_history
 from semcast.pipeline.session import spark_session
@@ -159,7 +163,9 @@ def small(seed: int) -> History:
     for member in MEMBERS:
         for seq in range(1, sent[member] + 1):
             note, order = annotation(random, member), random.choice((None, None, random.randint(1, 12)))
-            events.append(Event(member, 0, 0, Kind.MULTICAST, "g", member, seq, 1, annotation=note, order=order))
+            events.append(
+                Event(member, 0, 0, Kind.MULTICAST, "g", member, seq, 1, annotation=note, order=order)
+            )
         events += deliveries(random, member, sent)
         if random.random() < 0.25:
             events.append(Event(member, 0, 0, Kind.CRASH, "g"))
@@ -241,7 +247,11 @@ def in_memory(histories: list[History]) -> dict[tuple[str, str], tuple[str, int]
 def differences(
     one: dict[tuple[str, str], tuple[str, int]], other: dict[tuple[str, str], tuple[str, int]]
 ) -> list[object]:
-    return [(key, one.get(key), other.get(key)) for key in sorted({*one, *other}) if one.get(key) != other.get(key)]
+    return [
+        (key, one.get(key), other.get(key))
+        for key in sorted({*one, *other})
+        if one.get(key) != other.get(key)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -260,3 +270,203 @@ def test_it_agrees_with_the_checkers_in_memory(
     report = on_spark(spark, write(histories, tmp_path))
     assert not differences(said(report), expected)
     assert report.events == sum(len(history.events) for history in histories)
+
+
+def test_nothing_depends_on_cuts_partitions_or_files(
+    spark: SparkSession, histories: list[History], tmp_path: Path
+) -> None:
+    random = Random(7)
+    some = [*random.sample(histories[:-120], 12), *histories[-25:]]
+    folder = tmp_path / "shuffled"
+    for history in some:
+        scatter(recut(history, random), folder, random)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before is not None
+    try:
+        spark.conf.set("spark.sql.shuffle.partitions", "7")
+        report = on_spark(spark, *sorted(folder.iterdir(), reverse=True))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert not differences(said(report), in_memory(some))
+
+
+def scatter(history: History, folder: Path, random: Random) -> None:
+    """One run in three files, its rows in any order."""
+    whole = folder.parent / "whole.parquet"
+    write_history(history, whole)
+    table = pq.read_table(whole)
+    table = table.take(random.sample(range(len(table)), len(table)))
+    folder.mkdir(exist_ok=True)
+    for part in range(3):
+        rows = table.take(list(range(part, len(table), 3)))
+        pq.write_table(rows, folder / f"{history.info.run}-{part}.parquet")
+
+
+def test_deep_chains_of_undelivered_replacements(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of 300 messages names the one before; b delivers only the last, c all but the last."""
+    members = (A, B, MemberId("c"))
+    ids = [MessageId(A, seq) for seq in range(1, 301)]
+    notes = [Enumeration(tuple(ids[seq - 2 : seq - 1])) for seq in range(1, 301)]
+    sent = [
+        Event(A, 0, 0, Kind.MULTICAST, "g", A, seq, 1, annotation=notes[seq - 1]) for seq in range(1, 301)
+    ]
+    events = [
+        *sent,
+        Event(A, 0, 0, Kind.DELIVER, "g", A, 1, 300),
+        Event(B, 0, 0, Kind.DELIVER, "g", A, 300, 1),
+        Event(members[2], 0, 0, Kind.DELIVER, "g", A, 1, 299),
+    ]
+    info = RunInfo("deep", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
+    history = renumbered(info, events)
+    report = on_spark(spark, write([history], tmp_path))
+    assert not differences(said(report), in_memory([history]))
+    (verdict,) = [v for v in report.verdicts if v.property == "semantic_agreement"]
+    assert verdict.detail == "c: (a,300) has neither this nor a replacement"
+    assert verdict.sample[0].event == "a[299] at 0 ns: multicast"
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    write([small(3)], tmp_path / "runs")
+    return tmp_path / "runs" / "small-3.parquet"
+
+
+def rewrite(file: Path, change: Callable[[pa.Table], pa.Table], to: Path | None = None) -> None:
+    pq.write_table(change(pq.read_table(file)), to or file)
+
+
+def relabelled(key: bytes, value: bytes) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.replace_schema_metadata({**table.schema.metadata, key: value})
+
+
+def other_info(table: pa.Table) -> pa.Table:
+    info = table.schema.metadata[b"semcast.run"].replace(b'"uniform":true', b'"uniform":false')
+    return relabelled(b"semcast.run", info)(table)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (relabelled(b"semcast.schema", b"99"), "schema version 99; this program reads version 1"),
+        (lambda table: table.drop_columns(["level", "order"]), "missing columns: level, order"),
+        (lambda table: table.replace_schema_metadata(None), "not a recorded history"),
+        (lambda table: table.slice(0, 0), "run small-3 has no events"),
+        (
+            lambda table: table.set_column(0, table.schema.field(0), pa.array(["x"] * len(table))),
+            "rows of run x",
+        ),
+    ],
+)
+def test_files_that_are_no_histories(file: Path, change: Callable[[pa.Table], pa.Table], error: str) -> None:
+    rewrite(file, change)
+    with pytest.raises(HistoryError, match=error):
+        survey([file])
+
+
+def test_files_that_are_damaged_or_not_there(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(HistoryError, match="damaged or cut off"):
+        survey([file])
+    with pytest.raises(HistoryError, match="no such file or folder"):
+        survey([tmp_path / "nowhere"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(HistoryError, match=r"no \*.parquet files"):
+        survey([tmp_path / "empty"])
+
+
+def test_files_that_disagree_about_their_run(file: Path) -> None:
+    rewrite(file, other_info, file.with_name("other.parquet"))
+    with pytest.raises(HistoryError, match="describes run small-3 differently than"):
+        survey([file.parent])
+
+
+def changed_cell(name: str, row: int, value: object) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(name)
+        values = table.column(name).to_pylist()
+        values[row] = value
+        return table.set_column(
+            place, table.schema.field(place), pa.array(values, table.schema.field(place).type)
+        )
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (changed_cell("kind", 2, "explode"), r"small-3.parquet: row 2: unknown kind explode"),
+        (changed_cell("seq", 0, 0), "row 0: multicast of a message below 1"),
+        (changed_cell("seq", 0, 1000), r"multicast of \(a,2\) after 1000: the numbers of a sender must grow"),
+        (changed_cell("process", 0, "x"), "row 0: multicast by another than its sender"),
+        (lambda table: table.slice(1), "events of a are not numbered 0, 1, 2"),
+        (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "rows are missing or there twice"),
+    ],
+)
+def test_rows_that_are_no_events(
+    spark: SparkSession, file: Path, change: Callable[[pa.Table], pa.Table], error: str
+) -> None:
+    rewrite(file, change)
+    with pytest.raises(HistoryError, match=error):
+        on_spark(spark, file)
+
+
+def test_missing_processes_are_an_error_unless_allowed(spark: SparkSession, tmp_path: Path) -> None:
+    history = small(3)
+    alone = History(history.info, [event for event in history.events if event.process != B])
+    recorded = survey([write([alone], tmp_path)])
+    with pytest.raises(HistoryError, match="run small-3: nothing was recorded of b; .*--allow-missing"):
+        verify(spark, recorded, Options())
+    report = verify(spark, recorded, Options(list(PROPERTIES), allow_missing=True))
+    assert not differences(said(report), in_memory([alone]))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    args = parser.parse_args(["verify", *arguments])
+    return run(args)
+
+
+def test_the_command_names_what_is_violated(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write([small(seed) for seed in (1, 2, 3)], tmp_path / "runs")
+    out = tmp_path / "out"
+    assert command(str(folder), "--json", "--out", str(out), "--max-sample", "2") == 1
+    found = json.loads(capsys.readouterr().out)
+    expected = [verdict for history in read_histories(folder) for verdict in check(history)]
+    told = [verdict for run in found["runs"] for verdict in run["verdicts"]]
+    assert [(v["property"], v["status"], v["count"]) for v in told] == [
+        (v.property, v.status.value, v.count) for v in expected
+    ]
+    assert all(len(v["offending"]) == min(v["count"], 2) for v in told)
+    table = pq.read_table(out / "violations").to_pylist()
+    assert sum(row["count"] * row["times"] for row in table) == sum(v.count for v in expected)
+
+
+def test_the_command_is_content_with_a_sound_history(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write([simulate(draw(0, "s-rm")).history], tmp_path / "runs")
+    assert command(str(folder), "--property", "integrity", "--property", "fifo_delivery") == 0
+    assert "holds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["nowhere"], "nowhere: no such file or folder"),
+        ([".", "--property", "colour"], "no such property: colour"),
+        ([".", "--max-sample", "0"], "--max-sample must be at least 1"),
+    ],
+)
+def test_the_command_refuses_in_one_line(arguments: list[str], error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        command(*arguments)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.runs import CHUNK, Equal, Runs, in_runs
+from semcast.pipeline.frames import TEXT, WHOLE, small_frame
+from semcast.pipeline.runs import CHUNK, Runs, equal, starts
 
 
 def commit_distances(
@@ -26,31 +27,35 @@ def commit_distances(
 
 def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) -> DataFrame:
     """(stream, key, operation, at, commit) of the updates, in positions that count commits."""
-    pieces = [
-        (piece.stream, piece.chunk, piece.run, piece.runs, piece.end)
-        for runs in operations.values()
-        for piece in runs.chunks
-    ]
-    schema = "stream string, chunk long, run long, runs long, beyond long"
-    known = rows.sparkSession.createDataFrame(pieces, schema)
-    backwards = Window.partitionBy("stream", "chunk").orderBy(fn.desc("at"))
-    inside = fn.last(fn.when(fn.col("ends"), fn.col("at")), ignorenulls=True).over(backwards)
-    operation, end = fn.col("operation"), fn.col("end")
+    pieces = small_frame(
+        rows.sparkSession,
+        {"stream": TEXT, "chunk": WHOLE, "before": WHOLE, "beyond": WHOLE},
+        [
+            (piece.stream, piece.chunk, piece.before, piece.beyond)
+            for runs in operations.values()
+            for piece in runs.chunks
+        ],
+    )
+    started = fn.col("starts").cast("long")
+    order = Window.partitionBy("chunk", "stream").orderBy("at")
+    after = (
+        Window.partitionBy("chunk", "stream")
+        .orderBy(fn.desc("at"))
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    next_start = fn.last(fn.when(fn.col("starts"), fn.col("at")), ignorenulls=True).over(after)
+    operation = fn.col("before") + fn.col("nth") - 1
     return (
-        in_runs(rows, Equal(), chunk)
-        .withColumn("inside", inside)
+        starts(rows, equal, chunk)
+        .select("*", fn.sum(started).over(order).alias("nth"), next_start.alias("next"))
         .where(fn.col("kind") == "update")
-        .join(fn.broadcast(known), ["stream", "chunk"])
-        .withColumn("operation", fn.col("run") + fn.col("nth") - 1)
-        .withColumn(
-            "end", fn.when(fn.col("nth") == fn.col("runs"), fn.col("beyond")).otherwise(fn.col("inside"))
-        )
+        .join(fn.broadcast(pieces), ["stream", "chunk"])
         .select(
             "stream",
             "key",
-            "operation",
+            operation.alias("operation"),
             (fn.col("at") + operation).alias("at"),
-            (end + operation + 1).alias("commit"),
+            (fn.coalesce("next", "beyond") + operation).alias("commit"),
         )
     )
 
@@ -77,4 +82,4 @@ def _between_commits(spark: SparkSession, operations: Mapping[str, Runs]) -> Dat
     for stream, runs in operations.items():
         sizes = runs.sizes - Counter([runs.first])
         counts += [(stream, size + 1, n) for size, n in sorted(sizes.items())]
-    return spark.createDataFrame(counts, "stream string, distance long, n long")
+    return small_frame(spark, {"stream": TEXT, "distance": WHOLE, "n": WHOLE}, counts)

@@ -7,14 +7,18 @@ are cut into slices, and the distances over the edges of slices are added.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
+
+from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 
 HOT = 12_000_000
 """A key with so many updates is cut. No result depends on it."""
 
 EXACT_BITS = 11
 """Distances below 2^11 are counted one by one, those above in bins, less than a thousandth wide."""
+
+HASH_BITS = 64
 
 TOP = 10
 """So many of the items that are written most are named."""
@@ -34,23 +38,36 @@ def hot_keys(rows: DataFrame, updates: int, *, hot: int = HOT) -> list[Row]:
 
 
 def keyed_updates(
-    rows: DataFrame, partitions: int, hot: Sequence[Row] = (), *, slice_: int = HOT
+    rows: DataFrame,
+    partitions: int,
+    hot: Sequence[Row] = (),
+    *,
+    slice_: int = HOT,
+    hash_bits: int = HASH_BITS,
 ) -> DataFrame:
-    """(stream, key, at) of the updates, and `slice` if keys are hot; those of a key are together."""
-    mine = _updates(rows)
+    """(stream, id, at) of the updates, and `slice` if keys are hot: those of a slice of a key are together.
+
+    A key is known by `hash_bits` of a hash, for numbers sort faster than names; or, if that is 0, by name.
+    """
+    name = fn.shiftrightunsigned(fn.xxhash64("stream", "key"), HASH_BITS - hash_bits)
+    mine = _updates(rows).withColumn("id", name if hash_bits else fn.struct("stream", "key"))
     if not hot:
-        return mine.repartition(partitions, "stream", "key")
-    listed = rows.sparkSession.createDataFrame(hot, "stream string, key string").withColumn(
+        return mine.select("stream", "id", "at").repartition(partitions, "id")
+    listed = small_frame(rows.sparkSession, {"stream": TEXT, "key": TEXT}, hot).withColumn(
         "hot", fn.lit(True)
     )
     number = fn.when(fn.col("hot"), fn.expr(f"at div {slice_}")).otherwise(fn.lit(0))
     cut = mine.join(fn.broadcast(listed), ["stream", "key"], "left").withColumn("slice", number)
-    return cut.select("stream", "key", "slice", "at").repartition(partitions, "stream", "key", "slice")
+    return cut.select("stream", "id", "slice", "at").repartition(partitions, "id", "slice")
 
 
 def distances(updates: DataFrame) -> DataFrame:
-    """(stream, distance, n): how many updates are so far from the next of their key."""
-    keys = [name for name in updates.columns if name != "at"]
+    """(stream, distance, n): how many updates are so far from the next of their key.
+
+    If two keys have the same hash, this finds more distances than there are updates less keys. Whoever
+    calls it must compare, and begin again with names.
+    """
+    keys = [name for name in ("id", "slice") if name in updates.columns]
     step = fn.col("at") - fn.lag("at").over(Window.partitionBy(*keys).orderBy("at"))
     found = updates.select("stream", step.alias("distance"))
     if "slice" in keys:
@@ -59,16 +76,10 @@ def distances(updates: DataFrame) -> DataFrame:
     return counted.agg(fn.count("*").alias("n")).select("stream", "distance", "n")
 
 
-def items(updates: DataFrame) -> DataFrame:
-    """(stream, key, updates): how often each item is written.
-
-    It counts `at`, so that Spark sees the same columns as in `distances` and shuffles them once.
-    """
-    return (
-        updates.groupBy("stream", "key")
-        .agg(fn.count("at").alias("updates"))
-        .select("stream", "key", "updates")
-    )
+def items(rows: DataFrame) -> DataFrame:
+    """(stream, key, updates): how often each item is written."""
+    counted = _updates(rows).groupBy("stream", "key").agg(fn.count("*").alias("updates"))
+    return counted.select("stream", "key", "updates")
 
 
 def tallies(distance: DataFrame, item: DataFrame) -> DataFrame:
@@ -100,7 +111,7 @@ def bins(tally: DataFrame) -> DataFrame:
 
 def inside_bins(tally: DataFrame, wanted: Sequence[tuple[str, int, int]]) -> DataFrame:
     """(stream, value, n): the distances inside some (stream, low, high)."""
-    listed = _frame(tally.sparkSession, wanted, "stream string, low long, high long")
+    listed = small_frame(tally.sparkSession, {"stream": TEXT, "low": WHOLE, "high": WHOLE}, wanted)
     low, _ = bin_edges(fn.col("value"))
     of_distance = tally.where(fn.col("what") == "distance").withColumn("low", low)
     return of_distance.join(fn.broadcast(listed), ["stream", "low"]).select("stream", "value", "n")
@@ -119,12 +130,8 @@ def _updates(rows: DataFrame) -> DataFrame:
 
 def _over_edges(updates: DataFrame) -> DataFrame:
     """(stream, distance) between the last update of a slice and the first of the next slice that has one."""
-    slices = updates.groupBy("stream", "key", "slice").agg(
+    slices = updates.groupBy("stream", "id", "slice").agg(
         fn.min("at").alias("first"), fn.max("at").alias("last")
     )
-    before = fn.lag("last").over(Window.partitionBy("stream", "key").orderBy("slice"))
+    before = fn.lag("last").over(Window.partitionBy("id").orderBy("slice"))
     return slices.select("stream", (fn.col("first") - before).alias("distance"))
-
-
-def _frame(spark: SparkSession, rows: Sequence[tuple[str, int, int]], schema: str) -> DataFrame:
-    return spark.createDataFrame(list(rows), schema)

@@ -10,6 +10,7 @@ from itertools import accumulate
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.frames import WHOLE, small_frame
 from semcast.pipeline.survey import Trace
 
 _INDEX_BITS = 33
@@ -17,7 +18,7 @@ _INDEX_BITS = 33
 
 
 def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
-    """The rows with `at`, their position. It counts on from stream to stream, so compare within one only.
+    """The rows with `at`, their position. Compare it within a stream only.
 
     Args:
         trace: the rows.
@@ -28,6 +29,16 @@ def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
     if trace.dense:
         return trace.rows.withColumn("at", fn.col("seq")).select(*columns)
     return ranked(in_order(trace.rows, partitions, kept)).select(*columns)
+
+
+def spans(trace: Trace) -> dict[str, range]:
+    """The positions of each stream; where rows were ranked, they count on from stream to stream."""
+    if trace.dense:
+        return {facts.stream: range(facts.first, facts.last + 1) for facts in trace.streams}
+    ends = list(accumulate(facts.messages for facts in trace.streams))
+    return {
+        facts.stream: range(end - facts.messages, end) for facts, end in zip(trace.streams, ends, strict=True)
+    }
 
 
 def in_order(rows: DataFrame, partitions: int, kept: ExitStack) -> DataFrame:
@@ -47,8 +58,10 @@ def ranked(chunks: DataFrame) -> DataFrame:
     numbered = chunks.withColumn("chunk", fn.shiftright("id", _INDEX_BITS))
     counts = sorted(numbered.groupBy("chunk").agg(fn.count("*").alias("n")).collect())
     before = accumulate((row["n"] for row in counts), initial=0)
-    starts = chunks.sparkSession.createDataFrame(
-        [(row["chunk"], total) for row, total in zip(counts, before, strict=False)], "chunk long, before long"
+    starts = small_frame(
+        chunks.sparkSession,
+        {"chunk": WHOLE, "before": WHOLE},
+        [(row["chunk"], total) for row, total in zip(counts, before, strict=False)],
     )
     index = fn.col("id").bitwiseAND((1 << _INDEX_BITS) - 1)
     columns = [name for name in chunks.columns if name != "id"]

@@ -14,8 +14,8 @@ from pyspark.sql import functions as fn
 
 from semcast.pipeline import distance
 from semcast.pipeline.commits import commit_distances
-from semcast.pipeline.positions import positioned
-from semcast.pipeline.runs import CHUNK, Equal, Runs, Within, find_runs
+from semcast.pipeline.positions import positioned, spans
+from semcast.pipeline.runs import CHUNK, Runs, equal, find_runs, within
 from semcast.pipeline.session import partitions_for
 from semcast.pipeline.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
 from semcast.pipeline.survey import StreamFacts, Trace
@@ -37,6 +37,7 @@ class Settings:
     partitions: int | None = None
     chunk: int = CHUNK
     hot: int = distance.HOT
+    hash_bits: int = distance.HASH_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,10 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
     with ExitStack() as kept:
         partitions = settings.partitions or partitions_for(sum(facts.messages for facts in trace.streams))
         rows = positioned(trace, partitions, kept)
-        operations = _operations(rows, settings)
-        updates = _keyed(trace, rows, partitions, settings)
-        if operations:
-            found = commit_distances(_marked(rows, settings), operations, partitions, chunk=settings.chunk)
-        else:
-            found = distance.distances(updates)
-        items = distance.items(updates)
-        tally = distance.tallies(found, items).persist()
-        kept.callback(tally.unpersist)
-        bursts = find_runs(rows.withColumn("mark", fn.col("ts")), Within(settings.gap), chunk=settings.chunk)
-        counted = _counted(trace, tally, operations)
+        operations = _operations(trace, rows, settings)
+        bursts = _bursts(trace, rows, settings)
+        items = distance.items(rows)
+        tally, counted = _count(trace, rows, items, operations, partitions, settings, kept)
         exact = _exact(tally, counted, settings.purge)
         streams = tuple(
             _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], settings)
@@ -97,20 +91,49 @@ class _Counted:
         return {"median": m // 2, "p90": int(0.9 * m), "max": m - 1, "purge": self.distances.rank_for(purge)}
 
 
-def _marked(rows: DataFrame, settings: Settings) -> DataFrame:
-    return rows.withColumn("mark", fn.col(settings.groups or "group"))
+def _bursts(trace: Trace, rows: DataFrame, settings: Settings) -> dict[str, Runs]:
+    marked = rows.select("stream", "at", fn.col("ts").alias("mark"))
+    return find_runs(marked, spans(trace), within(settings.gap), chunk=settings.chunk)
 
 
-def _operations(rows: DataFrame, settings: Settings) -> dict[str, Runs]:
+def _operations(trace: Trace, rows: DataFrame, settings: Settings) -> dict[str, Runs]:
     if settings.groups is None:
         return {}
-    return find_runs(_marked(rows, settings), Equal(), chunk=settings.chunk)
+    marked = rows.select("stream", "at", fn.col(settings.groups).alias("mark"))
+    return find_runs(marked, spans(trace), equal, chunk=settings.chunk)
 
 
-def _keyed(trace: Trace, rows: DataFrame, partitions: int, settings: Settings) -> DataFrame:
-    total = sum(facts.kinds.get("update", 0) for facts in trace.streams)
-    hot = distance.hot_keys(rows, total, hot=settings.hot)
-    return distance.keyed_updates(rows, partitions, hot, slice_=settings.hot)
+def _count(
+    trace: Trace,
+    rows: DataFrame,
+    items: DataFrame,
+    operations: dict[str, Runs],
+    partitions: int,
+    settings: Settings,
+    kept: ExitStack,
+) -> tuple[DataFrame, dict[str, _Counted]]:
+    """Count distances and items."""
+    if settings.groups is not None:
+        marked = rows.withColumn("mark", fn.col(settings.groups))
+        found = commit_distances(marked, operations, partitions, chunk=settings.chunk)
+        tally = _kept(distance.tallies(found, items), kept)
+        return tally, _counted(trace, tally, operations)
+    updates = sum(facts.kinds.get("update", 0) for facts in trace.streams)
+    hot = distance.hot_keys(rows, updates, hot=settings.hot)
+    for hash_bits in (settings.hash_bits, 0):
+        keyed = distance.keyed_updates(rows, partitions, hot, slice_=settings.hot, hash_bits=hash_bits)
+        tally = _kept(distance.tallies(distance.distances(keyed), items), kept)
+        counted = _counted(trace, tally, operations)
+        keys = sum(sum(of_stream.frequency.values()) for of_stream in counted.values())
+        if sum(of_stream.distances.obsolete for of_stream in counted.values()) == updates - keys:
+            return tally, counted
+    raise AssertionError("keys that go by their names cannot be confused")
+
+
+def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    frame = frame.persist()
+    kept.callback(frame.unpersist)
+    return frame
 
 
 def _counted(trace: Trace, tally: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:

@@ -12,41 +12,27 @@ from itertools import groupby
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
+from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.sources import Format, Source, TraceError, column_names, literal, local_path
 
 _CORRUPT = "_corrupt"
 _ORDINAL_BITS = 40
 """Rows are ordered by file, then line: the file's number is above this bit."""
 
-_BLOCKS = StructType(
-    [
-        StructField("file", StringType()),
-        StructField("block", LongType()),
-        StructField("shift", LongType()),
-        StructField("before", LongType()),
-        StructField("source", StringType()),
-    ]
-)
-_FILES = StructType(
-    [
-        StructField("file", StringType()),
-        StructField("before", LongType()),
-        StructField("source", StringType()),
-    ]
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows as people wrote them.
 
-    `frame` has, beside the columns of `cells`: `file`, `line`, `place` (its order over all files), `source`
-    (the name of the file).
+    Beside what `cells` is made of, the frames have `file`, `line`, `place` (the order over all files) and
+    `source` (the name of the file, as a stream). They hold the same rows; only in `located` are file and line
+    always known, which costs time.
     """
 
     frame: DataFrame
+    located: DataFrame
     cells: dict[str, Column]
     malformed: Column
     nothing: Column
@@ -105,7 +91,11 @@ def _text_table(
         fn.col("value").alias("text"),
     )
     blocks = _count_lines(raw)
-    starts = spark.createDataFrame(list(_starts(blocks, sources, ordinals, header=header)), _BLOCKS)
+    starts = small_frame(
+        spark,
+        {"file": TEXT, "block": WHOLE, "shift": WHOLE, "before": WHOLE, "source": TEXT},
+        _starts(blocks, sources, ordinals, header=header),
+    )
     frame = raw.join(fn.broadcast(starts), ["file", "block"]).select(
         "file",
         (fn.col("at") + fn.col("shift")).alias("line"),
@@ -118,6 +108,7 @@ def _text_table(
     cells = {name: fields.getField(f"c{n}" if header else name) for n, name in enumerate(names)}
     blank = fn.trim("text") == ""
     return Table(
+        frame,
         frame,
         cells,
         malformed=fields.isNull() | fields.getField(_CORRUPT).isNotNull(),
@@ -170,24 +161,37 @@ def _parquet_table(
 ) -> Table:
     root = sources[0].root
     read = spark.read.option("mergeSchema", "true")
+    if root != sources[0].path:
+        read = read.option("pathGlobFilter", "*.{parquet,pq}")
     try:
-        frame = read.parquet(literal(root))
+        bare = read.parquet(literal(root))
     except PySparkException as error:
         raise TraceError(f"{root}: cannot be read: {first_line(error)}") from error
-    names = frame.columns
-    frame = frame.select(
-        *(fn.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)),
+    if bare.isEmpty():
+        raise TraceError(f"{root} holds no rows")
+    names = bare.columns
+    cells = {name: fn.col(f"c{n}") for n, name in enumerate(names)}
+    renamed = [fn.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)]
+    located = bare.select(
+        *renamed,
         fn.col("_metadata.file_path").alias("file"),
         (fn.col("_metadata.row_index") + 1).alias("line"),
     )
-    if frame.isEmpty():
-        raise TraceError(f"{root} holds no rows")
     if placed(names):
-        frame = _with_places(spark, frame, sources, ordinals)
+        frame = located = _with_places(spark, located, sources, ordinals)
     else:
-        frame = frame.withColumns({"place": fn.lit(None).cast("long"), "source": fn.lit(None).cast("string")})
-    cells = {name: fn.col(f"c{n}") for n, name in enumerate(names)}
-    return Table(frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
+        frame = unplaced(bare.select(*renamed, _nothing("string", "file"), _nothing("long", "line")))
+        located = unplaced(located)
+    return Table(frame, located, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
+
+
+def unplaced(frame: DataFrame) -> DataFrame:
+    """With nothing known of the order of files, nor of their names."""
+    return frame.select("*", _nothing("long", "place"), _nothing("string", "source"))
+
+
+def _nothing(of_type: str, name: str) -> Column:
+    return fn.lit(None).cast(of_type).alias(name)
 
 
 def _with_places(
@@ -195,11 +199,15 @@ def _with_places(
 ) -> DataFrame:
     of_file = {local_path(source.path): source for source in sources}
     files = [row["file"] for row in reading(frame.select("file").distinct())]
-    places = [
-        (file, ordinals[local_path(file)] << _ORDINAL_BITS, of_file[local_path(file)].stream)
-        for file in files
-    ]
-    joined = frame.join(fn.broadcast(spark.createDataFrame(places, _FILES)), "file")
+    places = small_frame(
+        spark,
+        {"file": TEXT, "before": WHOLE, "source": TEXT},
+        [
+            (file, ordinals[local_path(file)] << _ORDINAL_BITS, of_file[local_path(file)].stream)
+            for file in files
+        ],
+    )
+    joined = frame.join(fn.broadcast(places), "file")
     return joined.withColumn("place", fn.col("line") + fn.col("before")).drop("before")
 
 

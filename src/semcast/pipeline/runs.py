@@ -1,14 +1,14 @@
-"""Runs: messages that follow each other and belong together, such as bursts and the groups of a commit.
+"""Runs: messages that follow each other and belong together, such as bursts and the operations of a commit.
 
 A run is a maximal sequence of messages in which each goes with the one before it. Streams are cut into chunks
-of consecutive positions; a run that reaches over an edge is put together on the driver, which sees no more
-than the first and the last run of each chunk.
+of consecutive positions; the last message of a chunk is seen by the next one too, so that both sides of every
+edge are known. The driver puts together the runs that reach over an edge: it sees two starts a chunk.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
@@ -16,184 +16,127 @@ from pyspark.sql import functions as fn
 CHUNK = 1 << 18
 """How many positions a chunk spans. No result depends on it."""
 
+Goes = Callable[[Column, Column], Column]
+"""Whether a message goes with the one before it, by the `mark` of both."""
 
-class Goes(Protocol):
-    """Whether a message goes with the one before it, by the `mark` of both."""
 
-    def column(self, mark: Column, before: Column) -> Column:
-        """In Spark."""
+def within(gap: float) -> Goes:
+    """Marks are times, no further apart than `gap`."""
+    return lambda mark, before: fn.abs(mark - before) <= gap
 
-    def holds(self, mark: object, before: object) -> bool:
-        """On the driver."""
+
+def equal(mark: Column, before: Column) -> Column:
+    """Marks are names or times, and the same."""
+    return mark == before
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
-    """Marks are times, no further apart than `gap`."""
-
-    gap: float
-
-    def column(self, mark: Column, before: Column) -> Column:
-        """In Spark."""
-        return fn.abs(mark - before) <= self.gap
-
-    def holds(self, mark: object, before: object) -> bool:
-        """On the driver."""
-        assert isinstance(mark, float)
-        assert isinstance(before, float)
-        return abs(mark - before) <= self.gap
-
-
-class Equal:
-    """Marks are names or times, and the same."""
-
-    def column(self, mark: Column, before: Column) -> Column:
-        """In Spark."""
-        return mark == before
-
-    def holds(self, mark: object, before: object) -> bool:
-        """On the driver."""
-        return mark == before
-
-
-@dataclass(slots=True)
 class Chunk:
     """A piece of a stream, and how the runs of the stream lie over it."""
 
     stream: str
     chunk: int
-    run: int
-    """The number, in the stream, of the run that its first message is in."""
+    before: int
+    """How many runs of the stream start before it."""
 
-    runs: int
-    """How many runs have messages in it."""
-
-    end: int
-    """The position at which the last of them ends, maybe in a later chunk."""
+    beyond: int
+    """Where the next run starts after it, or the stream ends."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a stream: how many there are of each size."""
+    """The runs of a stream: how many there are of each size, the size of the first, and its chunks."""
 
-    sizes: Counter[int] = field(default_factory=Counter)
-    first: int = 0
-    """The size of the first one."""
-
-    chunks: list[Chunk] = field(default_factory=list)
+    sizes: Counter[int]
+    first: int
+    chunks: tuple[Chunk, ...]
 
 
-def find_runs(rows: DataFrame, goes: Goes, *, chunk: int = CHUNK) -> dict[str, Runs]:
-    """The runs of each stream, from (stream, at, mark)."""
-    pieces = sorted(run_sizes(rows, goes, chunk).collect(), key=_of_stream)
-    return {stream: _joined(stream, list(mine), goes) for stream, mine in groupby(pieces, _of_stream)}
+def find_runs(
+    rows: DataFrame, spans: Mapping[str, range], goes: Goes, *, chunk: int = CHUNK
+) -> dict[str, Runs]:
+    """The runs of each stream, from (stream, at, mark) and the positions that it spans."""
+    counted = sorted(run_sizes(starts(rows, goes, chunk)).collect(), key=_stream)
+    return {
+        stream: _joined(stream, list(mine), spans[stream], chunk)
+        for stream, mine in groupby(counted, _stream)
+    }
 
 
-def in_runs(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
-    """Number the runs of every chunk: (*rows, chunk, nth, start, begin, opening, ends, last).
-
-    `nth` is the number of the run in its chunk and `start` its first position there; `begin` and `opening`
-    are the first position and mark of the chunk; `ends` is true at the last message of a run, `last` at
-    the last of the chunk.
-    """
-    order = Window.partitionBy("stream", "chunk").orderBy("at")
-    mark, before, after = fn.col("mark"), fn.col("before"), fn.col("after")
-    starts = before.isNull() | ~goes.column(mark, before)
+def starts(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
+    """(*rows, chunk, starts): whether a message starts a run."""
+    here = fn.expr(f"at div {chunk}")
+    last = fn.col("at") % chunk == chunk - 1
+    seen_in = fn.when(last, fn.array(here, here + 1)).otherwise(fn.array(here))
+    before = fn.lag("mark").over(Window.partitionBy("chunk", "stream").orderBy("at"))
     return (
-        rows.withColumn("chunk", fn.expr(f"at div {chunk}"))
-        .select("*", fn.lag("mark").over(order).alias("before"), fn.lead("mark").over(order).alias("after"))
+        rows.withColumn("chunk", fn.explode(seen_in))
+        .select("*", before.alias("before"))
+        .where(fn.col("chunk") == here)
         .select(
             *rows.columns,
             "chunk",
-            fn.sum(starts.cast("long")).over(order).alias("nth"),
-            fn.last(fn.when(starts, fn.col("at")), ignorenulls=True).over(order).alias("start"),
-            fn.first("at").over(order).alias("begin"),
-            fn.first("mark").over(order).alias("opening"),
-            (after.isNull() | ~goes.column(after, mark)).alias("ends"),
-            after.isNull().alias("last"),
+            (fn.col("before").isNull() | ~goes(fn.col("mark"), fn.col("before"))).alias("starts"),
         )
     )
 
 
-def run_sizes(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
-    """How many runs have which size; those at the edge of a chunk stand alone, with what joins them."""
-    head, tail = fn.col("start") == fn.col("begin"), fn.col("last")
+def run_sizes(started: DataFrame) -> DataFrame:
+    """(stream, chunk, head, tail, at, nth, size, n): how many runs have which size.
+
+    The first and the last run that start in a chunk, `head` and `tail`, stand alone, with where they start;
+    the tail with its number in the chunk, but without a size, for it ends in another chunk.
+    """
+    order = Window.partitionBy("chunk", "stream").orderBy("at")
+    head, tail = fn.col("nth") == 1, fn.col("size").isNull()
     return (
-        in_runs(rows, goes, chunk)
-        .where("ends")
+        started.where("starts")
+        .select(
+            "stream",
+            "chunk",
+            "at",
+            fn.row_number().over(order).alias("nth"),
+            fn.lead("at").over(order).alias("next"),
+        )
+        .withColumn("size", fn.col("next") - fn.col("at"))
         .groupBy(
             "stream",
             fn.when(head | tail, fn.col("chunk")).alias("chunk"),
             head.alias("head"),
             tail.alias("tail"),
-            fn.when(head, fn.col("opening")).alias("opening"),
-            fn.when(tail, fn.col("mark")).alias("closing"),
-            fn.when(tail, fn.col("nth")).alias("runs"),
-            fn.when(head | tail, fn.col("at")).alias("end"),
-            (fn.col("at") - fn.col("start") + 1).alias("size"),
+            fn.when(head | tail, fn.col("at")).alias("at"),
+            fn.when(tail, fn.col("nth")).alias("nth"),
+            "size",
         )
         .agg(fn.count("*").alias("n"))
-        .select("stream", "chunk", "head", "tail", "opening", "closing", "runs", "end", "size", "n")
+        .select("stream", "chunk", "head", "tail", "at", "nth", "size", "n")
     )
 
 
-def _of_stream(row: Row) -> str:
+def _stream(row: Row) -> str:
     return str(row["stream"])
 
 
-def _joined(stream: str, pieces: list[Row], goes: Goes) -> Runs:
+def _joined(stream: str, counted: list[Row], span: range, chunk: int) -> Runs:
     """Put the runs of one stream together over the edges of its chunks."""
-    runs = Runs()
-    for piece in pieces:
-        if piece["chunk"] is None:
-            runs.sizes[piece["size"]] += piece["n"]
-    edges = sorted(
-        (piece for piece in pieces if piece["chunk"] is not None), key=lambda piece: int(piece["chunk"])
-    )
-    fold = _Fold(stream, runs, goes)
-    for number, both in groupby(edges, lambda piece: int(piece["chunk"])):
-        ends = list(both)
-        head = next(piece for piece in ends if piece["head"])
-        tail = next(piece for piece in ends if piece["tail"])
-        fold.add(number, head, tail)
-    fold.close()
-    return runs
-
-
-class _Fold:
-    """Goes over the chunks of a stream in order, with the run that is open at their edge."""
-
-    def __init__(self, stream: str, runs: Runs, goes: Goes) -> None:
-        self._stream = stream
-        self._runs = runs
-        self._goes = goes
-        self._closed = 0
-        self._size = 0
-        self._end = 0
-        self._mark: object = None
-        self._reaching: list[Chunk] = []
-
-    def add(self, number: int, head: Row, tail: Row) -> None:
-        if self._size and not self._goes.holds(head["opening"], self._mark):
-            self.close()
-        chunk = Chunk(self._stream, number, self._closed, tail["runs"], tail["end"])
-        self._runs.chunks.append(chunk)
-        self._size += head["size"]
-        self._end = head["end"]
-        if chunk.runs > 1:
-            self.close()
-            self._closed += chunk.runs - 2
-            self._size = tail["size"]
-            self._end = tail["end"]
-        self._mark = tail["closing"]
-        self._reaching.append(chunk)
-
-    def close(self) -> None:
-        self._runs.sizes[self._size] += 1
-        if self._closed == 0:
-            self._runs.first = self._size
-        for chunk in self._reaching:
-            chunk.end = self._end
-        self._reaching.clear()
-        self._closed += 1
-        self._size = 0
+    heads = {row["chunk"]: row for row in counted if row["head"]}
+    tails = {row["chunk"]: row for row in counted if row["tail"]}
+    sizes = Counter[int]()
+    for row in counted:
+        if row["size"] is not None:
+            sizes[row["size"]] += row["n"]
+    numbers = range(span[0] // chunk, span[-1] // chunk + 1)
+    beyond = {}
+    start = span.stop
+    for number in reversed(numbers):
+        beyond[number] = start
+        if number in heads:
+            sizes[start - tails[number]["at"]] += 1
+            start = heads[number]["at"]
+    chunks = []
+    before = 0
+    for number in numbers:
+        chunks.append(Chunk(stream, number, before, beyond[number]))
+        before += tails[number]["nth"] if number in tails else 0
+    first = heads[numbers[0]]["size"] or beyond[numbers[0]] - span.start
+    return Runs(sizes, first, tuple(chunks))

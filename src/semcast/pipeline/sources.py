@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -168,7 +168,7 @@ def _first_lines(spark: SparkSession, source: Source, count: int) -> list[str]:
     return [line.removeprefix("\ufeff") for line in lines]
 
 
-def _open(path: str) -> BinaryIO | gzip.GzipFile:
+def _open(path: str) -> IO[bytes] | gzip.GzipFile | bz2.BZ2File:
     packed = PurePosixPath(path).suffix.lower()
     if packed == ".gz":
         return gzip.GzipFile(path)

@@ -126,6 +126,49 @@ class StreamProfile:
         return throughput(ts, tr, self.purge_ratio(n))
 
 
+def as_dict(profile: StreamProfile, buffers: Sequence[int] = (10, 20, 30)) -> dict[str, object]:
+    """As JSON has it, with the names of the reference profiles in `shared/data`."""
+    distances, items, bursts = profile.distances, profile.items, profile.bursts
+    empirical = distances.empirical()
+    ratios = {n: empirical.purge_ratio(n) for n in buffers}
+    obsolete_share = distances.obsolete / distances.messages
+    return {
+        "stream": profile.stream,
+        "messages": profile.messages,
+        "commits": profile.commits,
+        "kinds": profile.kinds,
+        "bytes": profile.bytes,
+        "seconds": round(profile.seconds, 6),
+        "made_obsolete": distances.obsolete,
+        "never_obsolete_share": profile.never_obsolete_share,
+        "D_median": profile.d_median,
+        "D_p90": profile.d_p90,
+        "D_max": profile.d_max,
+        **{f"R{n}": ratio for n, ratio in ratios.items()},
+        **{f"P_D_le_{n}": ratio / obsolete_share if obsolete_share else 0.0 for n, ratio in ratios.items()},
+        "keys": items.keys,
+        "keys_for_half": items.keys_for_half,
+        "top_key_share": items.top_share,
+        "top10_keys_share": items.top10_share,
+        "top_keys": [{"key": key, "updates": updates} for key, updates in items.top],
+        "item_frequency": [{"updates": updates, "keys": keys} for updates, keys in items.frequency.items()],
+        "bursts": {
+            "count": bursts.bursts,
+            "mean": bursts.mean,
+            "median": bursts.median,
+            "p90": bursts.p90,
+            "max": bursts.largest,
+        },
+        "purge": profile.purge,
+        "N": profile.buffer,
+        "k": profile.buffer,
+        "histogram": [
+            {"low": each.low, "high": each.high, "messages": each.n, "R": empirical.purge_ratio(each.high)}
+            for each in distances.bins
+        ],
+    }
+
+
 def items_of(frequency: Mapping[int, int], top: Sequence[tuple[str, int]]) -> Items:
     """From how many keys have how many updates.
 

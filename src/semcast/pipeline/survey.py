@@ -8,10 +8,12 @@ with two hashes of 64 bits, could make the two agree.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.readers import reading
 from semcast.pipeline.sources import Format, TraceError, local_path
 
@@ -77,27 +79,33 @@ class Trace:
     bad: BadRows
 
 
-def survey(judged: DataFrame, *, max_bad: int, expected: int | None = None) -> Trace:
+def survey(judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None) -> Trace:
     """Check rows with the columns of the schema, and `file`, `line`, `problem`.
 
-    A `problem` of None marks a row that is good as far as it alone goes; the empty string, what is no row.
+    Args:
+        judged: the rows. A `problem` of None marks one that is good as far as it alone goes; the empty
+            string, what is no row.
+        located: the same, with file and line known.
+        max_bad: how many rows may be bad.
+        expected: how many rows there are, if that is known.
     """
     streams, bad_count, seen = _facts(judged)
     if expected is not None and seen != expected:
         raise TraceError(
             f"{expected} lines were there at first, then {seen}: the files changed while being read"
         )
-    bad = BadRows(bad_count, _sample(judged) if bad_count else ())
+    bad = BadRows(bad_count, _sample(located) if bad_count else ())
     _refuse(bad, max_bad)
     whole = bad_count == 0 and seen == sum(facts.messages for facts in streams)
     good = judged if whole else judged.where(fn.col("problem").isNull())
     loose = _loose(judged, streams)
     if loose:
-        copies = _copies(good, loose)
+        located = located.where(fn.col("problem").isNull())
+        copies = _copies(located, loose)
         if copies.count:
             bad = BadRows(bad.count + copies.count, (bad.sample + copies.sample)[:SAMPLE])
             _refuse(bad, max_bad)
-            good = _without_copies(good)
+            good = _without_copies(located)
             streams, _, _ = _facts(good)
     if not streams:
         raise TraceError("no rows" if not bad.count else f"no rows but bad ones: {bad.sample[0]}")
@@ -135,9 +143,13 @@ def _facts(judged: DataFrame) -> tuple[tuple[StreamFacts, ...], int, int]:
         raise TraceError(
             f"more than {_MOST_STREAMS} streams: is this the column that names the stream (--stream)?"
         )
-    names = sorted({row["stream"] for row in rows if row["stream"] is not None})
-    streams = tuple(_stream_facts(name, [row for row in rows if row["stream"] == name]) for name in names)
+    named = sorted((row for row in rows if row["stream"] is not None), key=_stream)
+    streams = tuple(_stream_facts(name, list(mine)) for name, mine in groupby(named, _stream))
     return streams, sum(row["n"] for row in rows if row["bad"]), sum(row["n"] for row in rows)
+
+
+def _stream(row: Row) -> str:
+    return str(row["stream"])
 
 
 def _hashes() -> list[Column]:
@@ -176,7 +188,7 @@ def _loose(frame: DataFrame, streams: Iterable[StreamFacts]) -> list[str]:
     if not slices:
         return loose
     numbers = (
-        frame.sparkSession.createDataFrame(slices, "stream string, low long, high long")
+        small_frame(frame.sparkSession, {"stream": TEXT, "low": WHOLE, "high": WHOLE}, slices)
         .select("stream", fn.explode(fn.sequence("low", "high")).alias("seq"))
         .groupBy("stream")
         .agg(*_hashes())

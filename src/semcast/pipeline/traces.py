@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from semcast.pipeline.readers import Table, read_tables, together
+from semcast.pipeline.readers import Table, read_tables, together, unplaced
 from semcast.pipeline.sources import TraceError, find_sources
 from semcast.pipeline.survey import Trace, survey
 
@@ -77,27 +77,32 @@ def read_trace(
     tables = read_tables(spark, find_sources(spark, named), lambda names: _needs_place(columns, names))
     counts = [table.rows for table in tables]
     expected = None if None in counts else sum(count or 0 for count in counts)
-    return survey(together([_judged(table, columns) for table in tables]), max_bad=max_bad, expected=expected)
+    return survey(
+        together([_judged(table.frame, table, columns) for table in tables]),
+        located=together([_judged(table.located, table, columns) for table in tables]),
+        max_bad=max_bad,
+        expected=expected,
+    )
 
 
 def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
     """The same for rows that have the columns of the schema already (and `group`, or not)."""
-    unknown = {"file": fn.lit(None).cast("string"), "line": fn.lit(None).cast("long")}
-    frame = rows.withColumns(unknown | {"place": unknown["line"], "source": unknown["file"]})
+    somewhere = {"file": fn.lit(None).cast("string"), "line": fn.lit(None).cast("long")}
+    frame = unplaced(rows.withColumns(somewhere))
     cells = {name: fn.col(name) for name in rows.columns}
-    table = Table(frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
-    columns = Columns(**{name: name for name in rows.columns})
-    return survey(_judged(table, columns), max_bad=max_bad)
+    table = Table(frame, frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
+    judged = _judged(frame, table, Columns(**{name: name for name in rows.columns}))
+    return survey(judged, located=judged, max_bad=max_bad)
 
 
 def _needs_place(columns: Columns, names: Sequence[str]) -> bool:
     return not {columns.seq or "seq", columns.stream or "stream"} <= set(names)
 
 
-def _judged(table: Table, columns: Columns) -> DataFrame:
+def _judged(rows: DataFrame, table: Table, columns: Columns) -> DataFrame:
     """The columns of the schema, and where each row stands and what is wrong with it."""
     cells = {field.name: _cell(table, columns, field.name) for field in fields(columns)}
-    frame = table.frame.select(
+    frame = rows.select(
         "file",
         "line",
         table.malformed.alias("malformed"),

@@ -22,6 +22,7 @@ from semcast.pipeline.sweep.worker import (
     Function,
     Outcome,
     as_batch,
+    freeze_once,
     run_cells,
 )
 
@@ -179,6 +180,7 @@ def _submit(spark: SparkSession, function: Function, wave: Wave, timeout: float)
     chunks = wave.chunks
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_once()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield as_batch(list(run_cells(function, chunks[number], timeout)))

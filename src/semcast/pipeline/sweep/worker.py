@@ -54,8 +54,7 @@ class Expired(BaseException):
 
 
 def run_cells(function: Function, cells: Sequence[PlannedCell], timeout: float) -> Iterator[Outcome]:
-    """Run cells in this process; each gives an outcome, in their order."""
-    freeze_once()
+    """Run cells in this process, in its main thread; each gives an outcome, in their order."""
     for cell in cells:
         began = perf_counter()
         status, error, result = _run(function, cell.parameters, timeout)

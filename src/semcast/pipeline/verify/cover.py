@@ -24,6 +24,16 @@ def lacking_points(lacking: DataFrame, annotated: DataFrame) -> DataFrame:
     return points.join(spans, ["run", "sender", "bin"]).where("seq between first and last").select(*_POINT)
 
 
+def relevant_chains(chains: DataFrame, points: DataFrame) -> DataFrame:
+    """The item tags of lacking messages."""
+    return chains.join(points.select(*_MESSAGE).distinct(), _MESSAGE).select(*chains.columns)
+
+
+def relevant_edges(edges: DataFrame, points: DataFrame) -> DataFrame:
+    """The edges from lacking messages."""
+    return edges.join(points.select(*_MESSAGE).distinct(), _MESSAGE).select(*edges.columns)
+
+
 def covered_at_once(points: DataFrame, chains: DataFrame, listed: DataFrame) -> DataFrame:
     """Lacking messages that a delivered one replaces directly, or by its item."""
     back = Window.partitionBy("run", "process", "sender", "item").orderBy(fn.desc("seq"))

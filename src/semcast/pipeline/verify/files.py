@@ -56,7 +56,9 @@ def _inspect(file: Path) -> tuple[RunInfo, int]:
             _check_columns(file, parquet.schema_arrow)
             foreign = set(_runs_in(parquet)) - {info.run}
             if foreign:
-                raise HistoryError(f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}")
+                raise HistoryError(
+                    f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}"
+                )
             return info, parquet.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {_line(error)}") from error

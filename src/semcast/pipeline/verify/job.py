@@ -1,7 +1,6 @@
 """The job behind `semcast verify`: reads histories, calls the transforms, gathers what they found."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,12 +48,11 @@ def verify(
 ) -> Report:
     """Judge every run; raises HistoryError where the histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
-    with ExitStack() as stack:
-        try:
-            verdicts = _Job(spark, recorded, options, wanted, progress, stack).run()
-        except PySparkException as error:
-            line = str(error).strip().partition("\n")[0]
-            raise HistoryError(f"Spark could not read the histories: {line}") from error
+    try:
+        verdicts = _Job(spark, recorded, options, wanted, progress).run()
+    except PySparkException as error:
+        line = str(error).strip().partition("\n")[0]
+        raise HistoryError(f"Spark could not read the histories: {line}") from error
     return Report(recorded.runs, recorded.rows, verdicts)
 
 
@@ -82,7 +80,6 @@ class _Job:
         options: Options,
         wanted: dict[str, list[str]],
         progress: Progress,
-        stack: ExitStack,
     ) -> None:
         self._spark = spark
         self._recorded = recorded
@@ -90,7 +87,6 @@ class _Job:
         self._wanted = wanted
         self._names = {name for names in wanted.values() for name in names}
         self._progress = progress
-        self._stack = stack
         self._rows = read_rows(spark, recorded.files)
         self._events = events_of(self._rows)
         self._evidence = Evidence(recorded.runs)
@@ -98,11 +94,16 @@ class _Job:
     def run(self) -> list[Verdict]:
         self._progress("counting")
         sums = self._keep(totals(self._events))
-        roster = self._roster(sums)
-        self._evidence.buffers = _runs(sums.where(fn.col("kind") == Kind.BUFFER.value))
+        there = census(sums).collect()
+        roster = self._roster(there)
+        self._evidence.buffers = {row["run"] for row in there if row["buffers"]}
+        total = {row["run"] for row in there if row["total"]}
+        self._positions = self._keep(
+            relation.positions(self._of_runs(total), relation.annotated(self._of_runs(total)))
+        )
         found = [
             *self._order(),
-            *self._relation(),
+            *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(self._keep(pairs(sums, roster))),
             *self._buffers(),
             *self._states(roster),
@@ -110,15 +111,19 @@ class _Job:
         return self._judge(self._keep(self._judged(found)))
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        kept = frame.persist()
-        self._stack.callback(kept.unpersist)
-        return kept
+        """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
+        return frame.localCheckpoint()
 
     def _wants(self, prefix: str) -> bool:
         return any(name.startswith(prefix) for name in self._names)
 
-    def _roster(self, sums: DataFrame) -> DataFrame:
-        there = census(sums).collect()
+    def _of_runs(self, runs: set[str]) -> DataFrame:
+        if len(runs) == len(self._recorded.runs):
+            return self._events
+        names = self._spark.createDataFrame([(run,) for run in sorted(runs)], "run string")
+        return self._events.join(fn.broadcast(names), "run", "left_semi")
+
+    def _roster(self, there: list[Row]) -> DataFrame:
         if not there:
             raise HistoryError("no events: nothing was verified")
         if any(row["malformed"] for row in there):
@@ -151,42 +156,45 @@ class _Job:
                 "the numbers of a sender must grow"
             )
 
-    def _relation(self) -> list[DataFrame]:
+    def _relation(self, odd: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
-        if not self._wants("semantic_") and "relation_is_order" not in self._names:
+        if not odd or not (self._wants("semantic_") or "relation_is_order" in self._names):
             return []
         self._progress("obsolescence relation")
-        notes = relation.annotated(self._events)
-        circles = self._keep(relation.order_violations(notes, relation.positions(self._events, notes)))
-        self._evidence.circular = _runs(circles)
-        return [circles] if self._evidence.circular else []
+        notes = self._keep(relation.annotated(self._of_runs(odd)))
+        circles = self._keep(relation.order_violations(notes, self._positions))
+        self._evidence.circular = {row["run"] for row in circles.select("run").distinct().collect()}
+        return [circles]
 
     def _contents(self, both: DataFrame) -> list[DataFrame]:
         """Integrity and the semantic properties, for the processes that differ from what was multicast."""
         if not self._wants("semantic_") and "integrity" not in self._names:
             return []
-        self._progress("who delivered what")
         if both.where("not same").isEmpty():
             return []
+        self._progress("who delivered what")
         delivered = self._keep(ledger.delivered_spans(self._events, both))
         multicast = ledger.multicast_spans(self._events, both)
-        somewhere = ledger.somewhere_spans(delivered, multicast, both)
+        somewhere = self._keep(ledger.somewhere_spans(delivered, multicast, both))
         book = self._keep(ledger.ledger(delivered, somewhere, both))
         found = [ledger.integrity_violations(book)]
         if self._wants("semantic_"):
             self._progress("replacements")
-            missing = self._keep(ledger.lacking(book, both))
-            left = ledger.unpaid(missing, self._covered(missing))
-            found.append(ledger.semantic_violations(left, both))
+            found.append(
+                ledger.semantic_violations(self._unpaid(self._keep(ledger.lacking(book, both))), both)
+            )
         return found
 
-    def _covered(self, missing: DataFrame) -> DataFrame:
-        notes = self._keep(relation.annotated(self._events))
+    def _unpaid(self, missing: DataFrame) -> DataFrame:
+        notes = relation.annotated(self._events)
         points = self._keep(cover.lacking_points(missing.where("multicast"), notes))
-        chains = relation.chains(notes)
-        listed = relation.listed_edges(notes, relation.positions(self._events, notes))
+        if points.isEmpty():
+            return missing
+        chains = self._keep(cover.relevant_chains(relation.chains(notes), points))
+        listed = self._keep(cover.relevant_edges(relation.listed_edges(notes, self._positions), points))
         at_once = self._keep(cover.covered_at_once(points, chains, listed))
-        return at_once.union(cover.covered_through_others(points, at_once, chains, listed))
+        rest = self._keep(cover.covered_through_others(points, at_once, chains, listed))
+        return self._keep(ledger.unpaid(missing, at_once.union(rest)))
 
     def _buffers(self) -> list[DataFrame]:
         if "buffer_bound" not in self._names:
@@ -245,7 +253,3 @@ def _write(found: DataFrame, out: Path) -> None:
         "reason",
     )
     table.write.mode("overwrite").parquet(str(out / "violations"))
-
-
-def _runs(frame: DataFrame) -> set[str]:
-    return {row["run"] for row in frame.select("run").distinct().collect()}

@@ -25,13 +25,11 @@ def annotated(events: DataFrame) -> DataFrame:
 
 
 def positions(events: DataFrame, annotated: DataFrame) -> DataFrame:
-    """Where annotated messages stand in the total order, for runs in which annotations speak of it."""
-    runs = annotated.where("note.total").select("run").distinct()
+    """Where annotated messages stand in the total order: (run, sender, seq, position)."""
     placed = of_kind(events, Kind.MULTICAST, Kind.DELIVER).where("order is not null")
     seq = fn.explode(fn.sequence("seq", "last"))
     return (
-        placed.join(fn.broadcast(runs), "run", "left_semi")
-        .select("run", "sender", (fn.col("order") - fn.col("seq")).alias("shift"), seq.alias("seq"))
+        placed.select("run", "sender", (fn.col("order") - fn.col("seq")).alias("shift"), seq.alias("seq"))
         .select("run", "sender", "seq", (fn.col("shift") + fn.col("seq")).alias("position"))
         .distinct()
         .join(annotated, ["run", "sender", "seq"], "left_semi")
@@ -71,26 +69,25 @@ def listed_edges(annotated: DataFrame, positions: DataFrame) -> DataFrame:
     return edges.select(*_EDGE)
 
 
-def suspicious_runs(annotated: DataFrame) -> DataFrame:
-    """The runs in which a message may replace one that is not an earlier one of its own sender."""
+def names_others() -> Column:
+    """Whether an event's message may replace others than earlier ones of its own sender."""
     forwards = fn.exists(
-        "note.ids",
+        "annotation.ids",
         lambda named: (
             (named.getField("sender") != fn.col("sender.name"))
             | (named.getField("incarnation") != fn.col("sender.incarnation"))
             | (named.getField("seq") > fn.col("seq"))
         ),
     )
-    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("note.total"), fn.lit(False))
-    return annotated.where(odd).select("run").distinct()
+    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("annotation.total"), fn.lit(False))
+    return (fn.col("kind") == Kind.MULTICAST.value) & odd
 
 
 def order_violations(annotated: DataFrame, positions: DataFrame) -> DataFrame:
     """Messages whose chain of replacements never ends. Each run's edges meet in one task."""
-    runs = suspicious_runs(annotated)
-    notes = annotated.join(fn.broadcast(runs), "run", "left_semi").select(*annotated.columns)
-    real = listed_edges(notes, positions).join(notes, ["run", "sender", "seq"], "left_semi").select(*_EDGE)
-    edges = real.union(chain_edges(chains(notes))).select("run", "sender", "seq", *node_columns())
+    listed = listed_edges(annotated, positions)
+    real = listed.join(annotated, ["run", "sender", "seq"], "left_semi").select(*_EDGE)
+    edges = real.union(chain_edges(chains(annotated))).select("run", "sender", "seq", *node_columns())
     endless = edges.groupBy("run").applyInArrow(endless_rows, f"run string, sender {MEMBER_TYPE}, seq bigint")
     found = endless.select(
         "run",

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
+from semcast.pipeline.verify.relation import names_others
 
 _SUMMED = (1 << 32) - 1
 """The bits of a hash that are summed: few enough that no sum overflows."""
@@ -29,13 +30,31 @@ def totals(events: DataFrame) -> DataFrame:
             fn.bit_xor(begin.bitwiseXOR(end)).alias("xor"),
             fn.sum(begin.bitwiseAND(fn.lit(_SUMMED)) - end.bitwiseAND(fn.lit(_SUMMED))).alias("sum"),
             fn.max("last").alias("latest"),
+            fn.count_if("annotation.total").alias("total"),
+            fn.count_if(names_others()).alias("odd"),
         )
-        .select("run", "process", "kind", "sender", "rows", "malformed", "trail", *_PRINT, "latest")
+        .select(
+            "run",
+            "process",
+            "kind",
+            "sender",
+            "rows",
+            "malformed",
+            "trail",
+            *_PRINT,
+            "latest",
+            "total",
+            "odd",
+        )
     )
 
 
 def census(totals: DataFrame) -> DataFrame:
-    """Per run and process: how many rows, whether their indices are 0, 1, 2, ..., and whether it crashed."""
+    """Per run and process: how many rows there are, and what is to be known before looking closer.
+
+    Whether their indices are 0, 1, 2, ..., whether the process crashed and recorded its buffers, whether its
+    messages may replace others by their place in the total order, or others than earlier ones of their own.
+    """
     numbers = fn.xxhash64(fn.lit(0).cast("long")).bitwiseXOR(fn.xxhash64(fn.sum("rows")))
     return (
         totals.groupBy("run", "process")
@@ -44,8 +63,11 @@ def census(totals: DataFrame) -> DataFrame:
             fn.sum("malformed").alias("malformed"),
             (fn.bit_xor("trail") == numbers).alias("numbered"),
             fn.max(fn.col("kind") == Kind.CRASH.value).alias("crashed"),
+            fn.max(fn.col("kind") == Kind.BUFFER.value).alias("buffers"),
+            (fn.sum("total") > 0).alias("total"),
+            (fn.sum("odd") > 0).alias("odd"),
         )
-        .select("run", "process", "rows", "malformed", "numbered", "crashed")
+        .select("run", "process", "rows", "malformed", "numbered", "crashed", "buffers", "total", "odd")
     )
 
 

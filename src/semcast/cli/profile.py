@@ -1,0 +1,238 @@
+"""`semcast profile`: has this traffic obsolescence, and which buffers does it need."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from semcast.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from semcast.pipeline.profile import Profile, Settings
+    from semcast.pipeline.summary import StreamProfile
+    from semcast.pipeline.survey import BadRows
+    from semcast.pipeline.traces import Columns
+
+BUFFERS = (10, 20, 30)
+CHART = "profile.png"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the program."""
+    parser = subparsers.add_parser(
+        "profile",
+        help="profile the traffic of a trace",
+        description="Profile traces (CSV, JSON lines, Parquet; files or folders): how far messages are from"
+        " what makes them obsolete, and which buffers would let a slow receiver skip how much.",
+    )
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a file or a folder")
+    columns = parser.add_argument_group("the columns of the traces, where they are called otherwise")
+    for role, meaning in (
+        ("key", "the item that a message writes"),
+        ("time", "when, in seconds or as a date (ts)"),
+        ("seq", "its number in the stream (without: the order in the file)"),
+        ("stream", "the stream that it is in (without: the name of the file)"),
+        ("bytes", "its size (without: 0)"),
+        ("kind", "update, create, remove or event (without: update where there is a key)"),
+    ):
+        columns.add_argument(f"--{role}", metavar="COLUMN", help=meaning)
+    parser.add_argument(
+        "--max-bad", type=int, default=0, metavar="N", help="bad rows to leave out (default: 0)"
+    )
+    parser.add_argument(
+        "--groups",
+        metavar="ts|COLUMN",
+        help="messages with the same value are one operation, closed by a commit (Pereira 2002, 3.4.3)",
+    )
+    parser.add_argument(
+        "--gap", type=float, default=0.0, metavar="SECONDS", help="longest gap within a burst (default: 0)"
+    )
+    parser.add_argument("--purge", type=float, default=0.5, help="the share to purge (default: %(default)s)")
+    parser.add_argument("--ts-rate", type=float, metavar="Ts", help="messages a second that the sender sends")
+    parser.add_argument("--tr-rate", type=float, metavar="Tr", help="and that the slow receiver takes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write Parquet tables and {CHART} there")
+    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Profile and print."""
+    _check(args)
+    try:
+        import pyspark  # noqa: F401, PLC0415 (the extra may be missing)
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed: pip install 'semcast[pipeline]'") from error
+    streams, bad = _profiled(args)
+    rates = None if args.ts_rate is None else (args.ts_rate, args.tr_rate)
+    if args.json:
+        print(json.dumps(_as_json(streams, bad, rates), indent=2))
+    else:
+        _show(Console(), streams, bad, rates)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if not 0 < args.purge <= 1:
+        raise UsageError(f"--purge is a share, above 0 and at most 1, not {args.purge:g}")
+    if not 0 <= args.gap < float("inf"):
+        raise UsageError(f"--gap is a time in seconds, not {args.gap:g}")
+    if args.max_bad < 0:
+        raise UsageError("--max-bad cannot be negative")
+    if (args.ts_rate is None) != (args.tr_rate is None):
+        raise UsageError("--ts-rate and --tr-rate go together")
+    if args.ts_rate is not None and not (args.ts_rate > 0 and args.tr_rate > 0):
+        raise UsageError("--ts-rate and --tr-rate must be above 0")
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise UsageError(f"--out {args.out}: there is a file of that name")
+
+
+def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
+    from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
+    from semcast.pipeline.profile import profiled  # noqa: PLC0415
+    from semcast.pipeline.session import spark_session  # noqa: PLC0415
+    from semcast.pipeline.sources import TraceError  # noqa: PLC0415
+    from semcast.pipeline.traces import read_trace  # noqa: PLC0415
+
+    try:
+        spark = spark_session("semcast profile", master=args.master)
+        trace = read_trace(spark, args.traces, _columns(args), max_bad=args.max_bad)
+        with profiled(trace, _settings(args)) as done:
+            if args.out is not None:
+                _write(args.out, done)
+            return done.streams, trace.bad
+    except (NoJavaError, TraceError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _columns(args: argparse.Namespace) -> "Columns":
+    from semcast.pipeline.traces import Columns  # noqa: PLC0415
+
+    group = None if args.groups in (None, "ts") else args.groups
+    return Columns(args.stream, args.seq, args.time, args.key, args.bytes, args.kind, group)
+
+
+def _settings(args: argparse.Namespace) -> "Settings":
+    from semcast.pipeline.profile import Settings  # noqa: PLC0415
+
+    groups = args.groups if args.groups in (None, "ts") else "group"
+    return Settings(purge=args.purge, gap=args.gap, groups=groups)
+
+
+def _write(folder: Path, done: "Profile") -> None:
+    from semcast.pipeline.chart import draw  # noqa: PLC0415
+    from semcast.pipeline.tables import write_tables  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tables(done, folder.resolve().as_uri())
+    draw(done.streams, folder / CHART)
+
+
+def _show(
+    console: Console, streams: Sequence["StreamProfile"], bad: "BadRows", rates: tuple[float, float] | None
+) -> None:
+    console.print(_distances(streams))
+    console.print(_items(streams))
+    for profile in streams:
+        console.print(f"{profile.stream}: {_advice(profile)}", markup=False, highlight=False, soft_wrap=True)
+    if rates is not None:
+        console.print(_throughput(streams, *rates))
+    if bad.count:
+        console.print(f"{bad.count} bad rows were left out, the first of them:", style="yellow")
+        for row in bad.sample:
+            console.print(f"  {row}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _distances(streams: Sequence["StreamProfile"]) -> Table:
+    table = _table(
+        "Obsolescence (D: distance to what makes a message obsolete; R: share with D of at most N)"
+    )
+    for heading in ("messages", "never obsolete", "D median", "D p90", *(f"R{n}" for n in BUFFERS)):
+        table.add_column(heading, justify="right")
+    for profile in streams:
+        table.add_row(
+            escape(profile.stream),
+            f"{profile.messages:,}",
+            f"{profile.never_obsolete_share:.2%}",
+            _or_none(profile.d_median),
+            _or_none(profile.d_p90),
+            *(f"{profile.purge_ratio(n):.3f}" for n in BUFFERS),
+        )
+    return table
+
+
+def _items(streams: Sequence["StreamProfile"]) -> Table:
+    table = _table("Items and bursts")
+    for heading in ("items", "take half", "top item", "its share", "bursts", "mean", "p90", "largest"):
+        table.add_column(heading, justify="left" if heading == "top item" else "right")
+    for profile in streams:
+        items, bursts = profile.items, profile.bursts
+        table.add_row(
+            escape(profile.stream),
+            f"{items.keys:,}",
+            f"{items.keys_for_half:,}",
+            escape(items.top[0][0]) if items.top else "-",
+            f"{items.top_share:.1%}",
+            f"{bursts.bursts:,}",
+            f"{bursts.mean:.2f}",
+            f"{bursts.p90:,}",
+            f"{bursts.largest:,}",
+        )
+    return table
+
+
+def _throughput(streams: Sequence["StreamProfile"], ts: float, tr: float) -> Table:
+    table = _table(f"Predicted messages a second at the sender (M1), with Ts = {ts:g} and Tr = {tr:g}")
+    for heading in ("without purging", *(f"N = {n}" for n in BUFFERS), "N as advised"):
+        table.add_column(heading, justify="right")
+    for profile in streams:
+        advised = "-" if profile.buffer is None else f"{profile.predicted(ts, tr, profile.buffer).sent:.1f}"
+        sent = (f"{profile.predicted(ts, tr, n).sent:.1f}" for n in BUFFERS)
+        table.add_row(escape(profile.stream), f"{min(ts, tr):.1f}", *sent, advised)
+    return table
+
+
+def _table(title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("stream", overflow="fold")
+    return table
+
+
+def _advice(profile: "StreamProfile") -> str:
+    if profile.buffer is None:
+        most = 1 - profile.never_obsolete_share
+        return f"no buffer lets {profile.purge:.0%} be purged; at most {most:.1%} ever become obsolete"
+    n = profile.buffer
+    return f"to purge {profile.purge:.0%}, a buffer of N = {n:,} messages and bitmaps of k = {n:,} bits"
+
+
+def _or_none(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _as_json(
+    streams: Sequence["StreamProfile"], bad: "BadRows", rates: tuple[float, float] | None
+) -> dict[str, object]:
+    return {
+        "streams": [_stream_json(profile, rates) for profile in streams],
+        "bad_rows": {"count": bad.count, "sample": [str(row) for row in bad.sample]},
+    }
+
+
+def _stream_json(profile: "StreamProfile", rates: tuple[float, float] | None) -> dict[str, object]:
+    from semcast.pipeline.summary import as_dict  # noqa: PLC0415
+
+    found = as_dict(profile, BUFFERS)
+    if rates is not None:
+        advised = () if profile.buffer is None else (profile.buffer,)
+        found["throughput"] = [
+            {"Ts": rates[0], "Tr": rates[1], "N": n, "T": predicted.sent, "T_slow": predicted.consumed}
+            for n in dict.fromkeys((*BUFFERS, *advised))
+            for predicted in (profile.predicted(*rates, n),)
+        ]
+    return found

@@ -1,0 +1,158 @@
+"""`semcast verify`: recorded histories of any size against the properties that their stacks promise, on Spark."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from semcast.cli.errors import UsageError
+from semcast.history import HistoryError
+from semcast.specs import PROPERTIES, Status
+
+if TYPE_CHECKING:
+    from semcast.pipeline.verify import Offence, Report, Verdict
+
+_COLOURS = {Status.HOLDS: "green", Status.VIOLATED: "bold red", Status.UNKNOWN: "yellow"}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the program."""
+    parser = subparsers.add_parser(
+        "verify",
+        help="verify recorded histories of any size, on Spark",
+        description="Verify recorded histories. Exits with 1 if a property is violated.",
+    )
+    parser.add_argument("paths", nargs="+", metavar="HISTORY", type=Path, help="a file, or a folder of files")
+    parser.add_argument(
+        "--property",
+        dest="properties",
+        metavar="NAME",
+        action="append",
+        help="verify this property only; may be repeated (default: all that the stack of a run promises)",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write all violations as Parquet there")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    parser.add_argument(
+        "--max-sample", type=int, default=10, metavar="N", help="examples to show of each (default: 10)"
+    )
+    parser.add_argument(
+        "--allow-missing", action="store_true", help="members of whom nothing was recorded did nothing"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify and print; 0 if nothing is violated, 1 if something is."""
+    _check(args)
+    try:
+        import pyspark  # noqa: F401, PLC0415 (the extra may be missing)
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed: pip install 'semcast[pipeline]'") from error
+    report = _report(args)
+    if args.json:
+        print(json.dumps(_as_json(report), indent=2))
+    else:
+        _show(report)
+    return 1 if _violated(report) else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in args.properties or ():
+        if name not in PROPERTIES:
+            raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+    if args.max_sample < 1:
+        raise UsageError("--max-sample must be at least 1")
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise UsageError(f"--out {args.out}: there is a file of that name")
+
+
+def _report(args: argparse.Namespace) -> "Report":
+    from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
+    from semcast.pipeline.session import spark_session  # noqa: PLC0415
+    from semcast.pipeline.verify import Options, survey, verify, wanted_properties  # noqa: PLC0415
+
+    options = Options(args.properties, args.max_sample, args.allow_missing, args.out)
+    try:
+        recorded = survey(args.paths)
+        wanted_properties(recorded.runs, args.properties)
+        with Console(stderr=True).status("starting Spark") as status:
+            spark = spark_session("semcast verify", master=args.master, rows_hint=recorded.rows)
+            return verify(spark, recorded, options, lambda step: status.update(f"verifying: {step}"))
+    except (HistoryError, NoJavaError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _violated(report: "Report") -> list["Verdict"]:
+    return [verdict for verdict in report.verdicts if verdict.status is Status.VIOLATED]
+
+
+def _show(report: "Report") -> None:
+    """A line for each run and property, then what is wrong, with its events."""
+    console = Console()
+    table = Table("run")
+    table.add_column("property", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("cases", justify="right")
+    table.add_column("because")
+    for verdict in report.verdicts:
+        status = f"[{_COLOURS[verdict.status]}]{verdict.status.value}"
+        cases = str(verdict.count) if verdict.count else ""
+        because = verdict.detail if verdict.status is Status.UNKNOWN else ""
+        table.add_row(escape(verdict.run), verdict.property, status, cases, because)
+    console.print(table)
+    for verdict in _violated(report):
+        lines = [f"{verdict.run}: {verdict.property}: violated, cases: {verdict.count}"]
+        lines += [f"    {offence}{_event(offence)}" for offence in verdict.sample]
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
+
+def _event(offence: "Offence") -> str:
+    return f"  <- {offence.event}" if offence.event else ""
+
+
+def _as_json(report: "Report") -> dict[str, object]:
+    return {
+        "runs": [
+            {
+                "run": run,
+                "stack": info.stack,
+                "verdicts": [_verdict_json(verdict) for verdict in report.verdicts if verdict.run == run],
+            }
+            for run, info in report.runs.items()
+        ],
+        "events": report.events,
+        "violated": len(_violated(report)),
+    }
+
+
+def _verdict_json(verdict: "Verdict") -> dict[str, object]:
+    return {
+        "property": verdict.property,
+        "status": verdict.status.value,
+        "count": verdict.count,
+        "detail": verdict.detail,
+        "offending": [_offence_json(offence) for offence in verdict.sample],
+    }
+
+
+def _offence_json(offence: "Offence") -> dict[str, object]:
+    message = offence.message
+    return {
+        "process": str(offence.process),
+        "sender": None if message is None else str(message.sender),
+        "seq": None if message is None else message.seq,
+        "reason": offence.reason,
+        "event": None
+        if offence.index is None
+        else {
+            "process": str(offence.at_process),
+            "index": offence.index,
+            "at_ns": offence.at,
+            "kind": offence.kind,
+        },
+    }

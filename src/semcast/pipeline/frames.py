@@ -1,0 +1,19 @@
+"""Small tables between Spark and the driver."""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+TEXT = pa.string()
+WHOLE = pa.int64()
+REAL = pa.float64()
+
+
+def small_frame(
+    spark: SparkSession, columns: Mapping[str, pa.DataType], rows: Iterable[tuple[object, ...]]
+) -> DataFrame:
+    """A table of the driver's, by Arrow: a list of tuples would start Python workers to convert it."""
+    listed = list(rows)
+    arrays = [pa.array([row[n] for row in listed], kind) for n, kind in enumerate(columns.values())]
+    return spark.createDataFrame(pa.table(arrays, names=list(columns)))
