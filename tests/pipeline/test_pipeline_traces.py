@@ -109,7 +109,7 @@ def test_the_schema(spark: SparkSession) -> None:
 
 
 def test_own_names_and_defaults(spark: SparkSession, tmp_path: Path) -> None:
-    """Without seq: the order in the file; without stream: its name; without kind: by key; without bytes: 0."""
+    """No seq: the order in the file; no stream: its name; no kind: by key; no bytes: 0."""
     path = write(
         tmp_path / "feed.csv",
         "symbol,t,other\nIBM,2024-01-01T00:00:00Z,x\n\n,2024-01-01 00:00:01.5,y\nIBM,1704067202,z\n",
@@ -284,9 +284,9 @@ def test_more_refusals(spark: SparkSession, tmp_path: Path) -> None:
     ):
         with pytest.raises(TraceError, match=message):
             read_trace(spark, named)
-    with pytest.raises(TraceError, match="no rows but bad ones: .*line 2: not a time: x"):
+    with pytest.raises(TraceError, match=r"no rows but bad ones: .*line 2: not a time: x"):
         read_trace(spark, [write(tmp_path / "all.csv", "ts,key\nx,a\n")], max_bad=1)
-    with pytest.raises(TraceError, match="^no rows$"):
+    with pytest.raises(TraceError, match=r"^no rows$"):
         check_rows(spark.createDataFrame([], TRACE))
 
 

@@ -1,4 +1,4 @@
-"""`semcast verify`: recorded histories of any size against the properties that their stacks promise, on Spark."""
+"""`semcast verify`: recorded histories of any size against what their stacks promise, on Spark."""
 
 import argparse
 import json

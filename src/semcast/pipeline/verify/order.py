@@ -24,8 +24,8 @@ def steps(events: DataFrame) -> DataFrame:
     """Multicasts and deliveries as (stream, index, floor, last).
 
     They are in order if each floor reaches the last before. The same message may be delivered twice in a row
-    (which integrity forbids), but not be multicast twice. A stream is a hash: two that share one only look out
-    of order.
+    (which integrity forbids), but not be multicast twice. A stream is a hash: two that share one only look
+    out of order.
     """
     floor = fn.when(fn.col("kind") == Kind.MULTICAST.value, fn.col("seq") - 1).otherwise(fn.col("seq"))
     return events.select(_stream().alias("stream"), "index", floor.alias("floor"), "last")
