@@ -265,9 +265,10 @@ def test_a_part_of_a_recording(spark: SparkSession, recordings: Path) -> None:
     """Players and entities alone: the numbers have gaps, and distances count what is left."""
     reference = json.loads((recordings / "quake-mvd" / "profile.json").read_text())
     whole = read_trace(spark, [str(recordings / "quake-mvd")])
-    state = whole.rows.where(fn.col("key").rlike("^(player|ent)/") & (fn.col("kind") == "update"))
+    state = whole.rows.where(fn.col("key").rlike("^(player|ent)/")).persist()
     for each in profile(check_rows(state)):
         check_against(as_dict(each), reference[each.stream]["state_only"])
+    state.unpersist()
 
 
 def check_against(found: dict[str, object], expected: dict[str, object]) -> None:

@@ -97,7 +97,8 @@ def _local_settings(scratch: Path) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": os.environ.get("SEMCAST_SPARK_MEMORY", f"{_memory_mib()}m"),
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -Dderby.system.home={scratch}",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -Dderby.system.home={scratch}"
+        f" {os.environ.get('SEMCAST_SPARK_JAVA', '')}",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

@@ -1,0 +1,132 @@
+"""Verify: integrity, FIFO order and agreement of a long history on Spark, against counting its rows."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from benchmarks.rows import Row, against
+from semcast.core import MemberId
+from semcast.history import SCHEMA, SCHEMA_VERSION, RunInfo
+from semcast.history.schema import RUN_KEY, VERSION_KEY
+from semcast.pipeline.session import spark_session
+from semcast.pipeline.verify import Options, survey, verify
+from semcast.pipeline.verify.events import events_of, read_rows
+from semcast.specs import Status
+
+_Ints = npt.NDArray[np.int64]
+
+DELIVERIES = 10_000_000
+PROCESSES = tuple(MemberId(name) for name in "abcde")
+PIECE = 500_000
+SKIPPED = 10
+"""Of so many messages all but the first process skip one, which the next one replaces."""
+
+PROPERTIES = ("integrity", "fifo_delivery", "semantic_agreement")
+
+
+def run() -> list[Row]:
+    """All rows."""
+    spark = spark_session("semcast bench", rows_hint=DELIVERIES)
+    return [
+        *_measured(spark, "plain", "<= 18 s (180 s / 100 M)", items=False),
+        *_measured(spark, "with purged messages", "", items=True),
+    ]
+
+
+def _measured(spark: SparkSession, name: str, target: str, *, items: bool) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
+        generate(spark, Path(folder), DELIVERIES, items=items)
+        recorded = survey([Path(folder)])
+        began = perf_counter()
+        events_of(read_rows(spark, recorded.files)).groupBy("process", "kind").max("last").collect()
+        floor = perf_counter() - began
+        began = perf_counter()
+        report = verify(spark, recorded, Options(PROPERTIES))
+        taken = perf_counter() - began
+    assert all(verdict.status is Status.HOLDS for verdict in report.verdicts)
+    what = f"verify {DELIVERIES // 1_000_000} M deliveries, {name} / one pass over the rows"
+    return [against(what, taken, "s", floor, target)]
+
+
+def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool) -> None:
+    """Write a sound run: all multicast, all deliver everything in turn, one file for each task."""
+    info = RunInfo("bench", "g", "s-rm", None, PROCESSES, None, uniform=False, quiesced=True)
+    metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), RUN_KEY: msgspec.json.encode(info)}
+    messages = deliveries // len(PROCESSES) ** 2
+    rounds = max(1, PIECE // len(PROCESSES))
+    tasks = [
+        (process, begin, min(begin + rounds, messages))
+        for process in range(len(PROCESSES))
+        for begin in range(0, messages, rounds)
+    ]
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.to_pylist():
+                table = _piece(task["process"], task["begin"], task["end"], items=items)
+                path = folder / f"{task['process']}-{task['begin']:012}.parquet"
+                pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
+            yield batch
+
+    schema = "process int, begin long, end long"
+    spark.createDataFrame(tasks, schema).repartition(2).mapInArrow(write, schema).count()
+
+
+def _piece(process: int, begin: int, end: int, *, items: bool) -> pa.Table:
+    """A process in rounds begin..end: in each it multicasts one message and delivers one of each sender."""
+    width = len(PROCESSES) + 1
+    rounds = np.repeat(np.arange(begin, end), width)
+    place = np.tile(np.arange(width), end - begin)
+    multicast = place == 0
+    skips = items and process > 0
+    kept = multicast | (rounds % SKIPPED != 0) if skips else np.ones(len(rounds), dtype=np.bool_)
+    before = begin * width - (len(PROCESSES) * -(-begin // SKIPPED) if skips else 0)
+    return _table(process, before, rounds[kept], place[kept], items=items)
+
+
+def _table(process: int, before: int, rounds: _Ints, place: _Ints, *, items: bool) -> pa.Table:
+    rows = len(rounds)
+    multicast = place == 0
+    names = np.array([member.name for member in PROCESSES])
+    ones = np.ones(rows, dtype=np.int64)
+    nothing = pa.nulls(rows)
+    columns = {
+        "run": ["bench"] * rows,
+        "process": [names[process]] * rows,
+        "incarnation": 0 * ones,
+        "index": before + np.arange(rows),
+        "at_ns": rounds * 1000 + place,
+        "kind": np.where(multicast, "multicast", "deliver"),
+        "group": ["g"] * rows,
+        "sender": names[np.where(multicast, process, place - 1)],
+        "sender_incarnation": 0 * ones,
+        "seq": rounds + 1,
+        "count": ones,
+        "annotation": _items(rounds, multicast) if items else nothing.cast(SCHEMA.field("annotation").type),
+        "bytes": 100 * ones,
+    }
+    arrays = [columns.get(field.name, nothing) for field in SCHEMA]
+    return pa.table(
+        [
+            pa.array(array, field.type) if not isinstance(array, pa.Array) else array.cast(field.type)
+            for array, field in zip(arrays, SCHEMA, strict=True)
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _items(rounds: _Ints, multicast: npt.NDArray[np.bool_]) -> pa.Array:
+    """Two messages of a sender in a row are about the same item."""
+    kind = SCHEMA.field("annotation").type
+    rows = len(rounds)
+    given = {"kind": pa.array(["item"] * rows), "item": pa.array((rounds // 2).astype(str))}
+    fields = [given.get(field.name, pa.nulls(rows, field.type)) for field in kind]
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=pa.array(~multicast))
