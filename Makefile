@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test check bench lock clean
+.PHONY: install demo test test-pipeline check bench lock clean
 
 install: $(STAMP)
 
@@ -19,7 +19,11 @@ demo: install
 	$(BIN)/semcast demo
 
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline
+
+# The Spark jobs, in one session of their own.
+test-pipeline: install
+	$(BIN)/python -m pytest tests/pipeline
 
 check: install
 	$(BIN)/ruff check .
