@@ -40,8 +40,8 @@ def _purging_buffer() -> list[Row]:
     )
     floor = costs["append"]
     return [
-        against("add that purges one, buffer of 100 / deque.append", costs["small"], "ns", floor, "<= 18"),
-        against("add that purges one, buffer of 10,000 / deque.append", costs["large"], "ns", floor, "<= 18"),
+        against("add that purges one, buffer of 100 / deque.append", costs["small"], "ns", floor, "<= 25"),
+        against("add that purges one, buffer of 10,000 / deque.append", costs["large"], "ns", floor, "<= 25"),
         against("add that purges one, buffer of 10,000 / 100", costs["large"], "ns", costs["small"], "<= 2"),
         against("add of 50 plain messages / of one", costs["fifty"], "ns", costs["one"], "<= 3"),
     ]
