@@ -100,7 +100,7 @@ def test_a_shared_segment_carries_one_packet_at_a_time() -> None:
     network.transmit(0, packet(1), [0, 2])
     scheduler.run(SECOND)
     assert arrivals == [(1, MILLISECOND), (2, MILLISECOND), (0, 2 * MILLISECOND), (2, 2 * MILLISECOND)]
-    with pytest.raises(NotImplementedError, match="no link for each host"):
+    with pytest.raises(ValueError, match="no link for each host"):
         network.limit_host(0, 1)
 
 

@@ -5,6 +5,7 @@ network (loss, duplicates, reordering, cuts, slow or delayed links) are conditio
 any time. Hosts are numbered from 0.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from random import Random
 
@@ -39,7 +40,7 @@ class Conditions(msgspec.Struct):
     """Up to so much extra delay, drawn anew for each packet: packets overtake each other."""
 
 
-class Network:
+class Network(ABC):
     """Base: faults, counters, and arrival of packets. Subclasses know the wires."""
 
     def __init__(self, scheduler: Scheduler, rng: Random, hosts: int, conditions: Conditions) -> None:
@@ -82,15 +83,17 @@ class Network:
 
     def limit_host(self, host: int, bandwidth: int) -> None:
         """Give the link of one host another bandwidth, in bits a second."""
-        raise NotImplementedError(f"{type(self).__name__} has no link for each host")
+        raise ValueError(
+            f"{type(self).__name__} has no link for each host, so none of {bandwidth} bit/s for {host}"
+        )
 
+    @abstractmethod
     def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
         """Carry the packet from its source, from `at` on, and let it `_arrive` or count it as lost.
 
         A link is asked only when the packet gets to it: asked ahead of time, a packet that is still far
         away would stand in the way of those that come first.
         """
-        raise NotImplementedError
 
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions

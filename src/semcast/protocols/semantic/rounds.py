@@ -8,6 +8,8 @@ A prefix counts a skipped message as queued. That is the safe(m) of figure 4.2, 
 replaces m: whoever skipped m was told of a safe replacement, so by induction one exists.
 """
 
+from abc import ABC, abstractmethod
+
 from semcast.wire.frames import Round
 from semcast.wire.limits import MAX_SEQ
 
@@ -15,7 +17,7 @@ _MAX_ROUND = MAX_SEQ // 2
 """No group lives to see this round; a peer that names a later one would stop all rounds for good."""
 
 
-class Rounds:
+class Rounds(ABC):
     """One tracker. Subclasses say when a round has enough votes."""
 
     def __init__(self, me: int, size: int) -> None:
@@ -26,9 +28,9 @@ class Rounds:
         self.minimum = [0] * size
         self.result = [0] * size
 
+    @abstractmethod
     def enough(self) -> bool:
         """Whether the votes of this round decide."""
-        raise NotImplementedError
 
     def vote(self, queued: list[int]) -> None:
         """Take part in the current round, if not done yet."""
