@@ -1,3 +1,4 @@
+# ruff: noqa: A005 (it is never imported but as benchmarks.profile)
 """Profile: ten million messages in Parquet on Spark, against numpy, which has them all in memory.
 
 The session is up; reading, checking every row and profiling are measured together. The floor answers less: no

@@ -1,6 +1,7 @@
 """Small tables between Spark and the driver."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,3 +18,10 @@ def small_frame(
     listed = list(rows)
     arrays = [pa.array([row[n] for row in listed], kind) for n, kind in enumerate(columns.values())]
     return spark.createDataFrame(pa.table(arrays, names=list(columns)))
+
+
+def keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    """Have Spark keep what it works out, until `kept` is closed."""
+    frame = frame.persist()
+    kept.callback(frame.unpersist)
+    return frame

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.frames import WHOLE, small_frame
+from semcast.pipeline.frames import WHOLE, keep, small_frame
 from semcast.pipeline.survey import Trace
 
 _INDEX_BITS = 33
@@ -27,7 +27,8 @@ def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
     """
     columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in trace.rows.columns else [])]
     if trace.dense:
-        return trace.rows.withColumn("at", fn.col("seq")).select(*columns)
+        rows = trace.rows.withColumn("at", fn.col("seq")).select(*columns)
+        return keep(rows, kept) if trace.slow else rows
     return ranked(in_order(trace.rows, partitions, kept)).select(*columns)
 
 
@@ -43,14 +44,8 @@ def spans(trace: Trace) -> dict[str, range]:
 
 def in_order(rows: DataFrame, partitions: int, kept: ExitStack) -> DataFrame:
     """Sort by stream and `seq`, and add `id`. It is kept: sorted a second time it might be cut elsewhere."""
-    chunks = (
-        rows.repartitionByRange(partitions, "stream", "seq")
-        .sortWithinPartitions("stream", "seq")
-        .withColumn("id", fn.monotonically_increasing_id())
-        .persist()
-    )
-    kept.callback(chunks.unpersist)
-    return chunks
+    chunks = rows.repartitionByRange(partitions, "stream", "seq").sortWithinPartitions("stream", "seq")
+    return keep(chunks.withColumn("id", fn.monotonically_increasing_id()), kept)
 
 
 def ranked(chunks: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as fn
 
 from semcast.pipeline import distance
 from semcast.pipeline.commits import commit_distances
+from semcast.pipeline.frames import keep
 from semcast.pipeline.positions import positioned, spans
 from semcast.pipeline.runs import CHUNK, Runs, equal, find_runs, within
 from semcast.pipeline.session import partitions_for
@@ -116,24 +117,18 @@ def _count(
     if settings.groups is not None:
         marked = rows.withColumn("mark", fn.col(settings.groups))
         found = commit_distances(marked, operations, partitions, chunk=settings.chunk)
-        tally = _kept(distance.tallies(found, items), kept)
+        tally = keep(distance.tallies(found, items), kept)
         return tally, _counted(trace, tally, operations)
     updates = sum(facts.kinds.get("update", 0) for facts in trace.streams)
     hot = distance.hot_keys(rows, updates, hot=settings.hot)
     for hash_bits in (settings.hash_bits, 0):
         keyed = distance.keyed_updates(rows, partitions, hot, slice_=settings.hot, hash_bits=hash_bits)
-        tally = _kept(distance.tallies(distance.distances(keyed), items), kept)
+        tally = keep(distance.tallies(distance.distances(keyed), items), kept)
         counted = _counted(trace, tally, operations)
         keys = sum(sum(of_stream.frequency.values()) for of_stream in counted.values())
         if sum(of_stream.distances.obsolete for of_stream in counted.values()) == updates - keys:
             return tally, counted
     raise AssertionError("keys that go by their names cannot be confused")
-
-
-def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
-    frame = frame.persist()
-    kept.callback(frame.unpersist)
-    return frame
 
 
 def _counted(trace: Trace, tally: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:

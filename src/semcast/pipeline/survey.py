@@ -78,8 +78,13 @@ class Trace:
 
     bad: BadRows
 
+    slow: bool = False
+    """Whether rows cost so much to read that who needs them twice should keep them."""
 
-def survey(judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None) -> Trace:
+
+def survey(
+    judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None, slow: bool = False
+) -> Trace:
     """Check rows with the columns of the schema, and `file`, `line`, `problem`.
 
     Args:
@@ -88,6 +93,7 @@ def survey(judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int
         located: the same, with file and line known.
         max_bad: how many rows may be bad.
         expected: how many rows there are, if that is known.
+        slow: whether they cost much to read.
     """
     streams, bad_count, seen = _facts(judged)
     if expected is not None and seen != expected:
@@ -110,7 +116,7 @@ def survey(judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int
     if not streams:
         raise TraceError("no rows" if not bad.count else f"no rows but bad ones: {bad.sample[0]}")
     rows = good.drop("file", "line", "problem")
-    return Trace(rows, streams, dense=not loose, bad=bad)
+    return Trace(rows, streams, dense=not loose, bad=bad, slow=slow)
 
 
 def _refuse(bad: BadRows, max_bad: int) -> None:

@@ -82,6 +82,7 @@ def read_trace(
         located=together([_judged(table.located, table, columns) for table in tables]),
         max_bad=max_bad,
         expected=expected,
+        slow=any(count is not None for count in counts),  # text has to be parsed
     )
 
 

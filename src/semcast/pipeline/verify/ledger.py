@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.spans import chunked, segments
+from semcast.pipeline.verify.spans import chunked, joined, segments
 from semcast.pipeline.verify.violations import violations
 
 _PAIR = ["run", "process", "sender"]
@@ -18,18 +18,21 @@ _UNPAID = ("multicast", "agreed", "anywhere")
 
 def delivered_spans(events: DataFrame, pairs: DataFrame) -> DataFrame:
     """What differing processes delivered: (run, process, sender, correct, chunk, first, last)."""
-    differing = pairs.where("not same").select(*_PAIR, "correct")
+    differing = pairs.where("not same").select("pair", *_PAIR, "correct")
     rows = of_kind(events, Kind.DELIVER).join(fn.broadcast(differing), _PAIR)
-    return chunked(rows.select(*_PAIR, "correct", fn.col("seq").alias("first"), "last"))
+    spans = joined(rows.select("pair", fn.col("seq").alias("first"), "last"))
+    known = spans.join(fn.broadcast(differing), "pair")
+    return chunked(known.select(*_PAIR, "correct", "first", "last"))
 
 
 def multicast_spans(events: DataFrame, pairs: DataFrame) -> DataFrame:
     """What was multicast by senders of whom anybody differs: (run, sender, chunk, first, last)."""
     senders = pairs.where("not same").select("run", "sender").distinct()
-    rows = of_kind(events, Kind.MULTICAST).join(fn.broadcast(senders), ["run", "sender"], "left_semi")
-    spans = chunked(rows.select("run", "sender", fn.col("seq").alias("first"), "last"))
-    merged = segments(spans.withColumn("sent", fn.lit(1)), ["run", "sender", "chunk"], ["sent"])
-    return merged.select("run", "sender", "chunk", "first", "last")
+    authors = pairs.where("process = sender").join(senders, ["run", "sender"], "left_semi")
+    own = authors.select("pair", "run", "sender")
+    rows = of_kind(events, Kind.MULTICAST).join(fn.broadcast(own), ["run", "sender"])
+    spans = joined(rows.select("pair", fn.col("seq").alias("first"), "last"))
+    return chunked(spans.join(fn.broadcast(own), "pair").select("run", "sender", "first", "last"))
 
 
 def somewhere_spans(delivered: DataFrame, multicast: DataFrame, pairs: DataFrame) -> DataFrame:
