@@ -82,7 +82,7 @@ def local_events(draw: st.DrawFn, process: MemberId) -> list[Event]:
                     view=draw(optional),
                 )
                 multicast = event.last if kind is Kind.MULTICAST else multicast
-            case Kind.VIEW:
+            case Kind.VIEW | Kind.TRANSITIONAL:
                 views = st.lists(members, max_size=3).map(tuple)
                 event = msgspec.structs.replace(event, view=draw(int64), members=draw(views))
             case Kind.BUFFER:

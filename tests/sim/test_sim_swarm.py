@@ -17,7 +17,7 @@ REGRESSIONS = {
 
 
 @pytest.mark.parametrize(
-    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable") for f in (0, 10, 20)]
+    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring") for f in (0, 10, 20)]
 )
 def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
     for report in patrol(stack, range(first, first + 10)):
@@ -30,9 +30,11 @@ def test_seeds_that_once_failed(stack: str, seed: int) -> None:
     assert finding.clean, finding.broken
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_every_mutant_is_caught(mutant: str) -> None:
-    found = first_catch(mutant, "s-rm", range(100))
+@pytest.mark.parametrize(
+    ("stack", "mutant"), [(stack, mutant) for stack, known in MUTANTS.items() for mutant in known]
+)
+def test_every_mutant_is_caught(stack: str, mutant: str) -> None:
+    found = first_catch(mutant, stack, range(100))
     assert found is not None
 
 

@@ -65,7 +65,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stack", choices=STACKS, default="s-rm")
     parser.add_argument("--seeds", default="0..200", help="A..B, or a single seed")
-    parser.add_argument("--mutant", choices=sorted(MUTANTS), help="run this broken protocol instead")
+    mutants = sorted(name for known in MUTANTS.values() for name in known)
+    parser.add_argument("--mutant", choices=mutants, help="run this broken protocol instead")
     parser.add_argument("--no-mutants", action="store_true", help="do not hunt the mutants afterwards")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
@@ -195,12 +196,15 @@ def _show_run(scenario: Scenario, outcome: Outcome, verdicts: list[str]) -> None
 
 
 def run_swarm(args: argparse.Namespace) -> int:
-    """Run many seeds; then, for S-RM, see that every mutant is caught by them."""
+    """Run many seeds; then see that every mutant of the stack is caught by them."""
     seeds = seed_range(args.seeds)
+    if args.mutant is not None and args.mutant not in MUTANTS.get(args.stack, ()):
+        known = ", ".join(MUTANTS.get(args.stack, ())) or "none"
+        raise UsageError(f"--mutant {args.mutant}: not one of {args.stack}, which has {known}")
     reports = _patrol(args, seeds)
     broken = [report for report in reports if report.broken]
     caught: dict[str, int | None] = {}
-    if args.mutant is None and args.stack == "s-rm" and not args.no_mutants and not broken:
+    if args.mutant is None and not args.no_mutants and not broken:
         caught = _hunt(args, seeds)
     missed = [name for name, seed in caught.items() if seed is None]
     if args.json:
@@ -235,8 +239,9 @@ def _patrol(args: argparse.Namespace, seeds: range) -> list[Report]:
 def _hunt(args: argparse.Namespace, seeds: range) -> dict[str, int | None]:
     caught: dict[str, int | None] = {}
     with _progress(Console(stderr=True)) as progress:
-        task = progress.add_task("mutants", total=len(MUTANTS))
-        for name, report in hunt(args.stack, seeds, list(MUTANTS), jobs=args.jobs):
+        mutants = list(MUTANTS.get(args.stack, ()))
+        task = progress.add_task("mutants", total=len(mutants))
+        for name, report in hunt(args.stack, seeds, mutants, jobs=args.jobs):
             progress.advance(task)
             caught[name] = None if report is None else report.seed
     return caught

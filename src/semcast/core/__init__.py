@@ -1,7 +1,17 @@
 """The vocabulary everything else is written in: ids, views, messages, events, the outbox."""
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
-from semcast.core.events import Blocked, Event, Purged, Unblocked, ViewChange
+from semcast.core.events import (
+    Blocked,
+    Delivery,
+    Event,
+    Left,
+    Purged,
+    Sent,
+    TransitionalView,
+    Unblocked,
+    ViewChange,
+)
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -13,20 +23,24 @@ __all__ = [
     "Annotation",
     "Batch",
     "Blocked",
+    "Delivery",
     "Enumeration",
     "Event",
     "Frame",
     "Item",
     "KEnumeration",
+    "Left",
     "MemberId",
     "Message",
     "MessageId",
     "Nanos",
     "Outbox",
     "Purged",
+    "Sent",
     "Stack",
     "Statistics",
     "Timer",
+    "TransitionalView",
     "Unblocked",
     "View",
     "ViewChange",

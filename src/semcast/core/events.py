@@ -3,6 +3,7 @@
 import msgspec
 
 from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
 from semcast.core.views import View
 
 
@@ -13,6 +14,29 @@ class ViewChange(msgspec.Struct, frozen=True):
     joined: tuple[MemberId, ...] = ()
     left: tuple[MemberId, ...] = ()
     failed: tuple[MemberId, ...] = ()
+
+
+class TransitionalView(msgspec.Struct, frozen=True):
+    """What still comes was sent in the view before, and only these members are sure to get it, too.
+
+    `view` has the id and the representative of that view, and the members who go on together.
+    """
+
+    view: View
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """Messages that waited here have left, in the view with this id."""
+
+    batch: Batch
+    view: int
+    safe: bool = False
+
+
+class Left(msgspec.Struct, frozen=True):
+    """This member is out of the group for good, and why."""
+
+    cause: str
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -34,4 +58,7 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
 
 
-Event = ViewChange | Blocked | Unblocked | Purged
+Event = ViewChange | TransitionalView | Sent | Left | Blocked | Unblocked | Purged
+
+Delivery = Batch | ViewChange | TransitionalView
+"""What an application takes from a stack, in this order: messages, and changes of view between them."""

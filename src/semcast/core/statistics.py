@@ -20,3 +20,5 @@ class Statistics(msgspec.Struct):
     control_frames: int = 0
     malformed: int = 0
     """Frames dropped because no correct peer sends them."""
+    stale: int = 0
+    """Frames dropped because they come too late, or twice."""

@@ -68,7 +68,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     def _object(self) -> str:
         match self.kind:
-            case Kind.VIEW:
+            case Kind.VIEW | Kind.TRANSITIONAL:
                 return f" {self.view} of {', '.join(map(str, self.members or ()))}"
             case Kind.BUFFER:
                 return f" of {self.count} messages"

@@ -7,17 +7,17 @@ from typing import cast
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Purged
+from semcast.core.events import Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
 from semcast.history.events import Event, History, RunInfo
-from semcast.history.schema import NON_PRIMARY, PRIMARY, Kind
+from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind
 
 # Looked up once: the hot path uses them.
 _MULTICAST, _DELIVER, _PURGE, _BUFFER = Kind.MULTICAST, Kind.DELIVER, Kind.PURGE, Kind.BUFFER
 
-_Extra = Annotation | MessageId | View | str | None
+_Extra = Annotation | MessageId | View | Sent | str | None
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, _Extra]
 """kind, at, process, sender, seq, count, size, and what only this kind has."""
 _ROW_CELLS = 8
@@ -54,6 +54,15 @@ class Recorder:
     def view(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` installed a view."""
         self._add((Kind.VIEW, at, process, None, 0, 0, 0, view))
+
+    def transitional(self, at: Nanos, process: MemberId, view: View) -> None:
+        """`process` goes on from a view with some of its members."""
+        self._add((Kind.TRANSITIONAL, at, process, None, 0, 0, 0, view))
+
+    def sent(self, at: Nanos, process: MemberId, sent: Sent) -> None:
+        """Messages of `process` that waited have left, in a view."""
+        batch = sent.batch
+        self._add((_MULTICAST, at, process, batch.sender, batch.first, len(batch.payloads), batch.size, sent))
 
     def multicast(self, at: Nanos, process: MemberId, batch: Batch) -> None:
         """`process` multicast its own messages."""
@@ -134,7 +143,25 @@ def _event(group: str, index: int, row: _Row) -> Event:
         return Event(process, index, at, kind, group, sender, seq, count, size)
     if isinstance(extra, View):
         level = PRIMARY if extra.primary else NON_PRIMARY
-        return Event(process, index, at, kind, group, view=extra.id, level=level, members=extra.members)
+        formed_by = extra.representative
+        return Event(
+            process, index, at, kind, group, formed_by, view=extra.id, level=level, members=extra.members
+        )
+    if isinstance(extra, Sent):
+        return Event(
+            process,
+            index,
+            at,
+            kind,
+            group,
+            sender,
+            seq,
+            count,
+            size,
+            extra.batch.annotation,
+            view=extra.view,
+            level=SAFE if extra.safe else None,
+        )
     if isinstance(extra, MessageId):
         return Event(process, index, at, kind, group, sender, seq, count, by=extra)
     if isinstance(extra, str):

@@ -5,7 +5,11 @@ one sender; `order` is then the position of the first and the others follow. Row
 have `seq` 0 and, but for buffer rows, `count` 0. `index` counts from 0 at each process, and a restart
 under the same name is another process. What a kind puts into shared columns:
 
-- view: `view` and `members`, and in `level` whether it is "primary" or "non-primary";
+- view: `view` and `members`, in `level` whether it is "primary" or "non-primary", and in `sender` who
+  formed it, where views of several sides of a partition may have the same number;
+- transitional: `view` and `sender` of the view before it, and the `members` who leave that one together;
+- multicast: where messages wait for their turn, the row stands where they leave, with the `view` they leave
+  in, and "safe" in `level` if they are to be delivered only once everybody has them;
 - purge: the replacement in `annotation` (kind "by", one id), none where it was not said;
 - buffer: the occupancy in `count`, each row a new high-water mark of its process;
 - apply: a digest of the state that `sender` owns, in `annotation` (kind "item").
@@ -20,12 +24,14 @@ VERSION_KEY = b"semcast.schema"
 RUN_KEY = b"semcast.run"
 
 PRIMARY, NON_PRIMARY = "primary", "non-primary"
+SAFE = "safe"
 
 
 class Kind(enum.Enum):
     """What happened."""
 
     VIEW = "view"
+    TRANSITIONAL = "transitional"
     MULTICAST = "multicast"
     DELIVER = "deliver"
     PURGE = "purge"

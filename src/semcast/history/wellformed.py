@@ -14,8 +14,8 @@ def problem(event: Event) -> str | None:
             return _message_problem(event) or _authorship_problem(event)
         case Kind.DELIVER | Kind.PURGE:
             return _message_problem(event)
-        case Kind.VIEW if event.view is None or event.members is None:
-            return "view without a number or without members"
+        case Kind.VIEW | Kind.TRANSITIONAL if event.view is None or event.members is None:
+            return f"{event.kind.value} without a number or without members"
         case Kind.BUFFER if event.count < 0:
             return f"buffer of {event.count} messages"
         case Kind.APPLY if event.sender is None or event.digest is None:

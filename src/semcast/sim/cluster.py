@@ -1,12 +1,14 @@
 """A simulated group: hosts on a network, workloads, faults, and the history of what happened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
-from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.sim.faults import (
+    Ambush,
     AnyFault,
     Crash,
     Cut,
@@ -54,7 +56,25 @@ class Cluster:
         cpu: CpuModel | None = None,
         record: RunInfo | None = None,
         observe: bool = True,
+        announces: bool = False,
+        again: Callable[[int, MemberId], Source | None] | None = None,
     ) -> None:
+        """Put the hosts on the network.
+
+        Args:
+            scheduler: virtual time.
+            network: the wires.
+            stack: makes the protocol of each member.
+            size: how many members.
+            rng: all chance but the network's.
+            sources: what members send.
+            app_delays: how long applications take for a message.
+            cpu: what hosts pay for datagrams.
+            record: description of the history to record; None for none.
+            observe: whether applications build up state.
+            announces: whether the stack says itself when a message leaves.
+            again: what a member sends that starts again as another incarnation.
+        """
         self.scheduler = scheduler
         self.network = network
         self.members = member_names(size)
@@ -63,6 +83,8 @@ class Cluster:
         self._rng = rng
         self._cpu = CpuModel() if cpu is None else cpu
         self._observe = observe
+        self._announces = announces
+        self._again = again
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
@@ -114,14 +136,14 @@ class Cluster:
                 host.record_state()
         return self.recorder.close(quiesced=quiesced)
 
-    def _progress(self) -> tuple[int, int, int]:
+    def _progress(self) -> tuple[int, int, int, list[View | None]]:
         sent = sum(host.stack.stats.sent for host in self.hosts)
         delivered = sum(host.stack.stats.delivered for host in self.hosts)
         skipped = sum(host.stack.stats.skipped for host in self.hosts)
-        return sent, delivered, skipped
+        return sent, delivered, skipped, [host.view for host in self.hosts]
 
     def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
-        others = {other: rank for rank, other in enumerate(self.members) if rank != number}
+        others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         rng = Random(self._rng.getrandbits(64))
         return Host(
             number,
@@ -136,6 +158,7 @@ class Cluster:
             app_delay=self._delays.get(number, 0),
             source=source,
             observe=self._observe,
+            announces=self._announces,
         )
 
     def _inflict(self, fault: AnyFault) -> None:
@@ -150,8 +173,8 @@ class Cluster:
             case Loss(duration=duration, rate=rate, member=None):
                 self.network.conditions.loss = max(self._ordinary_loss, rate)
                 self.scheduler.at(now + duration, self._end_loss)
-            case Loss(duration=duration, rate=rate, member=int(number)):
-                self.network.disturb_host(number, loss=rate)
+            case Loss(duration=duration, rate=rate, member=int(number), above=above):
+                self.network.disturb_host(number, loss=rate, above=above)
                 self.scheduler.at(now + duration, self._disturb, number, 0.0, None)
             case Cut() | Partition():
                 self.network.cut(pairs(fault))
@@ -159,9 +182,36 @@ class Cluster:
             case SlowLink(duration=duration, member=number, bandwidth=bandwidth, normal=normal):
                 self.network.limit_host(number, bandwidth)
                 self.scheduler.at(now + duration, self.network.limit_host, number, normal)
-            case Delay(duration=duration, member=number, extra=extra):
-                self.network.disturb_host(number, delay=extra)
+            case Ambush():
+                self._lurk(fault, fault.at + fault.patience, [""] * len(self.hosts))
+            case Delay(duration=duration, member=number, extra=extra, above=above):
+                self.network.disturb_host(number, delay=extra, above=above)
                 self.scheduler.at(now + duration, self._disturb, number, None, 0)
+
+    def _lurk(self, ambush: Ambush, until: Nanos, before: list[str]) -> None:
+        """Look again and again; closely, while a recovery is under way."""
+        now = self.scheduler.now
+        phases = ["crashed" if host.crashed else host.stack.phase() for host in self.hosts]
+        if ambush.phase == "installed":
+            through = [old == "evs" and new == "operational" for old, new in zip(before, phases, strict=True)]
+            caught = [number for number, here in enumerate(through) if here and "evs" in phases]
+        else:
+            caught = [number for number, phase in enumerate(phases) if phase == ambush.phase]
+        if caught and len(caught) < len(self.hosts):
+            self._strike(ambush, caught)
+        elif now < until:
+            pause = 10 * MICROSECOND if "evs" in phases else 200 * MICROSECOND
+            self.scheduler.at(now + pause, self._lurk, ambush, until, phases)
+
+    def _strike(self, ambush: Ambush, caught: list[int]) -> None:
+        now = self.scheduler.now
+        if ambush.duration is None:
+            self._crash(caught[0], now)
+            return
+        rest = [number for number in range(len(self.hosts)) if number not in caught]
+        split = pairs(Partition(now, ambush.duration, (tuple(caught), tuple(rest))))
+        self.network.cut(split)
+        self.scheduler.at(now + ambush.duration, self.network.mend, split)
 
     def _crash(self, number: int, detected: Nanos) -> None:
         host = self.hosts[number]
@@ -179,7 +229,8 @@ class Cluster:
         again = MemberId(host.member.name, host.member.incarnation + 1)
         if self.recorder is not None:
             self.recorder.recover(self.scheduler.now, again)
-        self.hosts[number] = self._build(number, again, None)
+        source = None if self._again is None else self._again(number, again)
+        self.hosts[number] = self._build(number, again, source)
         self.hosts[number].start()
 
     def _end_loss(self) -> None:

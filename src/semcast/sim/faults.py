@@ -2,7 +2,7 @@
 
 import msgspec
 
-from semcast.core.ids import Nanos
+from semcast.core.ids import SECOND, Nanos
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="fault"):
@@ -32,11 +32,12 @@ class Sleep(Fault, frozen=True, tag="sleep"):
 
 
 class Loss(Fault, frozen=True, tag="loss"):
-    """Packets are lost everywhere, or (`member` given) to and from one member."""
+    """Packets are lost everywhere, or to and from one `member` if they are larger than `above` bytes."""
 
     duration: Nanos
     rate: float
     member: int | None = None
+    above: int = 0
 
 
 class Cut(Fault, frozen=True, tag="cut"):
@@ -64,20 +65,36 @@ class SlowLink(Fault, frozen=True, tag="slow-link"):
 
 
 class Delay(Fault, frozen=True, tag="delay"):
-    """Packets to and from one member take longer."""
+    """Packets to and from one member take longer, if larger than `above` bytes."""
 
     duration: Nanos
     member: int
     extra: Nanos
+    above: int = 0
 
 
-AnyFault = Crash | Recover | Sleep | Loss | Cut | Partition | SlowLink | Delay
+class Ambush(Fault, frozen=True, tag="ambush"):
+    """From `at` on, wait for a member to enter a phase; then strike.
+
+    With a `duration`, those who are in it are cut off from the others for so long; without, the first of
+    them crashes. The phase "installed" is that of members who are through while others are still in "evs".
+    """
+
+    phase: str
+    duration: Nanos | None
+    patience: Nanos = 3 * SECOND
+    """How long to wait for it."""
+
+
+AnyFault = Crash | Recover | Sleep | Loss | Cut | Partition | SlowLink | Delay | Ambush
 
 
 def ends_at(fault: AnyFault) -> Nanos:
     """When it is over, or, for a crash, known to the others."""
     if isinstance(fault, Crash):
         return fault.at + fault.detected_after
+    if isinstance(fault, Ambush):
+        return fault.at + fault.patience + (fault.duration or 0)
     return fault.at if isinstance(fault, Recover) else fault.at + fault.duration
 
 

@@ -6,21 +6,23 @@ come while it is busy or asleep wait in a bounded queue, as in a socket buffer.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from semcast.core.annotations import Annotation
-from semcast.core.events import Blocked, Event, Purged, Unblocked, ViewChange
+from semcast.core.events import Blocked, Delivery, Event, Left, Purged, Sent, Unblocked, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Timer
 from semcast.core.stack import Stack
+from semcast.core.views import View
 from semcast.history import Recorder
 from semcast.sim.networks import Network, Packet
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.workloads import Source
+from semcast.sim.workloads import Outgoing, Source
 from semcast.wire import Codec, Datagram, Malformed
 
 EVERYTHING = 1 << 30
@@ -56,7 +58,7 @@ class Host:
         number: int,
         member: MemberId,
         stack: Stack,
-        others: dict[MemberId, int],
+        others: dict[str, int],
         scheduler: Scheduler,
         network: Network,
         codec: Codec,
@@ -67,6 +69,7 @@ class Host:
         app_delay: Nanos = 0,
         source: Source | None = None,
         observe: bool = True,
+        announces: bool = False,
     ) -> None:
         self.number = number
         self.member = member
@@ -74,6 +77,7 @@ class Host:
         self.stats = HostStatistics()
         self.replicas = Replicas() if observe else None
         self.app_delay = app_delay
+        self._announces = announces  # the stack says itself when a message leaves
         self.crashed = False
         self._others = others
         self._everybody = sorted(others.values())
@@ -90,7 +94,8 @@ class Host:
         self._app_free_at: Nanos = 0
         self._app_planned = False
         self._source = source
-        self.waiting: tuple[bytes, Annotation | None] | None = None  # refused by flow control
+        self.waiting: Outgoing | None = None  # refused by flow control
+        self.view: View | None = None
         self._high_water = 0
         network.attach(number, self._receive)
 
@@ -202,12 +207,9 @@ class Host:
                 self._scheduler.at(at, self._on_timer, timer, at)
 
     def _send(self, now: Nanos, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
-        by_dest: dict[MemberId | None, list[Frame]] = {}
-        for dest, frame in sends:
-            by_dest.setdefault(dest, []).append(frame)
-        for dest, frames in by_dest.items():
-            to = self._everybody if dest is None else [self._others[dest]]
-            for data in self._codec.encode(self.member, frames):
+        for dest, run in groupby(sends, key=itemgetter(0)):  # in order: a token may leave before packets
+            to = self._everybody if dest is None else [self._others[dest.name]]
+            for data in self._codec.encode(self.member, [frame for _, frame in run]):
                 self._spend(now, self._cpu.send)
                 self.stats.datagrams_out += 1
                 self.stats.bytes_out += len(data)
@@ -223,9 +225,14 @@ class Host:
         if isinstance(event, Purged):
             if self._recorder is not None:
                 self._recorder.purge(now, self.member, event)
-        elif isinstance(event, ViewChange):
+        elif isinstance(event, Sent):
+            self.stats.sent_at += [now] * len(event.batch.payloads)
             if self._recorder is not None:
-                self._recorder.view(now, self.member, event.view)
+                self._recorder.sent(now, self.member, event)
+        elif isinstance(event, ViewChange):
+            self._on_view(now, event)
+        elif isinstance(event, Left):
+            self.crash()
         elif isinstance(event, Blocked):
             self.stats.blocked_since = now
         elif isinstance(event, Unblocked):
@@ -261,14 +268,15 @@ class Host:
     def _multicast(self, now: Nanos) -> None:
         if self.waiting is None:
             return
-        payload, annotation = self.waiting
-        if self.stack.multicast(now, [payload], annotation) == 0:
+        payload, annotation, safe = self.waiting
+        if self.stack.multicast(now, [payload], annotation, safe=safe) == 0:
             return
         self.waiting = None
-        self.stats.sent_at.append(now)
-        if self._recorder is not None:
-            batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
-            self._recorder.multicast(now, self.member, batch)
+        if not self._announces:
+            self.stats.sent_at.append(now)
+            if self._recorder is not None:
+                batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
+                self._recorder.multicast(now, self.member, batch)
         self._plan_next_message()
 
     # The receiving application
@@ -296,9 +304,19 @@ class Host:
             self._app_free_at = now + self.app_delay
             self._consume(now, batches)
 
-    def _consume(self, now: Nanos, batches: list[Batch]) -> None:
-        for batch in batches:
-            if self._recorder is not None:
-                self._recorder.deliver(now, self.member, batch)
-            if self.replicas is not None:
-                self.replicas.apply(batch)
+    def _consume(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        for each in deliveries:
+            if isinstance(each, Batch):
+                if self._recorder is not None:
+                    self._recorder.deliver(now, self.member, each)
+                if self.replicas is not None:
+                    self.replicas.apply(each)
+            elif isinstance(each, ViewChange):
+                self._on_view(now, each)
+            elif self._recorder is not None:
+                self._recorder.transitional(now, self.member, each.view)
+
+    def _on_view(self, now: Nanos, change: ViewChange) -> None:
+        self.view = change.view
+        if self._recorder is not None:
+            self._recorder.view(now, self.member, change.view)

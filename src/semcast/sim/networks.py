@@ -51,6 +51,7 @@ class Network(ABC):
         self._cuts: set[tuple[int, int]] = set()
         self._host_loss = [0.0] * hosts
         self._host_delay = [0] * hosts
+        self._spared = [0] * hosts  # packets up to so many bytes are neither lost nor delayed at this host
         self._receive: list[Callable[[Packet], None] | None] = [None] * hosts
         self.packets = 0
         self.bytes = 0
@@ -74,8 +75,11 @@ class Network(ABC):
         """Undo cuts."""
         self._cuts.difference_update(pairs)
 
-    def disturb_host(self, host: int, *, loss: float | None = None, delay: Nanos | None = None) -> None:
-        """Lose or delay what goes to and from one host."""
+    def disturb_host(
+        self, host: int, *, loss: float | None = None, delay: Nanos | None = None, above: int = 0
+    ) -> None:
+        """Lose or delay what goes to and from one host and is larger than `above` bytes."""
+        self._spared[host] = above
         if loss is not None:
             self._host_loss[host] = loss
         if delay is not None:
@@ -97,10 +101,12 @@ class Network(ABC):
 
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions
-        if (packet.source, dest) in self._cuts or self._lost(packet.source, dest):
+        if (packet.source, dest) in self._cuts or self._lost(packet, dest):
             self.lost += 1
             return
-        arrival += self._host_delay[packet.source] + self._host_delay[dest]
+        for host in (packet.source, dest):
+            if packet.size > self._spared[host]:
+                arrival += self._host_delay[host]
         copies = 1
         if conditions.duplication and self._rng.random() < conditions.duplication:
             copies = 2
@@ -110,11 +116,12 @@ class Network(ABC):
             if receive is not None:
                 self._scheduler.at(arrival + extra, receive, packet)
 
-    def _lost(self, source: int, dest: int) -> bool:
+    def _lost(self, packet: Packet, dest: int) -> bool:
         loss = self.conditions.loss
         if loss and self._rng.random() < loss:
             return True
-        loss = max(self._host_loss[source], self._host_loss[dest])
+        hosts = (packet.source, dest)
+        loss = max(self._host_loss[host] if packet.size > self._spared[host] else 0.0 for host in hosts)
         return bool(loss) and self._rng.random() < loss
 
 

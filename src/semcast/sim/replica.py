@@ -7,6 +7,7 @@ repeated or reordered one shows.
 
 import enum
 import hashlib
+import zlib
 
 import msgspec
 
@@ -70,7 +71,13 @@ class Replicas:
         """Apply what was delivered."""
         replica = self._by_sender.setdefault(batch.sender, Replica())
         for payload in batch.payloads:
-            replica.apply(self._decode(payload))
+            try:
+                record = self._decode(payload)
+            except msgspec.DecodeError:
+                record = Record(
+                    RecordKind.PLAIN, "", zlib.crc32(payload)
+                )  # a broken protocol shows in the state
+            replica.apply(record)
 
     def digests(self) -> list[tuple[MemberId, str]]:
         """Sender and digest, in order of senders."""

@@ -7,6 +7,7 @@ import msgspec
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
+from semcast.protocols.ring import RingSettings
 from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Sleep, SlowLink
 
 NetworkKind = Literal["switched", "shared", "routed"]
@@ -28,6 +29,8 @@ class Traffic(msgspec.Struct, frozen=True):
     d: int = 1
     k: int = 32
     size: int = 0
+    safe_every: int = 0
+    """Each so many messages one asks for safe delivery; 0 for none."""
     trace: str | None = None
     """A recording to replay instead, with its own intervals and sizes."""
 
@@ -51,6 +54,8 @@ class Scenario(msgspec.Struct, frozen=True):
     gossip_period: Nanos = 30 * MILLISECOND
     gossip_fanout: int = 3
     window: int = 4096
+    ring: RingSettings = RingSettings()
+    """What the ring is set to, where it is the stack."""
     cpu: Nanos = 10 * MICROSECOND
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}
@@ -84,7 +89,7 @@ def draw(seed: int, stack: str) -> Scenario:
         window=rng.choice((1, 64, 256, 4096)),
         cpu=rng.choice((0, 10, 100)) * MICROSECOND,
         traffic=traffic,
-        app_delays=_slow_applications(rng, size),
+        app_delays=slow_applications(rng, size),
         faults=_faults(rng, size, duration, network, [t.sender for t in traffic]),
         duration=duration,
     )
@@ -124,7 +129,8 @@ def _traffic(rng: Random, size: int, duration: Nanos, *, plain: bool) -> tuple[T
     return tuple(chosen)
 
 
-def _slow_applications(rng: Random, size: int) -> dict[int, Nanos]:
+def slow_applications(rng: Random, size: int) -> dict[int, Nanos]:
+    """Half of the time some members take their time for each message."""
     if rng.random() < 0.5:
         return {}
     slow = rng.sample(range(size), rng.randint(1, max(1, size // 2)))

@@ -8,6 +8,7 @@ import msgspec
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.statistics import Statistics
+from semcast.core.views import View
 from semcast.history import History, RunInfo
 from semcast.protocols.semantic import ChannelSettings, Settings
 from semcast.sim.cluster import GROUP, Cluster, member_names
@@ -17,7 +18,7 @@ from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNet
 from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, LARGEST, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
+from semcast.sim.stacks import StackFactory, reliable, ring, s_rm, s_srm
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -44,6 +45,8 @@ class Outcome(msgspec.Struct):
     settled: bool
     stuck: list[MemberId]
     """Correct members whose application still waits to send."""
+    views: dict[MemberId, View | None]
+    """The last view of each correct member's application."""
     stacks: list[Statistics]
     hosts: list[HostStatistics]
     steps: int
@@ -62,6 +65,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         history=cluster.finish(quiesced=True),
         settled=settled,
         stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
+        views={host.member: host.view for host in cluster.hosts if not host.crashed},
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
         steps=cluster.scheduler.steps,
@@ -74,29 +78,40 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
     members = member_names(scenario.size)
+    ring_ = scenario.stack == "ring"
     info = RunInfo(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,
         seed=scenario.seed,
         members=members,
-        buffer_limit=scenario.buffer,
+        buffer_limit=scenario.ring.bound() if ring_ else scenario.buffer,
         uniform=scenario.uniform,
         quiesced=False,
     )
+    network = network_of(scenario, scheduler, Random(seeds.getrandbits(64)))
+    rng = Random(seeds.getrandbits(64))
+    traffic = {each.sender: (each, seeds.getrandbits(64)) for each in scenario.traffic}
+
+    def source(number: int, member: MemberId) -> Source | None:
+        if number not in traffic:
+            return None
+        what, seed = traffic[number]
+        return source_of(what, member, Random(seed + member.incarnation), mutant)
+
+    sources = {number: source(number, member) for number, member in enumerate(members)}
     return Cluster(
         scheduler,
-        network_of(scenario, scheduler, Random(seeds.getrandbits(64))),
+        network,
         stack_of(scenario, mutant),
         size=scenario.size,
-        rng=Random(seeds.getrandbits(64)),
-        sources={
-            traffic.sender: source_of(traffic, members, Random(seeds.getrandbits(64)), mutant)
-            for traffic in scenario.traffic
-        },
+        rng=rng,
+        sources={number: found for number, found in sources.items() if found is not None},
         app_delays=scenario.app_delays,
         cpu=CpuModel(scenario.cpu, scenario.cpu),
         record=info,
+        announces=ring_,
+        again=source,
     )
 
 
@@ -115,6 +130,8 @@ def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network
 
 def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
     """The stack a scenario asks for, or its mutant."""
+    if scenario.stack == "ring":
+        return ring(scenario.ring, mutant.ring)
     if scenario.stack == "s-srm":
         return s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
     senders = tuple(sorted(traffic.sender for traffic in scenario.traffic))
@@ -138,7 +155,7 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
     raise ValueError(f"no stack named {scenario.stack!r}")
 
 
-def source_of(traffic: Traffic, members: tuple[MemberId, ...], rng: Random, mutant: Mutant) -> Source:
+def source_of(traffic: Traffic, me: MemberId, rng: Random, mutant: Mutant) -> Source:
     """The workload of one sender."""
     if traffic.trace is not None:
         rows = read_trace(Path(traffic.trace), traffic.count)
@@ -150,9 +167,8 @@ def source_of(traffic: Traffic, members: tuple[MemberId, ...], rng: Random, muta
         arrivals = poisson(traffic.rate, Random(rng.getrandbits(64)))
     else:
         arrivals = bursts(traffic.rate, 5)
-    return Source(
-        arrivals, contents_of(traffic, members[traffic.sender], rng, mutant), traffic.count, traffic.size
-    )
+    contents = contents_of(traffic, me, rng, mutant)
+    return Source(arrivals, contents, traffic.count, traffic.size, traffic.safe_every)
 
 
 def contents_of(traffic: Traffic, me: MemberId, rng: Random, mutant: Mutant) -> Iterator[Content]:

@@ -9,11 +9,12 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.obsolescence import Purging
+from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, SenderMulticast, Settings
 
 StackFactory = Callable[[MemberId, Sequence[MemberId], Random, Outbox], Stack]
 
-STACKS = ("s-rm", "s-srm", "reliable")
+STACKS = ("s-rm", "s-srm", "reliable", "ring")
 
 
 def s_rm(settings: Settings, kind: type[SemanticMulticast] = SemanticMulticast) -> StackFactory:
@@ -37,3 +38,12 @@ def s_srm(settings: ChannelSettings, kind: type[SenderMulticast] = SenderMultica
 def reliable(settings: Settings) -> StackFactory:
     """Plain FIFO reliable multicast: S-RM that knows of no obsolescence. The baseline."""
     return s_rm(msgspec.structs.replace(settings, purging=Purging.OFF))
+
+
+def ring(settings: RingSettings, kind: type[Ring] = Ring) -> StackFactory:
+    """The ring, or a mutant of it. It finds the other members by itself."""
+
+    def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        return kind(me, settings, rng, out)
+
+    return build

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 import msgspec
 
 from semcast.sim.mutants import MUTANTS, Mutant
+from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Scenario, draw
 from semcast.sim.simulate import Outcome, simulate
 from semcast.specs import Status, Verdict, check
@@ -35,7 +36,15 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
         broken.append("liveness: the healed group did not come to rest")
     if outcome.stuck:
         broken.append(f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever")
+    broken += _apart(outcome) if scenario.stack == "ring" else []
     return Finding(scenario, outcome, broken)
+
+
+def _apart(outcome: Outcome) -> list[str]:
+    """A healed group that finds itself ends in one view of all who are there."""
+    members = set(outcome.views)
+    odd = [who for who, view in outcome.views.items() if view is None or set(view.members) != members]
+    return [f"liveness: {', '.join(map(str, odd))} did not find all others again"] if odd else []
 
 
 def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -53,8 +62,12 @@ class Report(msgspec.Struct):
 
 def report(seed: int, stack: str, mutant: str | None) -> Report:
     """Examine one seed."""
-    finding = examine(draw(seed, stack), None if mutant is None else MUTANTS[mutant])
-    return Report(seed, repr(finding.scenario), finding.broken)
+    scenario = draw_ring(seed) if stack == "ring" else draw(seed, stack)
+    try:
+        broken = examine(scenario, None if mutant is None else MUTANTS[stack][mutant]).broken
+    except Exception as error:  # whatever a broken protocol raises is a finding
+        broken = [f"raised {type(error).__name__}: {error}"]
+    return Report(seed, repr(scenario), broken)
 
 
 def patrol(stack: str, seeds: range, mutant: str | None = None, jobs: int = 1) -> Iterator[Report]:

@@ -7,6 +7,7 @@ build up: `replica.py` reads what `contents` writes here.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -138,16 +139,34 @@ def operations(items: int, most: int, rng: Random, tracker: OperationTracker) ->
         yield Record(RecordKind.COMMIT, "", value), commit
 
 
+class Outgoing(NamedTuple):
+    """A message to be sent."""
+
+    payload: bytes
+    annotation: Annotation | None
+    safe: bool
+
+
 class Source:
-    """What one sender sends: intervals, contents, how many, and the least size of a payload."""
+    """What one sender sends: intervals, contents, how many, the least size of a payload.
+
+    Each `safe_every`-th message asks for safe delivery, with 0 none.
+    """
 
     def __init__(
-        self, arrivals: Iterator[Nanos], contents: Iterator[Content], count: int | None = None, size: int = 0
+        self,
+        arrivals: Iterator[Nanos],
+        contents: Iterator[Content],
+        count: int | None = None,
+        size: int = 0,
+        safe_every: int = 0,
     ) -> None:
         self._arrivals = arrivals
         self._contents = contents
         self._left = count
         self._size = size
+        self._safe_every = safe_every
+        self._made = 0
         self._encode = msgspec.msgpack.Encoder().encode
 
     def next_gap(self) -> Nanos | None:
@@ -158,7 +177,7 @@ class Source:
             self._left -= 1
         return next(self._arrivals, None)
 
-    def next_message(self) -> tuple[bytes, Annotation | None] | None:
+    def next_message(self) -> Outgoing | None:
         """The next message; None if the contents ended (a trace that was replayed)."""
         content = next(self._contents, None)
         if content is None:
@@ -168,4 +187,6 @@ class Source:
         if len(payload) < self._size:
             padded = Record(record.kind, record.item, record.value, bytes(self._size - len(payload)))
             payload = self._encode(padded)
-        return payload, annotation
+        self._made += 1
+        safe = self._safe_every > 0 and self._made % self._safe_every == 0
+        return Outgoing(payload, annotation, safe)

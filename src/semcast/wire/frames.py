@@ -1,4 +1,7 @@
-"""Every frame type. Members are named by rank: their place in the agreed list of members."""
+"""Every frame type. Members are named by rank: their place in the agreed list of members.
+
+The frames of S-RM and its channels are here, those of other families in modules of their own.
+"""
 
 from typing import Annotated
 
@@ -7,6 +10,7 @@ import msgspec
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_BITMAP, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
+from semcast.wire.ring import RingFrame
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
@@ -74,4 +78,5 @@ class ChannelAck(Frame, frozen=True, array_like=True, tag=6, gc=False):
     room: Seq
 
 
-AnyFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
+SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
+AnyFrame = SemanticFrame | RingFrame

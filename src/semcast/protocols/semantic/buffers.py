@@ -54,6 +54,10 @@ class MemberBuffers:
             return len(self.to_deliver) > 0
         return any(batch.first <= self.certain_upto(self._ranks[batch.sender]) for batch in self.to_deliver)
 
+    def phase(self) -> str:
+        """Membership is static: there is only one."""
+        return "operational"
+
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
         found = {

@@ -70,8 +70,17 @@ class SemanticMulticast(MemberBuffers):
         first = self._rng.randrange(self.settings.gossip_period)
         self.out.set_timer(SrmTimer.GOSSIP, now + first)
 
-    def multicast(self, _now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None = None) -> int:
+    def multicast(
+        self,
+        _now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
         """Multicast in order what flow control allows; an annotation speaks for a single payload."""
+        if safe:
+            raise ValueError("safe delivery is a matter of the whole group here: see uniform agreement")
         if self._me not in self._senders:
             raise ValueError(f"{self.members[self._me]} is not among the senders of this group")
         if annotation is not None and len(payloads) != 1:

@@ -53,8 +53,17 @@ class SenderMulticast:
         """Announce the static view."""
         self.out.deliver(ViewChange(View(1, self.members), joined=self.members))
 
-    def multicast(self, now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None = None) -> int:
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
         """Put each message in the buffer towards every destination (t1), while all have room."""
+        if safe:
+            raise ValueError("safe delivery is a matter of the whole group here: see uniform agreement")
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
         for payload in payloads:
@@ -109,6 +118,10 @@ class SenderMulticast:
     def deliverable(self) -> bool:
         """Whether a message waits for the application."""
         return len(self.to_deliver) > 0
+
+    def phase(self) -> str:
+        """Membership is static: there is only one."""
+        return "operational"
 
     def buffered(self) -> int:
         """The fullest of the buffers: each has the same bound."""

@@ -1,13 +1,7 @@
-"""Deliberately broken protocols. A checker that lets one of these pass is not a checker.
-
-Each breaks one thing the guarantees rest on, and must be caught by name: by the swarm, within the
-ordinary test run.
-"""
+"""S-RM, broken on purpose."""
 
 from collections.abc import Iterable, Sequence
 from random import Random
-
-import msgspec
 
 from semcast.core.annotations import KEnumeration
 from semcast.core.ids import MemberId, Nanos
@@ -144,25 +138,3 @@ class PrintedOperationTracker(OperationTracker):
         commit = KEnumeration(self._seq, self._bits)
         self._bits = (self._bits << 1 | 1) & self._k_mask
         return updates, commit
-
-
-class Mutant(msgspec.Struct, frozen=True):
-    """What to run instead of the real thing."""
-
-    stack: type[SemanticMulticast] = SemanticMulticast
-    operations: type[OperationTracker] = OperationTracker
-
-
-MUTANTS: dict[str, Mutant] = {
-    "purge-without-safety": Mutant(PurgeWithoutSafety),
-    "purge-announced-early": Mutant(PurgeAnnouncedEarly),
-    "skip-on-gap": Mutant(SkipOnGap),
-    "safety-with-f-votes": Mutant(SafetyWithFVotes),
-    "safety-counts-received": Mutant(SafetyCountsReceived),
-    "suspected-member": Mutant(SuspectedMember),
-    "out-of-order": Mutant(OutOfOrder),
-    "deliver-twice": Mutant(DeliverTwice),
-    "lost-last-message": Mutant(LostLastMessage),
-    "unbounded-buffer": Mutant(UnboundedBuffer),
-    "figure-3.8-as-printed": Mutant(operations=PrintedOperationTracker),
-}

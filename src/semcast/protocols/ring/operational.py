@@ -1,0 +1,409 @@
+"""A member of a ring that works: it sends when it has the token, and delivers in order (5.2.1).
+
+Deviations: an idle ring does not spin, the first member holds the token until somebody wants it; a token is
+sent again until its receiver shows signs of life; the last packets of a visit may leave after the token
+(the accelerated ring); a member whose delivery queue is full reports a lower `aru`, so that the ring
+waits for it; nothing is sent in a configuration that the application has not seen yet.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from random import Random
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Blocked, Delivery, Left, Sent, Unblocked, ViewChange
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox, Timer
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.obsolescence import Purging
+from semcast.protocols.ring.delivery import DeliveryQueue
+from semcast.protocols.ring.flow import Flow
+from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.packing import Assembly, SendQueue
+from semcast.protocols.ring.settings import RingSettings, SlowPolicy
+from semcast.protocols.ring.states import MOVES, Cause, State
+from semcast.wire.limits import MAX_PAYLOAD, check_message
+from semcast.wire.ring import ConfId, FormToken, Leave, Packet, RecoveryToken, Token, TokenAck, TokenWanted
+
+AnyToken = Token | RecoveryToken | FormToken
+
+_IDLE_VISITS = 3
+"""After so many visits to the first member with nothing new, everybody has released the token twice."""
+
+
+class RingTimer(Timer):
+    """What the ring waits for."""
+
+    TOKEN_LOSS = "token loss"  # noqa: S105
+    RETRANSMIT = "retransmit"
+    HOLD = "hold"
+    GATHER = "gather"
+    JOIN = "join"
+    COMMIT = "commit"
+    PRESENCE = "presence"
+    LEAVE = "leave"
+
+
+class OperationalRing:
+    """The part of a member that needs no membership algorithm."""
+
+    def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
+        self.me = me
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self.state = State.OPERATIONAL
+        self.moves: Counter[tuple[State, Cause]] = Counter()
+        self.alive = True
+        """Whether the token of this configuration still goes round, as far as this member knows."""
+        self.highest = 1
+        """The highest number of any configuration this member has heard of."""
+        self.order = self._order(self._conf_id(self.highest), (me,))
+        self._rng = rng
+        purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.EAGER
+        self._queue = self._delivery_queue(purging)
+        self._sends = SendQueue(me, settings.packet_bytes, settings.send_messages, settings.send_bytes)
+        self._rest: deque[Batch] = deque()  # delivered by the ring, and no room in the queue yet
+        self._assembly = Assembly(settings.max_message)
+        self._flow = Flow(settings)
+        self._seen = False  # the application knows of this configuration
+        self._blocked = False
+        self._full_since: Nanos | None = None
+        self._left: set[MemberId] = set()
+        self._last_sent = 0
+        self._leaving: str | None = None
+        # Tokens
+        self._token_number = 0
+        self._held: tuple[MemberId, Token] | None = None
+        self._idle_visits = 0
+        self._wanted = False  # asked for the token since the last visit
+        self._outgoing: tuple[MemberId, AnyToken] | None = None
+        self._outgoing_seq = 0
+        self._retransmit_at: Nanos = 0
+        self._retransmit_planned = False
+        self._heard_at: Nanos = 0
+        self._loss_planned = False
+
+    # What it is made of
+
+    def _conf_id(self, number: int) -> ConfId:
+        """A name for a configuration that nobody ever gave to another one."""
+        return ConfId(number, self.me)
+
+    def _order(self, conf: ConfId, members: tuple[MemberId, ...]) -> RingOrder:
+        return RingOrder(conf, members, self.me, self.settings.window)
+
+    def _delivery_queue(self, purging: Purging) -> DeliveryQueue:
+        return DeliveryQueue(self.settings.queue_messages, purging)
+
+    # Inputs of the application
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Queue for the next visit of the token what there is room for."""
+        if self.state is State.LEFT or self._leaving is not None:
+            raise ValueError(f"{self.me} has left the group")
+        if annotation is not None and len(payloads) != 1:
+            raise ValueError("an annotation speaks for exactly one payload")
+        self._check(payloads, annotation)
+        accepted = self._sends.add(payloads, annotation, safe=safe)
+        if accepted < len(payloads) and not self._blocked:
+            self._blocked = True
+            self.stats.blocked += 1
+            self.out.deliver(Blocked())
+        if accepted:
+            self._want_token(now)
+        return accepted
+
+    def _check(self, payloads: Sequence[bytes], annotation: Annotation | None) -> None:
+        longest = max(map(len, payloads), default=0)
+        if longest > self.settings.max_message:
+            raise ValueError(f"payload of {longest} bytes: max_message is {self.settings.max_message}")
+        if annotation is not None:
+            check_message(payloads[0][: MAX_PAYLOAD // 2], annotation)
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        """Hand over messages and configuration changes, in order."""
+        taken = self._queue.pop(most)
+        delivered = 0
+        for each in taken:
+            if type(each) is Batch:
+                delivered += len(each.payloads)
+            elif isinstance(each, ViewChange) and each.view.representative == self.order.conf.representative:
+                self._seen = self._seen or each.view.id == self.order.conf.number
+        self.stats.delivered += delivered
+        if self._rest:
+            self._pump(now)
+        if self._sends:
+            self._want_token(now)
+        return taken
+
+    def deliverable(self) -> bool:
+        """Whether `deliver` would hand over anything."""
+        return bool(self._queue)
+
+    def buffered(self) -> int:
+        """Messages in the queues, and packets kept for others."""
+        return (
+            len(self._queue)
+            + self._sends.messages
+            + len(self.order.store)
+            + sum([len(batch.payloads) for batch in self._rest])
+        )
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+        """Leave once everybody has what was sent here, or soon after."""
+        if self.state is State.LEFT or self._leaving is not None:
+            return
+        self._leaving = cause
+        self.out.set_timer(RingTimer.LEAVE, now + self.settings.token_loss)
+        self._leave_if_done()
+
+    def _leave_if_done(self) -> None:
+        if self._leaving is not None and not self._sends and self.order.confirmed_aru >= self._last_sent:
+            self._go()
+
+    def _go(self) -> None:
+        assert self._leaving is not None
+        self.out.multicast(Leave(self.order.conf))
+        self._shift_to(State.LEFT, Cause.LEAVING)
+        self.out.deliver(Left(self._leaving))
+
+    # States
+
+    def _shift_to(self, state: State, cause: Cause) -> None:
+        assert MOVES.get((self.state, cause)) is state, f"{self.state} -> {state} because of {cause}"
+        self.moves[self.state, cause] += 1
+        self.state = state
+
+    def _ring_works(self) -> bool:
+        """Whether the token of the current configuration is still this member's business."""
+        return self.alive and self.state in (State.OPERATIONAL, State.GATHER, State.COMMIT)
+
+    # Packets
+
+    def _on_packet(self, now: Nanos, packet: Packet) -> None:
+        order = self.order
+        if not order.plausible(packet):
+            self.stats.malformed += 1
+        elif order.receive(packet):
+            self._heard_at = now
+            if self._outgoing is not None and packet.seq > self._outgoing_seq:
+                self._outgoing = None
+            if packet.seq <= order.my_aru:
+                self._pump(now)
+        else:
+            self.stats.duplicates += 1
+
+    def _pump(self, now: Nanos) -> None:
+        """Hand the queue whatever is in order, and safe where that was asked for."""
+        if self.state in (State.FORM, State.EVS):
+            return  # what is delivered from here on is decided together
+        order, rest, add = self.order, self._rest, self._queue.add
+        while True:
+            while rest:
+                batch = rest[0]
+                taken = add(batch)
+                if taken < len(batch.payloads):
+                    if taken:
+                        rest[0] = batch.cut(batch.first + taken, batch.last)
+                    self._full(now)
+                    self._give_receipts()
+                    return
+                rest.popleft()
+            seq = order.delivered + 1
+            if seq > order.my_aru:
+                break
+            packet = order.store[seq]
+            if packet.safe and seq > order.confirmed_aru:
+                break
+            order.delivered = seq
+            rest.extend(self._assembly.batches(order.members[packet.sender], packet.parts))
+        self._full_since = None
+        self._give_receipts()
+
+    def _full(self, now: Nanos) -> None:
+        if self._full_since is None:
+            self._full_since = now
+            if self.settings.policy is SlowPolicy.LEAVE:
+                self.out.set_timer(RingTimer.LEAVE, now + self.settings.leave_after)
+
+    def _on_leave_timer(self, now: Nanos) -> None:
+        if self._leaving is not None:
+            self._go()
+        elif self._full_since is not None and now - self._full_since >= self.settings.leave_after:
+            self._leaving = f"the application has not kept up for {self.settings.leave_after // 1_000_000} ms"
+            self._go()
+
+    def _give_receipts(self) -> None:
+        for receipt in self._queue.take_receipts():
+            self.stats.purged_delivery += 1
+            self.out.deliver(receipt)
+        self.stats.malformed += self._assembly.refused
+        self._assembly.refused = 0
+
+    # The token
+
+    def _on_token(self, now: Nanos, source: MemberId, token: Token) -> None:
+        if token.number <= self._token_number:
+            self._acknowledge(source, token)
+            self.stats.stale += 1
+            return
+        if source != self.order.predecessor or not self.order.credible(token):
+            self.stats.malformed += 1
+            return
+        self._accept(now, token)
+        if self._may_hold(token):
+            self._held = (source, token)
+            self._acknowledge(source, token)
+            self.out.set_timer(RingTimer.HOLD, now + self.settings.hold)
+        else:
+            self._visit(now, source, token)
+
+    def _accept(self, now: Nanos, token: AnyToken) -> None:
+        self._token_number = token.number
+        self._heard_at = now
+        self._outgoing = None
+
+    def _acknowledge(self, source: MemberId, token: AnyToken) -> None:
+        if source != self.me:
+            conf = token.form_id if isinstance(token, FormToken) else token.conf
+            self.stats.control_frames += 1
+            self.out.send(source, TokenAck(conf, token.number))
+
+    def _may_hold(self, token: Token) -> bool:
+        """Whether the ring is idle and this member is the one to wait for better times."""
+        idle = token.seq == token.aru == self.order.my_aru and not token.rtr and token.fcc == 0
+        self._idle_visits = self._idle_visits + 1 if idle else 0
+        return self.order.rank == 0 and self._idle_visits > _IDLE_VISITS and not self._has_to_send()
+
+    def _has_to_send(self) -> bool:
+        return self._seen and bool(self._sends)
+
+    def _visit(self, now: Nanos, source: MemberId, token: Token) -> None:
+        """What a member does while it has the token."""
+        order, out = self.order, self.out
+        answers = order.answers(token.rtr, self._flow.limit) if token.rtr else []
+        for packet in answers:
+            self.stats.retransmitted += 1
+            out.multicast(packet)
+        room = self._flow.allowance(token.fcc, token.seq - token.aru) - len(answers)
+        packets = self._number(token.seq, room) if room > 0 and self._has_to_send() else []
+        seq = token.seq + len(packets)
+        accelerated = self.settings.accelerated
+        answered = {packet.seq for packet in answers}
+        rtr = order.requests(token.rtr, answered, seq, accelerated=accelerated > 0)
+        self.stats.requested += len(rtr)
+        aru, lowered_by = order.lower_aru(token, seq, self._held_at())
+        order.release(aru)
+        fcc = self._flow.account(token.fcc, len(answers) + len(packets), lost=bool(token.rtr))
+        for packet in packets[: len(packets) - accelerated] if accelerated else packets:
+            out.multicast(packet)
+        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc)
+        self._pass(now, order.successor, onward, seq)
+        for packet in packets[-accelerated:] if accelerated else ():
+            out.multicast(packet)
+        if not packets:
+            self._acknowledge(source, token)
+        self._wanted = False
+        self._pump(now)
+        order.trim()
+        self._unblock()
+        self._leave_if_done()
+
+    def _held_at(self) -> int:
+        """The highest `aru` this member admits to: less than it has while its application is far behind."""
+        return self.order.delivered + self.settings.window // 2 if self._rest else self.order.my_aru
+
+    def _number(self, seq: int, most: int) -> list[Packet]:
+        """Give numbers to the next packets, and keep them."""
+        order, sends = self.order, self._sends
+        packets: list[Packet] = []
+        while sends and len(packets) < most:
+            draft, batches = sends.pop()
+            seq += 1
+            packet = Packet(order.conf, seq, order.rank, draft.safe, draft.parts)
+            packets.append(packet)
+            order.receive(packet)
+            for batch in batches:
+                self.stats.sent += len(batch.payloads)
+                self.out.deliver(Sent(batch, order.conf.number, draft.safe))
+        self._last_sent = seq
+        return packets
+
+    def _unblock(self) -> None:
+        if self._blocked and self._sends.messages < self.settings.send_messages:
+            self._blocked = False
+            self.out.deliver(Unblocked())
+
+    def _pass(self, now: Nanos, dest: MemberId, token: AnyToken, seq: int = 0) -> None:
+        """Send a token on, and again until there is a sign that it arrived."""
+        self._outgoing, self._outgoing_seq = (dest, token), seq
+        self.out.send(dest, token)
+        self._retransmit_at = now + self.settings.retransmit
+        if not self._retransmit_planned:
+            self._retransmit_planned = True
+            self.out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
+
+    def _on_retransmit_timer(self, now: Nanos) -> None:
+        self._retransmit_planned = False
+        if self._outgoing is None:
+            return
+        if now >= self._retransmit_at:
+            self.stats.control_frames += 1
+            self.out.send(*self._outgoing)
+            self._retransmit_at = now + self.settings.retransmit
+        self._retransmit_planned = True
+        self.out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
+
+    def _on_ack(self, frame: TokenAck) -> None:
+        if self._outgoing is not None:
+            token = self._outgoing[1]
+            conf = token.form_id if isinstance(token, FormToken) else token.conf
+            if (conf, token.number) == (frame.conf, frame.number):
+                self._outgoing = None
+
+    # An idle ring
+
+    def _want_token(self, now: Nanos) -> None:
+        """There is something to send: get the token if nobody else is using it."""
+        if not self._has_to_send() or not self._ring_works():
+            return
+        if len(self.order.members) == 1:
+            self._send_alone(now)
+        elif self._held is not None:
+            self._release_held(now)
+        elif self._idle_visits and not self._wanted and self.order.rank != 0:
+            self._wanted = True
+            self.out.send(self.order.members[0], TokenWanted(self.order.conf))
+
+    def _release_held(self, now: Nanos) -> None:
+        if self._held is not None:
+            (source, token), self._held = self._held, None
+            if self._ring_works() and token.conf == self.order.conf:
+                self._visit(now, source, token)
+
+    def _send_alone(self, now: Nanos) -> None:
+        """In a ring of one, everybody has everything at once."""
+        if self.state is not State.OPERATIONAL:
+            return
+        order = self.order
+        while self._sends and not self._rest:
+            self._number(order.my_aru, self.settings.visit)
+            order.confirmed_aru = order.my_aru
+            self._pump(now)
+            order.trim()
+        self._unblock()
+        self._leave_if_done()
+
+    def _view(self) -> View:
+        conf = self.order.conf
+        return View(conf.number, self.order.members, representative=conf.representative)

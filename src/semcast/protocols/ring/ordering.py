@@ -1,0 +1,144 @@
+"""Ring ordering (Amir 1995, section 5.2.1): who has which packet of one configuration.
+
+Deviations: whoever lowered `aru` is named on the token, as in Totem, instead of recognising the value when
+it comes back; whoever has the token answers every request it can, without drawing lots; with
+acceleration a packet is asked for only if it was numbered before the previous visit, for younger ones
+may still be under way.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from semcast.core.ids import MemberId
+from semcast.protocols.ring.settings import REACH
+from semcast.wire.limits import MAX_SPANS
+from semcast.wire.ring import ConfId, Packet, Token
+
+Span = tuple[int, int]
+
+
+class RingOrder:
+    """The packets of one configuration at one member, in the paper's terms."""
+
+    def __init__(self, conf: ConfId, members: tuple[MemberId, ...], me: MemberId, window: int) -> None:
+        self.conf = conf
+        self.members = members
+        self.rank = members.index(me)
+        self.predecessor = members[self.rank - 1]
+        self.successor = members[(self.rank + 1) % len(members)]
+        self.my_aru = 0
+        self.highest_seq = 0
+        """The highest number known to have been given out."""
+        self.delivered = 0
+        """Every packet up to here was handed to the delivery queue."""
+        self.confirmed_aru = 0
+        """`aru` confirmed by two releases of the token: everybody has the packets up to here."""
+        self.store: dict[int, Packet] = {}
+        self._released_aru = 0
+        self._asked_upto = 0  # the token's seq at the previous visit
+        self._reach = REACH * window
+        self._trimmed = 0
+
+    # Packets
+
+    def plausible(self, packet: Packet) -> bool:
+        """Whether a correct member can have sent this."""
+        return packet.sender < len(self.members) and packet.seq <= self.my_aru + self._reach
+
+    def receive(self, packet: Packet) -> bool:
+        """Keep a packet; False if it was here before."""
+        seq = packet.seq
+        if seq <= self.my_aru or seq in self.store:
+            return False
+        self.store[seq] = packet
+        self.highest_seq = max(self.highest_seq, seq)
+        if seq == self.my_aru + 1:
+            self._advance()
+        return True
+
+    def _advance(self) -> None:
+        store, seq = self.store, self.my_aru + 1
+        while seq in store:
+            seq += 1
+        self.my_aru = seq - 1
+
+    def trim(self) -> None:
+        """Forget what everybody has and the application here, too."""
+        upto = min(self.confirmed_aru, self.delivered)
+        for seq in range(self._trimmed + 1, upto + 1):
+            self.store.pop(seq, None)
+        self._trimmed = max(self._trimmed, upto)
+
+    def missing(self, upto: int) -> list[int]:
+        """The numbers up to `upto` whose packets are not here."""
+        store = self.store
+        return [seq for seq in range(self.my_aru + 1, min(upto, self.highest_seq) + 1) if seq not in store]
+
+    # The token
+
+    def credible(self, token: Token) -> bool:
+        """Whether a correct member can have passed this on."""
+        return (
+            token.aru <= token.seq <= self.my_aru + self._reach
+            and token.lowered_by < len(self.members)
+            and token.seq >= self.highest_seq
+            and all(1 <= first <= last <= token.seq for first, last in token.rtr)
+        )
+
+    def answers(self, rtr: Iterable[Span], most: int) -> list[Packet]:
+        """The packets asked for that are here."""
+        found: list[Packet] = []
+        for seq in numbers(rtr):
+            if len(found) == most:
+                break
+            packet = self.store.get(seq)
+            if packet is not None:
+                found.append(packet)
+        return found
+
+    def requests(self, rtr: Iterable[Span], answered: set[int], seq: int, *, accelerated: bool) -> list[Span]:
+        """The list to put on the token: what others still lack, and what is missing here."""
+        upto = self._asked_upto if accelerated else seq
+        self._asked_upto = seq
+        self.highest_seq = max(self.highest_seq, seq)
+        missing = self.missing(upto) if upto > self.my_aru else []
+        open_ = [number for number in numbers(rtr) if number not in answered] if rtr else []
+        if not missing and not open_:
+            return []
+        return spans(sorted({*open_, *missing}))[:MAX_SPANS]
+
+    def lower_aru(self, token: Token, seq: int, held_at: int) -> tuple[int, int]:
+        """The `aru` to release the token with, and who lowered it (the rule of 5.2.1)."""
+        mine = min(self.my_aru, held_at)
+        if mine < token.aru or token.lowered_by in (self.rank, -1):
+            return mine, -1 if mine == seq else self.rank
+        return token.aru, token.lowered_by
+
+    def release(self, aru: int) -> None:
+        """The token leaves with this `aru`: after two releases it is confirmed."""
+        self.confirmed_aru = max(self.confirmed_aru, min(self._released_aru, aru))
+        self._released_aru = aru
+
+
+def numbers(of: Iterable[Span]) -> Iterator[int]:
+    """The numbers in spans, one by one."""
+    for first, last in of:
+        yield from range(first, last + 1)
+
+
+def spans(of: Iterable[int]) -> list[Span]:
+    """Growing numbers as spans.
+
+    >>> spans([1, 2, 3, 7])
+    [(1, 3), (7, 7)]
+    """
+    found: list[Span] = []
+    first = last = None
+    for number in of:
+        if first is None or last is None or number != last + 1:
+            if first is not None and last is not None:
+                found.append((first, last))
+            first = number
+        last = number
+    if first is not None and last is not None:
+        found.append((first, last))
+    return found

@@ -1,0 +1,84 @@
+"""What can be set about a ring."""
+
+import enum
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, Nanos
+from semcast.wire.limits import MAX_HOLES, MAX_PAYLOAD
+
+REACH = 4
+"""Windows beyond what it has contiguously that a member accepts packets from, and so keeps at most."""
+
+
+class SlowPolicy(enum.Enum):
+    """What a member does when its application does not keep up."""
+
+    BLOCK = "block"
+    """Purge nothing; hold the group back when the queue is full."""
+    PURGE = "purge"
+    """Purge what is obsolete; hold the group back when what is left fills the queue."""
+    LEAVE = "leave"
+    """Purge what is obsolete; leave the group when what is left has filled the queue for too long."""
+
+
+class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The same at all members, except what concerns one application: queues and policy."""
+
+    packet_bytes: int = 1300
+    """Payload bytes in a packet, at most; larger messages are cut into fragments."""
+    max_message: int = 1 << 24
+    window: int = 512
+    """Packets under way in the whole ring: sent, and not known to have reached everybody."""
+    visit: int = 64
+    """Packets a member sends while it has the token, at most; the limit in force adapts below it."""
+    visit_least: int = 4
+    adaptive: bool = True
+    """Whether the limits follow loss; otherwise they are as given."""
+    accelerated: int = 16
+    """Packets of a visit that may leave after the token; 0 for the ring as published."""
+
+    queue_messages: int = 1024
+    """Messages that wait for the application."""
+    send_messages: int = 1024
+    """Messages that wait for the token."""
+    send_bytes: int = 1 << 22
+    policy: SlowPolicy = SlowPolicy.PURGE
+    leave_after: Nanos = 1000 * MILLISECOND
+    """How long a full queue is put up with under the policy to leave."""
+
+    token_loss: Nanos = 300 * MILLISECOND
+    retransmit: Nanos = 10 * MILLISECOND
+    """A token is sent again after so long without a sign of life."""
+    hold: Nanos = 50 * MILLISECOND
+    """How long the token of an idle ring is held."""
+    gather: Nanos = 30 * MILLISECOND
+    join: Nanos = 20 * MILLISECOND
+    """How often a proposal is repeated."""
+    commit: Nanos = 120 * MILLISECOND
+    presence: Nanos = 200 * MILLISECOND
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.visit_least <= self.visit <= self.window <= MAX_HOLES // 8:
+            raise ValueError(
+                f"1 <= visit_least ({self.visit_least}) <= visit ({self.visit}) <= window ({self.window})"
+                f" <= {MAX_HOLES // 8} is needed"
+            )
+        if not 1 <= self.packet_bytes <= MAX_PAYLOAD:
+            raise ValueError(f"packet_bytes {self.packet_bytes}: between 1 and {MAX_PAYLOAD}")
+        if not self.retransmit < self.token_loss or not self.hold < self.token_loss:
+            raise ValueError("retransmit and hold must be shorter than token_loss")
+        if not self.join < self.commit:
+            raise ValueError("join must be shorter than commit")
+        for name in ("queue_messages", "send_messages", "send_bytes", "max_message"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+    def bound(self) -> int:
+        """No member ever holds more: messages in its queues, and packets it keeps for others.
+
+        A change of configuration hands over at once what waited for its turn: as many packets as a member
+        keeps, each as full of the smallest messages as it can be.
+        """
+        kept = REACH * self.window
+        return self.queue_messages + self.send_messages + kept + kept * (self.packet_bytes // 3 + 1)

@@ -1,0 +1,160 @@
+"""The ring as a stack: every input goes to the handler of its event."""
+
+from semcast.core.events import ViewChange
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame, Timer
+from semcast.protocols.ring.membership import MembershipRing
+from semcast.protocols.ring.operational import RingTimer
+from semcast.protocols.ring.states import Cause, State
+from semcast.wire.ring import (
+    AttemptJoin,
+    ConfId,
+    FormToken,
+    Join,
+    Leave,
+    Packet,
+    Presence,
+    RecoveryToken,
+    Token,
+    TokenAck,
+    TokenWanted,
+)
+
+
+class Ring(MembershipRing):
+    """One member of a group with dynamic membership: agreed and safe order, through partitions and merges.
+
+    It starts alone in a configuration of its own and looks for others.
+    """
+
+    def start(self, now: Nanos) -> None:
+        """Deliver the configuration of one, and shift to Gather."""
+        self._queue.change(ViewChange(self._view(), joined=(self.me,)))
+        self._heard_at = now
+        self._plan_token_loss(now)
+        self.out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self.settings.presence))
+        self._gather(now, Cause.STARTED)
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """Dispatch; what no correct member sends is dropped and counted."""
+        if source == self.me or self.state is State.LEFT:
+            self.stats.stale += 1
+        elif isinstance(frame, Packet):
+            self._on_any_packet(now, source, frame)
+        elif isinstance(frame, Token):
+            self._on_regular_token(now, source, frame)
+        elif isinstance(frame, TokenAck):
+            self._on_ack(frame)
+        elif isinstance(frame, TokenWanted):
+            self._on_token_wanted(now, source, frame)
+        elif isinstance(frame, RecoveryToken):
+            self._on_recovery_token(now, source, frame)
+        elif isinstance(frame, FormToken):
+            self._on_form_token(now, source, frame)
+        elif not self._sensible(frame):
+            self.stats.malformed += 1
+        elif isinstance(frame, Join):
+            self._on_join(now, source, frame)
+        elif isinstance(frame, AttemptJoin):
+            self._on_attempt_join(now, source, frame)
+        elif isinstance(frame, Presence):
+            self._on_presence(now, source, frame)
+        elif isinstance(frame, Leave):
+            self._on_leave(now, source, frame)
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """Dispatch."""
+        if self.state is State.LEFT:
+            return
+        if timer is RingTimer.RETRANSMIT:
+            self._on_retransmit_timer(now)
+        elif timer is RingTimer.HOLD:
+            self._release_held(now)
+        elif timer is RingTimer.TOKEN_LOSS:
+            self._on_token_loss_timer(now)
+        elif timer is RingTimer.PRESENCE:
+            self._on_presence_timer(now)
+        elif timer is RingTimer.GATHER:
+            self._on_gather_timer(now)
+        elif timer is RingTimer.JOIN:
+            self._on_join_timer(now)
+        elif timer is RingTimer.COMMIT:
+            self._on_commit_timer(now)
+        else:
+            assert timer is RingTimer.LEAVE
+            self._on_leave_timer(now)
+
+    def member_failed(self, now: Nanos, member: MemberId) -> None:
+        """The ring finds out by itself who is there."""
+
+    def phase(self) -> str:
+        """The state of the membership algorithm."""
+        return self.state.value
+
+    def _on_any_packet(self, now: Nanos, source: MemberId, packet: Packet) -> None:
+        if packet.conf == self.order.conf:
+            self._on_packet(now, packet)
+        elif self._ring is not None and packet.conf == self._ring.conf:
+            # Somebody has installed already; so will this member.
+            if self._ring.plausible(packet):
+                self._ring.receive(packet)
+            else:
+                self.stats.malformed += 1
+        elif self._believable(packet.conf) and source not in self.order.members:
+            self._notice(now, source, packet.conf)
+        else:
+            self.stats.stale += 1
+
+    def _on_regular_token(self, now: Nanos, source: MemberId, token: Token) -> None:
+        if token.conf == self.order.conf and self._ring_works():
+            self._on_token(now, source, token)
+        elif self._ring is not None and token.conf == self._ring.conf and self._promised:
+            # Only who found everybody finished sends this.
+            if token.number > self._token_number and source == self._ring.predecessor:
+                self._install(now)
+                self._on_token(now, source, token)
+            else:
+                self._acknowledge(source, token)
+        else:
+            self.stats.stale += 1
+
+    def _on_token_wanted(self, now: Nanos, source: MemberId, frame: TokenWanted) -> None:
+        if frame.conf == self.order.conf and source in self.order.members:
+            self._release_held(now)
+        else:
+            self.stats.stale += 1
+
+    def _sensible(self, frame: Frame) -> bool:
+        """Whether the numbers of a membership frame can be true."""
+        if isinstance(frame, Join | AttemptJoin):
+            return self._believable(frame.conf) and frame.highest <= self.highest + FAR
+        return isinstance(frame, Presence | Leave) and self._believable(frame.conf)
+
+    def _believable(self, conf: ConfId) -> bool:
+        return conf.number <= self.highest + FAR
+
+    # Timers of the ring as a whole
+
+    def _plan_token_loss(self, at: Nanos) -> None:
+        self.out.set_timer(RingTimer.TOKEN_LOSS, at + self.settings.token_loss)
+
+    def _on_token_loss_timer(self, now: Nanos) -> None:
+        """Looked at once per timeout, so that nothing has to be set anew for each packet."""
+        alone = len(self.order.members) == 1 and self.state not in (State.FORM, State.EVS)
+        if alone or self._held is not None:
+            self._heard_at = now
+        if now - self._heard_at >= self.settings.token_loss:
+            self._heard_at = now
+            self._on_token_loss(now)
+        self._plan_token_loss(self._heard_at)
+
+    def _on_presence_timer(self, now: Nanos) -> None:
+        if self.state is State.OPERATIONAL and self.representative == self.me:
+            self.stats.control_frames += 1
+            self.out.multicast(Presence(self.order.conf))
+        spread = self.settings.presence // 4 + 1
+        self.out.set_timer(RingTimer.PRESENCE, now + self.settings.presence + self._rng.randrange(spread))
+
+
+FAR = 1 << 32
+"""No member is so many configurations ahead of another."""

@@ -1,0 +1,66 @@
+"""The membership state machine as data (Amir 1995, section 5.2.2, figure 5.2).
+
+Deviations: a representative that finds nobody to join goes back to its ring, which was alive all the
+time; a Form token reaches members in any state before Form.
+"""
+
+import enum
+
+
+class State(enum.Enum):
+    """Where a member stands."""
+
+    OPERATIONAL = "operational"
+    GATHER = "gather"
+    COMMIT = "commit"
+    FORM = "form"
+    EVS = "evs"
+    LEFT = "left"
+
+
+class Cause(enum.Enum):
+    """Why it moved."""
+
+    STARTED = "started"
+    FOREIGN_MESSAGE = "foreign message"
+    TOKEN_LOST = "token lost"  # noqa: S105
+    MEMBER_WENT = "a member gave the ring up"
+    GATHER_TIMEOUT = "gather timeout"
+    NOBODY_CAME = "nobody came"
+    AGREED = "agreement"
+    FORM_TOKEN = "form token"  # noqa: S105
+    FORM_AGAIN = "form token, second time"
+    RECOVERED = "everything recovered"
+    LEAVING = "leaving"
+
+
+MOVES: dict[tuple[State, Cause], State] = {
+    (State.OPERATIONAL, Cause.STARTED): State.GATHER,
+    (State.OPERATIONAL, Cause.FOREIGN_MESSAGE): State.GATHER,
+    (State.OPERATIONAL, Cause.TOKEN_LOST): State.GATHER,
+    (State.OPERATIONAL, Cause.MEMBER_WENT): State.GATHER,
+    (State.OPERATIONAL, Cause.FORM_TOKEN): State.FORM,
+    (State.GATHER, Cause.GATHER_TIMEOUT): State.COMMIT,
+    (State.GATHER, Cause.NOBODY_CAME): State.OPERATIONAL,
+    (State.GATHER, Cause.FORM_TOKEN): State.FORM,
+    (State.COMMIT, Cause.NOBODY_CAME): State.OPERATIONAL,
+    (State.COMMIT, Cause.AGREED): State.FORM,
+    (State.COMMIT, Cause.FORM_TOKEN): State.FORM,
+    (State.FORM, Cause.FORM_AGAIN): State.EVS,
+    (State.FORM, Cause.TOKEN_LOST): State.GATHER,
+    (State.EVS, Cause.TOKEN_LOST): State.GATHER,
+    (State.EVS, Cause.RECOVERED): State.OPERATIONAL,
+    (State.OPERATIONAL, Cause.LEAVING): State.LEFT,
+    (State.GATHER, Cause.LEAVING): State.LEFT,
+    (State.COMMIT, Cause.LEAVING): State.LEFT,
+    (State.FORM, Cause.LEAVING): State.LEFT,
+    (State.EVS, Cause.LEAVING): State.LEFT,
+}
+"""Every legal move. `docs/protocols/ring.md` draws it, and a test sees that the drawing is right."""
+
+
+def diagram() -> str:
+    """The state machine as a Mermaid diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> operational"]
+    lines += [f"    {old.value} --> {new.value}: {cause.value}" for (old, cause), new in MOVES.items()]
+    return "\n".join(lines)

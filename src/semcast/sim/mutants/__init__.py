@@ -1,0 +1,51 @@
+"""Deliberately broken protocols. A checker that lets one of these pass is not a checker.
+
+Each breaks one thing the guarantees rest on, and must be caught by name: by the swarm, within the
+ordinary test run.
+"""
+
+import msgspec
+
+from semcast.obsolescence import OperationTracker
+from semcast.protocols.ring import Ring
+from semcast.protocols.semantic import SemanticMulticast
+from semcast.sim.mutants import ring, semantic
+
+
+class Mutant(msgspec.Struct, frozen=True):
+    """What to run instead of the real thing."""
+
+    stack: type[SemanticMulticast] = SemanticMulticast
+    ring: type[Ring] = Ring
+    operations: type[OperationTracker] = OperationTracker
+
+
+MUTANTS: dict[str, dict[str, Mutant]] = {
+    "s-rm": {
+        "purge-without-safety": Mutant(semantic.PurgeWithoutSafety),
+        "purge-announced-early": Mutant(semantic.PurgeAnnouncedEarly),
+        "skip-on-gap": Mutant(semantic.SkipOnGap),
+        "safety-with-f-votes": Mutant(semantic.SafetyWithFVotes),
+        "safety-counts-received": Mutant(semantic.SafetyCountsReceived),
+        "suspected-member": Mutant(semantic.SuspectedMember),
+        "out-of-order": Mutant(semantic.OutOfOrder),
+        "deliver-twice": Mutant(semantic.DeliverTwice),
+        "lost-last-message": Mutant(semantic.LostLastMessage),
+        "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
+        "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
+    },
+    "ring": {
+        "safe-after-one-rotation": Mutant(ring=ring.SafeAfterOneRotation),
+        "no-transitional-configuration": Mutant(ring=ring.NoTransitionalConfiguration),
+        "obligation-set-forgotten": Mutant(ring=ring.ObligationSetForgotten),
+        "delivered-after-a-hole": Mutant(ring=ring.DeliveredAfterAHole),
+        "discarded-before-a-hole": Mutant(ring=ring.DiscardedBeforeAHole),
+        "purge-across-configurations": Mutant(ring=ring.PurgeAcrossConfigurations),
+        "aru-raised-too-early": Mutant(ring=ring.AruRaisedTooEarly),
+        "holes-not-agreed": Mutant(ring=ring.HolesNotAgreed),
+        "old-token-accepted": Mutant(ring=ring.OldTokenAccepted),
+        "conf-id-reused": Mutant(ring=ring.ConfIdReused),
+        "purge-without-replacement": Mutant(ring=ring.PurgeWithoutReplacement),
+    },
+}
+"""By stack, the mutants that its swarm must catch."""

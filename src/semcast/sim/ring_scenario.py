@@ -1,0 +1,185 @@
+"""Scenarios for the ring: what breaks memberships, again and again, while messages flow."""
+
+from random import Random
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.protocols.ring import RingSettings, SlowPolicy
+from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
+from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
+
+TOKEN_SIZE = 130
+"""Bytes of an ordinary token on the wire, at most: some faults spare them."""
+
+
+def draw_ring(seed: int) -> Scenario:
+    """A scenario with trouble in it. The same seed gives the same one for ever."""
+    rng = Random(f"ring/{seed}")
+    size = rng.choice((2, 3, 3, 3, 4, 4, 5, 5, 7, 9, 16))
+    network: NetworkKind = rng.choice(("switched", "switched", "switched", "shared", "routed"))
+    far = network == "routed"
+    size = min(size, 5) if far else size
+    duration = rng.randint(800, 2500) * MILLISECOND
+    traffic = _traffic(rng, size, duration, most=40 if far else 200)
+    torn = size > 2 and rng.random() < 0.5
+    if torn:
+        duration = min(duration, 1200 * MILLISECOND)
+        traffic = _steady(rng, size, duration)
+    return Scenario(
+        seed=seed,
+        stack="ring",
+        size=size,
+        network=network,
+        latency=rng.choice((20, 100, 1000)) * MICROSECOND,
+        loss=rng.choice((0.0, 0.0, 0.01, 0.05, 0.2)),
+        duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        jitter=rng.choice((0, 0, 1, 3)) * MILLISECOND,
+        ring=_settings(rng, scale=4 if far else 1),
+        cpu=rng.choice((0, 10, 50)) * MICROSECOND,
+        traffic=traffic,
+        app_delays=slow_applications(rng, size),
+        faults=_faults(rng, size, duration, traffic[0].sender if torn else None),
+        duration=duration,
+    )
+
+
+def _settings(rng: Random, *, scale: int) -> RingSettings:
+    """Timeouts are `scale` times as long where a hop takes longer: a token must come round in time."""
+    window = rng.choice((8, 64, 512))
+    return RingSettings(
+        packet_bytes=rng.choice((60, 300, 1300)),
+        window=window,
+        visit=rng.choice((min(8, window), min(64, window))),
+        visit_least=rng.choice((1, 4)),
+        adaptive=rng.random() < 0.8,
+        accelerated=rng.choice((0, 1, 16)),
+        queue_messages=rng.choice((4, 20, 1024)),
+        send_messages=rng.choice((1, 50, 1024)),
+        policy=rng.choice((SlowPolicy.PURGE, SlowPolicy.PURGE, SlowPolicy.PURGE, SlowPolicy.BLOCK)),
+        token_loss=rng.choice((100, 200, 300)) * MILLISECOND * scale,
+        retransmit=10 * MILLISECOND * scale,
+        gather=30 * MILLISECOND * scale,
+        join=20 * MILLISECOND * scale,
+        commit=120 * MILLISECOND * scale,
+    )
+
+
+def _traffic(rng: Random, size: int, duration: Nanos, *, most: int) -> tuple[Traffic, ...]:
+    kinds: tuple[ContentKind, ...] = ("items", "items", "bitmaps", "enumerated", "plain", "plain")
+    senders = rng.sample(range(size), rng.randint(1, min(size, 5)))
+    chosen = []
+    for sender in sorted(senders):
+        rate = rng.choice((20.0, 100.0, 400.0))
+        chosen.append(
+            Traffic(
+                sender,
+                content=rng.choice(kinds),
+                arrivals=rng.choice(("constant", "poisson", "bursts")),
+                rate=rate,
+                count=min(int(rate * duration / SECOND) + 1, most),
+                r=rng.choice((0.3, 0.7, 1.0)),
+                d=rng.choice((1, 2, 5)),
+                size=rng.choice((0, 0, 100, 1000)),
+                safe_every=rng.choice((0, 1, 2, 3)),
+            )
+        )
+    return tuple(chosen)
+
+
+def _steady(rng: Random, size: int, duration: Nanos) -> tuple[Traffic, ...]:
+    """Somebody with large messages, and others with small ones, who send all the time."""
+    senders = rng.sample(range(size), min(size, 3))
+    chosen = []
+    for sender in senders:
+        rate = rng.choice((100.0, 200.0)) if size > 5 else 300.0
+        chosen.append(
+            Traffic(
+                sender,
+                content=rng.choice(("items", "plain", "plain")),
+                arrivals="constant",
+                rate=rate,
+                count=int(rate * duration / SECOND) + 1,
+                size=120 if sender == senders[0] else 0,
+                safe_every=rng.choice((0, 1, 2)),
+            )
+        )
+    return tuple(chosen)
+
+
+def _faults(rng: Random, size: int, duration: Nanos, victim: int | None) -> tuple[AnyFault, ...]:
+    faults: list[AnyFault] = []
+    if victim is not None:
+        return tuple(sorted(_last_words(rng, victim, size, duration), key=lambda fault: fault.at))
+    for _ in range(rng.randint(0, 3)):
+        faults.append(_disturbance(rng, size, duration))
+    if rng.random() < 0.4:
+        faults += _flapping(rng, size, duration)
+    for member in rng.sample(range(size), rng.choice((0, 0, 1, 1, 2)) if size > 2 else 0):
+        faults += _crash(rng, member, duration)
+    return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def _last_words(rng: Random, victim: int, size: int, duration: Nanos) -> list[AnyFault]:
+    """A sender is cut off whose last packets reach nobody, or only when it is too late.
+
+    Then the ring that forms without it is torn apart, if the draw says so, in the middle of that.
+    """
+    at = rng.randrange(200 * MILLISECOND, duration * 2 // 3)
+    length = rng.choice((20, 60)) * MILLISECOND
+    others = tuple(member for member in range(size) if member != victim)
+    found: list[AnyFault] = []
+    if rng.random() < 0.6:
+        found.append(Loss(at, length, rng.choice((0.9, 1.0)), victim, above=TOKEN_SIZE))
+    else:
+        found.append(Delay(at, length, victim, rng.choice((150, 250, 350)) * MILLISECOND, above=TOKEN_SIZE))
+    if rng.random() < 0.5:
+        found.append(Crash(at + length, victim, detected_after=0))
+    else:
+        gone = rng.choice((300, 700)) * MILLISECOND
+        found.append(Partition(at + length, gone, ((victim,), others)))
+    if rng.random() < 0.7:
+        phase = rng.choice(("installed", "installed", "installed", "evs", "form", "commit", "gather"))
+        lasting = rng.choice((None, 200 * MILLISECOND, 500 * MILLISECOND))
+        found.append(Ambush(at + length, phase, lasting))
+    return found
+
+
+def _crash(rng: Random, victim: int, duration: Nanos) -> list[AnyFault]:
+    at = rng.randrange(duration // 10, duration)
+    found: list[AnyFault] = [Crash(at, victim, detected_after=0)]
+    if rng.random() < 0.6:
+        found.append(Recover(at + rng.choice((1, 20, 200, 600)) * MILLISECOND, victim))
+    return found
+
+
+def _flapping(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """One split after the other, each about as long as it takes to form a ring."""
+    at = rng.randrange(duration)
+    found: list[AnyFault] = []
+    for _ in range(rng.randint(2, 6)):
+        length = rng.choice((5, 30, 120, 250, 400)) * MILLISECOND
+        found.append(Partition(at, length, _sides(rng, size)))
+        at += length + rng.choice((0, 0, 20, 100, 300)) * MILLISECOND
+    return found
+
+
+def _disturbance(rng: Random, size: int, duration: Nanos) -> AnyFault:
+    at = rng.randrange(duration)
+    length = rng.choice((20, 150, 400, 800)) * MILLISECOND
+    kind = rng.choice(("partition", "partition", "cut", "cut", "sleep", "loss", "delay"))
+    if kind == "sleep":
+        return Sleep(at, rng.randrange(size), length)
+    if kind == "loss":
+        return Loss(at, length, rng.choice((0.2, 0.6)), rng.choice((None, rng.randrange(size))))
+    if kind == "delay":
+        return Delay(at, length, rng.randrange(size), rng.choice((1, 20)) * MILLISECOND)
+    sides = _sides(rng, size)
+    return Partition(at, length, sides) if kind == "partition" else Cut(at, length, sides[0], sides[-1])
+
+
+def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:
+    members = list(range(size))
+    rng.shuffle(members)
+    cuts = sorted(rng.sample(range(1, size), min(size - 1, rng.choice((1, 1, 1, 2)))))
+    return tuple(
+        tuple(sorted(members[low:high])) for low, high in zip((0, *cuts), (*cuts, size), strict=True)
+    )

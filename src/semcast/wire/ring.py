@@ -1,0 +1,152 @@
+"""The frames of the ring (Amir 1995, section 5.2): packets, tokens, and what forms a new ring."""
+
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
+from semcast.wire.annotations import WireAnnotation
+from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
+
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
+Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
+Spans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=MAX_SPANS)]
+Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
+
+
+class ConfId(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
+    """Names a configuration for ever: who formed it, and which of theirs it is.
+
+    A representative never uses a number twice, and a restart makes it another member.
+    """
+
+    number: Seq
+    representative: MemberId
+
+    def __str__(self) -> str:
+        return f"{self.number}@{self.representative}"
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Consecutive messages of one sender inside a packet, or a fragment of one message.
+
+    `left` more fragments follow in later packets; only the last has a 0 there.
+    """
+
+    first: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
+    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
+    annotation: WireAnnotation | None = None
+    left: Annotated[int, msgspec.Meta(ge=0, le=MAX_SPANS * MAX_SPANS)] = 0
+
+
+class Packet(Frame, frozen=True, array_like=True, tag=7, gc=False):
+    """A regular message of the paper: number `seq` in the order of `conf`."""
+
+    conf: ConfId
+    seq: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
+    sender: Rank
+    safe: bool
+    parts: Annotated[list[Part], msgspec.Meta(min_length=1)]
+
+
+class Token(Frame, frozen=True, array_like=True, tag=8, gc=False):
+    """The regular token. `number` counts its hops, which tells a token from a copy of it."""
+
+    conf: ConfId
+    number: Seq
+    seq: Seq
+    aru: Seq
+    lowered_by: Annotated[int, msgspec.Meta(ge=-1, lt=MAX_MEMBERS)]
+    """Who lowered `aru` last and may raise it again; -1 if it was equal to `seq`."""
+    rtr: Spans
+    fcc: Seq
+
+
+class RecoveryToken(Frame, frozen=True, array_like=True, tag=9, gc=False):
+    """The token of a ring whose members still recover what they lack of their old configurations."""
+
+    conf: ConfId
+    number: Seq
+    finished: Annotated[bytes, msgspec.Meta(max_length=MAX_MEMBERS // 8)]
+    """Bit r: the member of rank r has everything, and keeps its promises from now on."""
+    rtr: Annotated[list[tuple[ConfId, Spans]], msgspec.Meta(max_length=MAX_MEMBERS)]
+
+
+class ConfRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is left to do in one old configuration: an entry of the paper's `confs_list`."""
+
+    conf: ConfId
+    obligation_set: Members
+    highest_seq: Seq
+    aru: Seq
+    holes: Annotated[bytes, msgspec.Meta(max_length=MAX_HOLES // 8)]
+    """Little-endian bitmap: bit i says that nobody who takes part has packet `aru` + 1 + i."""
+
+
+class FormToken(Frame, frozen=True, array_like=True, tag=10, gc=False):
+    """Circulates twice through the members of the ring to be."""
+
+    form_id: ConfId
+    number: Seq
+    rotation: Annotated[int, msgspec.Meta(ge=1, le=2)]
+    join_list: Members
+    memb_list: Annotated[list[tuple[MemberId, ConfId]], msgspec.Meta(max_length=MAX_MEMBERS)]
+    confs_list: Annotated[list[ConfRecord], msgspec.Meta(max_length=MAX_MEMBERS)]
+
+
+class AttemptJoin(Frame, frozen=True, array_like=True, tag=11, gc=False):
+    """A representative wants to form a larger ring. `alone` if it speaks for nobody but itself."""
+
+    conf: ConfId
+    highest: Seq
+    alone: bool
+
+
+class Join(Frame, frozen=True, array_like=True, tag=12, gc=False):
+    """A representative proposes those in `reps` that are not in `failed`."""
+
+    conf: ConfId
+    highest: Seq
+    alone: bool
+    reps: Members
+    failed: Members
+
+
+class Presence(Frame, frozen=True, array_like=True, tag=13, gc=False):
+    """A ring is here, idle or not."""
+
+    conf: ConfId
+
+
+class TokenAck(Frame, frozen=True, array_like=True, tag=14, gc=False):
+    """The token arrived."""
+
+    conf: ConfId
+    number: Seq
+
+
+class TokenWanted(Frame, frozen=True, array_like=True, tag=15, gc=False):
+    """Whoever holds the token of an idle ring, let it go: I have something to send."""
+
+    conf: ConfId
+
+
+class Leave(Frame, frozen=True, array_like=True, tag=16, gc=False):
+    """I leave; form a ring without me."""
+
+    conf: ConfId
+
+
+RingFrame = (
+    Packet
+    | Token
+    | RecoveryToken
+    | FormToken
+    | AttemptJoin
+    | Join
+    | Presence
+    | TokenAck
+    | TokenWanted
+    | Leave
+)
