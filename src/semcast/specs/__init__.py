@@ -17,6 +17,7 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import History, RunInfo
+from semcast.specs.evs import EVS
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.integrity import integrity
@@ -31,7 +32,7 @@ from semcast.specs.semantic import (
 from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 
-__all__ = ["PROPERTIES", "Status", "Verdict", "check", "properties_for"]
+__all__ = ["EVS", "PROPERTIES", "Status", "Verdict", "check", "properties_for"]
 
 PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
@@ -45,6 +46,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "buffer_bound": buffer_bound,
     "same_state": same_state,
     "same_state_of_correct_senders": same_state_of_correct_senders,
+    **EVS,
 }
 
 _ALWAYS = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"}
@@ -54,6 +56,7 @@ _PROMISED = {
     "s-srm": _ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"},
     "s-rm": _S_RM,
     "reliable": _S_RM,
+    "ring": _ALWAYS | EVS.keys(),
 }
 
 
