@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from semcast import __version__
-from semcast.cli import check, demo, model, profile, sim, sweep, verify
+from semcast.cli import check, demo, model, profile, report, sim, sweep, verify
 from semcast.cli.errors import UsageError
 
-VERBS = (demo, sim, check, model, profile, sweep, verify)
+VERBS = (demo, sim, check, model, profile, sweep, verify, report)
 
 
 def build_parser() -> argparse.ArgumentParser:

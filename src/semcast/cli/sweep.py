@@ -43,7 +43,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Sweep; 1 if a cell gave no figures."""
-    specs = _specs(args.specs)
+    specs = read_specs(args.specs)
     timeout = duration(args.timeout) / SECOND
     if timeout <= 0:
         raise UsageError("--timeout must be above 0")
@@ -54,7 +54,15 @@ def run(args: argparse.Namespace) -> int:
         from semcast.pipeline.session import spark_session  # noqa: PLC0415 (needs the extra)
     except ImportError as error:
         raise UsageError(f"{error}: install semcast[pipeline]") from error
-    summaries = _sweep(spark_session("semcast sweep", master=master), specs, args, timeout)
+    summaries = sweep_specs(
+        spark_session("semcast sweep", master=master),
+        specs,
+        args.out,
+        timeout=timeout,
+        limit=args.limit,
+        retry=args.retry,
+        fresh=args.fresh,
+    )
     if args.json:
         print(json.dumps(msgspec.to_builtins(summaries), indent=2))
     else:
@@ -64,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(summary.failures for summary in summaries) else 0
 
 
-def _specs(paths: Sequence[Path]) -> list[Spec]:
+def read_specs(paths: Sequence[Path]) -> list[Spec]:
+    """Read specs; UsageError for one that is none, or two of one name."""
     try:
         specs = [read_spec(path) for path in paths]
     except SpecError as error:
@@ -87,9 +96,17 @@ def _master(args: argparse.Namespace) -> str | None:
     return f"local[{args.jobs}]"
 
 
-def _sweep(
-    spark: "SparkSession", specs: list[Spec], args: argparse.Namespace, timeout: float
+def sweep_specs(
+    spark: "SparkSession",
+    specs: Sequence[Spec],
+    out: Path,
+    *,
+    timeout: float,
+    limit: int | None = None,
+    retry: bool = False,
+    fresh: bool = False,
 ) -> list["Summary"]:
+    """Run one sweep after the other, with progress on stderr."""
     from semcast.pipeline.sweep.store import Store, StoreError  # noqa: PLC0415
     from semcast.pipeline.sweep.sweep import run_sweep  # noqa: PLC0415
 
@@ -98,16 +115,16 @@ def _sweep(
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
         for spec in specs:
             task = progress.add_task(spec.name, total=len(spec.cells))
-            if args.fresh:
-                Store(args.out / spec.name).clear()
+            if fresh:
+                Store(out / spec.name).clear()
             try:
                 summary = run_sweep(
                     spark,
                     spec,
-                    args.out,
+                    out,
                     timeout=timeout,
-                    limit=args.limit,
-                    retry=args.retry,
+                    limit=limit,
+                    retry=retry,
                     progress=_reporter(progress, task),
                 )
             except StoreError as error:

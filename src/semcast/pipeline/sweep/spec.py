@@ -2,7 +2,7 @@
 
 ```toml
 experiment = "f2"
-[fixed]                     # in every cell
+[fixed]                     # in every cell; a `trace` is a file in the folder of recordings (SEMCAST_DATA)
 d = 1
 [grid]                      # all combinations; also several grids, as [[grid]]
 r = [0.25, 0.5]
@@ -18,6 +18,7 @@ what = "accepted without purging"
 column = "protocol_throughput"
 where = { stack = "reliable", delay_ms = 20 }
 value = 50
+[report]                    # what is shown of it: see figures.py
 ```
 """
 
@@ -29,6 +30,7 @@ from random import Random
 
 import msgspec
 
+from semcast.pipeline.sweep.figures import Report, problems
 from semcast.sim.experiments import EXPERIMENTS, CellError, Value
 
 Grid = dict[str, list[Value]]
@@ -65,6 +67,8 @@ class PaperNumber(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: float
     column: str
     where: dict[str, Value] = {}
+    mark: bool = True
+    """Whether plots show it: not where it answers for another value of the parameter on their axis."""
 
 
 class Paper(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,6 +88,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: list[dict[str, Value]] = []
     random: Draws | None = None
     paper: Paper | None = None
+    report: Report | None = None
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
@@ -101,6 +106,9 @@ class Spec(msgspec.Struct, frozen=True):
     title: str
     cells: tuple[PlannedCell, ...]
     paper: Paper | None
+    report: Report | None = None
+    time: str = ""
+    """How long it takes, in words."""
 
 
 def read_spec(path: Path) -> Spec:
@@ -118,7 +126,10 @@ def read_spec(path: Path) -> Spec:
         cells = planned(file.experiment, _expanded(file))
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from error
-    return Spec(path.stem, file.experiment, file.title, cells, file.paper)
+    problem = next(problems(file.report), None) if file.report else None
+    if problem is not None:
+        raise SpecError(f"{path}: report: {problem}")
+    return Spec(path.stem, file.experiment, file.title, cells, file.paper, file.report, file.time)
 
 
 def planned(experiment: str, cells: list[dict[str, Value]]) -> tuple[PlannedCell, ...]:

@@ -7,11 +7,13 @@ from time import perf_counter
 import msgspec
 from pyspark.sql import SparkSession
 
+from semcast.pipeline.data import data_folder
+from semcast.pipeline.sweep.comparison import Comparison, compared
 from semcast.pipeline.sweep.job import run_waves
-from semcast.pipeline.sweep.spec import PaperNumber, Spec
+from semcast.pipeline.sweep.spec import Spec
 from semcast.pipeline.sweep.store import Store, rows_of
 from semcast.pipeline.sweep.worker import OK, Function, Outcome
-from semcast.sim.experiments import EXPERIMENTS, Value
+from semcast.sim.experiments import EXPERIMENTS, Cell, Result, Value
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -20,14 +22,6 @@ class Failure(msgspec.Struct, frozen=True):
     parameters: dict[str, Value]
     status: str
     error: str
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """A number of the paper and ours: the mean over the rows it speaks of."""
-
-    what: str
-    paper: float
-    ours: float | None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -85,7 +79,7 @@ def run_sweep(
     chosen = missing if limit is None else missing[:limit]
     run_waves(
         spark,
-        EXPERIMENTS[spec.experiment] if function is None else function,
+        _experiment(spec.experiment, data_folder().resolve()) if function is None else function,
         chosen,
         timeout=timeout,
         save=store.append,
@@ -109,8 +103,18 @@ def run_sweep(
         cell_seconds=sum(outcomes[cell.id].seconds for cell in chosen),
         table=str(store.write_table(spec, outcomes)),
         failures=_failures(spec, outcomes),
-        paper=_compared(spec, outcomes),
+        paper=compared(spec, rows_of(spec, outcomes)),
     )
+
+
+def _experiment(name: str, data: Path) -> Function:
+    """An experiment whose cells name their trace in a folder, which is not part of what a cell is."""
+    experiment = EXPERIMENTS[name]
+
+    def run(cell: Cell) -> Result:
+        return experiment({**cell, "trace": str(data / str(cell["trace"]))} if "trace" in cell else cell)
+
+    return run
 
 
 def _failures(spec: Spec, outcomes: Mapping[str, Outcome]) -> list[Failure]:
@@ -119,20 +123,3 @@ def _failures(spec: Spec, outcomes: Mapping[str, Outcome]) -> list[Failure]:
         for cell in spec.cells
         if (outcome := outcomes.get(cell.id)) is not None and outcome.status != OK
     ]
-
-
-def _compared(spec: Spec, outcomes: Mapping[str, Outcome]) -> list[Comparison]:
-    if spec.paper is None:
-        return []
-    rows = rows_of(spec, outcomes)
-    return [Comparison(number.what, number.value, _ours(number, rows)) for number in spec.paper.numbers]
-
-
-def _ours(number: PaperNumber, rows: list[dict[str, Value | None]]) -> float | None:
-    found = [
-        value
-        for row in rows
-        if all(row.get(name) == wanted for name, wanted in number.where.items())
-        and isinstance(value := row.get(number.column), int | float)
-    ]
-    return sum(found) / len(found) if found else None

@@ -1,0 +1,1 @@
+"""The papers' figures beside ours, in one HTML page. Only `profiles` needs Spark."""

@@ -1,0 +1,235 @@
+"""The page: one HTML file that needs nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semcast.pipeline.report.drawing import draw
+from semcast.pipeline.report.findings import CLOSE, Claim, Findings, Number
+from semcast.pipeline.report.layers import layers_section
+from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
+from semcast.pipeline.report.results import Results
+from semcast.pipeline.report.scales import percent, shown, signed
+from semcast.pipeline.report.style import CSS
+from semcast.pipeline.report.traces import Recordings, TraceSpec, traces_section
+from semcast.pipeline.sweep.figures import Row
+
+HOW_TO_READ = (
+    "“Model” is the papers' formula, “buffer” a simulation of nothing but a buffer, “protocol” the real "
+    f"protocol code in virtual time. A number agrees if it is within {percent(CLOSE)} of the paper's; a "
+    "claim is looked up in the results. Differences are shown as they are, with the reason where we know one."
+)
+LAYERS = (
+    "Wherever two of them give the same figure: the mean difference over all cells and, in brackets, the "
+    "largest one, in percent of the largest value. In a protocol the buffers of sender and receiver add up, "
+    "where the model has one."
+)
+
+_INTERNAL = ("experiment", "cell", "status", "error")
+_FAILURES = 5
+"""How many are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where and how the page was made."""
+
+    date: str
+    version: str
+    command: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One spec: what the sweep found, what it means, and how to run it."""
+
+    results: Results
+    findings: Findings
+    command: str
+
+    @property
+    def name(self) -> str:
+        """Of the spec."""
+        return self.results.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """The recordings, or why there are none."""
+
+    spec: TraceSpec
+    name: str
+    found: tuple[Recordings, ...] = ()
+    absent: str = ""
+
+
+def page(origin: Origin, experiments: Sequence[Experiment], traces: Sequence[Traces]) -> str:
+    """All of it."""
+    sections = [
+        _section(each.name, each.results.spec.title, _experiment(each), label=each.name)
+        for each in experiments
+    ]
+    sections.append(_section("layers", "Model, buffer and protocol", _layers(experiments)))
+    sections += [_section(each.name, each.spec.title, _traces(each), label=each.name) for each in traces]
+    body = joined(
+        [
+            _header(origin),
+            _overview(experiments),
+            _missing(experiments),
+            _contents(experiments, traces),
+            *sections,
+        ]
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        "<title>Semcast: the papers' figures and ours</title>\n"
+        f'<link rel="icon" href="data:,">\n<style>{CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    )
+
+
+def _header(origin: Origin) -> Markup:
+    made = f"{origin.date} · semcast {origin.version} · {origin.machine}"
+    return tag(
+        "header",
+        tag("h1", "The papers' figures and ours"),
+        tag("p", made, tag("span", " · "), tag("code", origin.command), class_="soft"),
+        tag(
+            "p",
+            HOW_TO_READ,
+        ),
+    )
+
+
+def _overview(experiments: Sequence[Experiment]) -> Markup:
+    rows = []
+    for each in experiments:
+        spec = each.results.spec
+        rows.append(
+            [
+                tag("a", each.name, href=f"#{each.name}"),
+                spec.title,
+                spec.paper.source if spec.paper else "-",
+                _tally(each.findings),
+                tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
+            ]
+        )
+    return table(["", "experiment", "paper", "agrees", "results"], rows, words=3)
+
+
+def _tally(findings: Findings) -> Content:
+    agree, total = findings.tally
+    if not total:
+        return "-"
+    return tag("span", f"{agree} of {total}", class_="good" if agree == total else "warn")
+
+
+def _missing(experiments: Sequence[Experiment]) -> Markup:
+    lacking = [each for each in experiments if not each.results.complete]
+    if not lacking:
+        return Markup("")
+    items = [
+        joined([f"{each.name} ({each.results.state}): ", tag("code", each.command), _takes(each)])
+        for each in lacking
+    ]
+    return tag("div", tag("b", "Without all results:"), listed(items), class_="absent", id="missing")
+
+
+def _takes(each: Experiment) -> str:
+    time = each.results.spec.time
+    return f" (all of it: {time})" if time else ""
+
+
+def _contents(experiments: Sequence[Experiment], traces: Sequence[Traces]) -> Markup:
+    entries = [(each.name, f"{each.name}: {each.results.spec.title}") for each in experiments]
+    entries.append(("layers", "Model, buffer and protocol"))
+    entries += [(each.name, f"{each.name}: {each.spec.title}") for each in traces]
+    return tag("nav", tag("b", "Contents"), listed(tag("a", text, href=f"#{at}") for at, text in entries))
+
+
+def _section(anchor: str, title: str, content: Markup, *, label: str = "") -> Markup:
+    heading = [tag("span", label, class_="id")] if label else []
+    return tag("section", tag("h2", *heading, title), content, id=anchor)
+
+
+def _experiment(each: Experiment) -> Markup:
+    results, findings = each.results, each.findings
+    spec = results.spec
+    parts: list[Content] = []
+    if spec.paper is not None:
+        says = f": {spec.paper.says}." if spec.paper.says else "."
+        parts.append(tag("p", tag("b", spec.paper.source), says))
+    if not results.complete:
+        parts.append(_absent(each))
+    if findings.numbers:
+        parts.append(
+            table(["the paper's numbers", "paper", "ours", "difference", ""], map(_number, findings.numbers))
+        )
+    if findings.claims:
+        parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims)))
+    if findings.differs:
+        parts += [tag("p", tag("b", "What differs, and why")), listed(findings.differs)]
+    if results.rows and spec.report is not None:
+        numbers = spec.paper.numbers if spec.paper else ()
+        parts += [draw(plot, results.rows, numbers) for plot in spec.report.plots]
+    if results.rows:
+        parts.append(_data(results.rows))
+    return joined(parts)
+
+
+def _absent(each: Experiment) -> Markup:
+    how = joined([f"{each.results.state}. ", tag("code", each.command)])
+    reasons = [listed(dict.fromkeys(each.results.failures[:_FAILURES]))] if each.results.failures else []
+    return tag("div", how, *reasons, class_="absent")
+
+
+def _number(number: Number) -> list[Content]:
+    ours = "-" if number.ours is None else shown(number.ours)
+    gap = number.difference
+    difference = "-" if gap is None else signed(gap)
+    return [number.what, shown(number.paper), ours, difference, _verdict(number.agrees, "agrees", "differs")]
+
+
+def _claim(claim: Claim) -> list[Content]:
+    return [claim.says, claim.values, _verdict(claim.holds, "holds", "does not hold")]
+
+
+def _verdict(verdict: bool | None, good: str, bad: str) -> Markup:
+    if verdict is None:
+        return tag("span", "no result", class_="warn")
+    return tag("span", good if verdict else bad, class_="good" if verdict else "bad")
+
+
+def _data(rows: Sequence[Row]) -> Markup:
+    """Every figure, for those who want to look."""
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in _INTERNAL]
+    constant = [name for name in names if len({row.get(name) for row in rows}) == 1] if len(rows) > 1 else []
+    varying = [name for name in names if name not in constant]
+    same = ", ".join(f"{name} = {_cell(rows[0].get(name))}" for name in constant)
+    return tag(
+        "details",
+        tag("summary", f"All {len(rows)} rows"),
+        *([tag("p", f"In every row: {same}.", class_="note")] if same else []),
+        table(varying, ([_cell(row.get(name)) for name in varying] for row in rows), words=0),
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return shown(value) if isinstance(value, int | float) else str(value)
+
+
+def _layers(experiments: Sequence[Experiment]) -> Markup:
+    words = tag(
+        "p",
+        LAYERS,
+    )
+    return joined([words, layers_section([each.results for each in experiments])])
+
+
+def _traces(each: Traces) -> Markup:
+    if each.absent:
+        says = tag("p", tag("b", each.spec.paper.source), f": {each.spec.paper.says}.")
+        return joined([says, tag("p", each.absent, class_="absent")])
+    return traces_section(each.spec, each.found)
