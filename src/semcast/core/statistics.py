@@ -22,3 +22,5 @@ class Statistics(msgspec.Struct):
     """Frames dropped because no correct peer sends them."""
     stale: int = 0
     """Frames dropped because they come too late, or twice."""
+    token_hops: int = 0
+    """How far the token of the current configuration has come, as far as this member knows."""

@@ -57,6 +57,7 @@ class Cluster:
         record: RunInfo | None = None,
         observe: bool = True,
         announces: bool = False,
+        datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
     ) -> None:
         """Put the hosts on the network.
@@ -73,6 +74,7 @@ class Cluster:
             record: description of the history to record; None for none.
             observe: whether applications build up state.
             announces: whether the stack says itself when a message leaves.
+            datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
         """
         self.scheduler = scheduler
@@ -88,7 +90,7 @@ class Cluster:
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
-        codec = Codec(GROUP, self.members, DATAGRAM_LIMIT)
+        codec = Codec(GROUP, self.members, datagram)
         self._codec = codec
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)

@@ -226,7 +226,6 @@ class Host:
             if self._recorder is not None:
                 self._recorder.purge(now, self.member, event)
         elif isinstance(event, Sent):
-            self.stats.sent_at += [now] * len(event.batch.payloads)
             if self._recorder is not None:
                 self._recorder.sent(now, self.member, event)
         elif isinstance(event, ViewChange):
@@ -272,11 +271,10 @@ class Host:
         if self.stack.multicast(now, [payload], annotation, safe=safe) == 0:
             return
         self.waiting = None
-        if not self._announces:
-            self.stats.sent_at.append(now)
-            if self._recorder is not None:
-                batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
-                self._recorder.multicast(now, self.member, batch)
+        self.stats.sent_at.append(now)
+        if self._recorder is not None and not self._announces:
+            batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
+            self._recorder.multicast(now, self.member, batch)
         self._plan_next_message()
 
     # The receiving application

@@ -17,6 +17,9 @@ from semcast.sim.scheduler import Scheduler
 FRAME_OVERHEAD = 46
 """Bytes of Ethernet, IP and UDP around every datagram."""
 
+FRAME_GAP = 20
+"""Preamble and gap of a frame on a shared wire, in bytes."""
+
 
 class Packet(msgspec.Struct, frozen=True, gc=False):
     """A datagram under way. Its contents are decoded once, however many hosts get it."""
@@ -209,7 +212,7 @@ class SharedSegment(Network):
         self._wire = Link(bandwidth, queue_bytes)
 
     def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
-        through = self._wire.carry(at, packet.size)
+        through = self._wire.carry(at, packet.size + FRAME_GAP)
         if through is None:
             self.lost += len(dests)
             return

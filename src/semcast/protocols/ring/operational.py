@@ -269,7 +269,7 @@ class OperationalRing:
             self._visit(now, source, token)
 
     def _accept(self, now: Nanos, token: AnyToken) -> None:
-        self._token_number = token.number
+        self._token_number = self.stats.token_hops = token.number
         self._heard_at = now
         self._outgoing = None
 

@@ -12,6 +12,7 @@ from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCel
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
+from semcast.sim.experiments.rings import RingCell, ring_latency, ring_throughput
 from semcast.sim.experiments.thresholds import ThresholdCell, f8
 
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
@@ -29,6 +30,9 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "g2": Experiment(ReplayCell, g2),
         "g3": Experiment(ReplayCell, g3),
         "g4": Experiment(ReplayCell, g4),
+        "t1": Experiment(RingCell, ring_throughput),
+        "t2": Experiment(RingCell, ring_throughput),
+        "t3": Experiment(RingCell, ring_latency),
     }
 )
 
