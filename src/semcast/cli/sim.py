@@ -15,6 +15,7 @@ from semcast.cli.errors import UsageError
 from semcast.core.ids import SECOND
 from semcast.history import write_history
 from semcast.obsolescence import Purging
+from semcast.protocols.ring import RingSettings, SlowPolicy
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.scenario import ContentKind, Scenario, Traffic
 from semcast.sim.simulate import Outcome, simulate
@@ -55,6 +56,19 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jitter", default="0ms")
     parser.add_argument("--buffer", type=int, default=40)
     parser.add_argument("--purging", choices=("eager", "lazy"), default="eager")
+    parser.add_argument(
+        "--policy",
+        choices=[policy.value for policy in SlowPolicy],
+        default="purge",
+        help="ring: what a member does whose application is too slow",
+    )
+    parser.add_argument(
+        "--safe-every",
+        type=int,
+        default=0,
+        metavar="N",
+        help="ring: each N-th message asks for safe delivery",
+    )
     parser.add_argument("--uniform", action="store_true", help="deliver only what is safe")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", type=Path, metavar="DIR", help="write the history there")
@@ -115,6 +129,10 @@ def _scenario(args: argparse.Namespace) -> Scenario:
             raise UsageError(f"--{name} {getattr(args, name)}: a share between 0 and 1")
     if args.d < 1 or args.k < 1 or args.size < 0:
         raise UsageError("-d and -k must be at least 1, --size at least 0")
+    if args.buffer < 1 or args.safe_every < 0:
+        raise UsageError("--buffer must be at least 1, --safe-every at least 0")
+    if args.safe_every and args.stack != "ring":
+        raise UsageError(f"--safe-every: {args.stack} does not deliver single messages safely; the ring does")
     if args.trace is not None:
         try:
             read_trace(args.trace, most=1)
@@ -132,6 +150,7 @@ def _scenario(args: argparse.Namespace) -> Scenario:
             d=args.d,
             k=args.k,
             size=args.size,
+            safe_every=args.safe_every,
             trace=None if args.trace is None else str(args.trace),
         )
         for sender in range(args.senders)
@@ -149,6 +168,7 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         buffer=args.buffer,
         purging=Purging(args.purging),
         uniform=args.uniform,
+        ring=RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy)),
         traffic=traffic,
         app_delays={args.members - 1: slow} if slow else {},
         duration=int(args.messages / args.rate * SECOND),

@@ -43,7 +43,11 @@ class DeliveryQueue:
         room = self._limit - self._messages
         count = len(batch.payloads)
         if count <= room:
-            self._append(buffer, batch)
+            if batch.annotation is None:
+                buffer.add(batch)
+                self._messages += count
+            else:
+                self._append(buffer, batch)
             return count
         if batch.annotation is not None:
             if not buffer.victims(batch):

@@ -226,7 +226,7 @@ class OperationalRing:
             if packet.safe and seq > order.confirmed_aru:
                 break
             order.delivered = seq
-            rest.extend(self._assembly.batches(order.members[packet.sender], packet.parts))
+            rest += self._assembly.batches(order.members[packet.sender], packet.parts)
         self._full_since = None
         self._give_receipts()
 

@@ -3,8 +3,10 @@
 A packet is numbered as a whole (seq of the paper), so the order of the messages in it is fixed.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 
 from semcast.core.annotations import Annotation, Item, KEnumeration
 from semcast.core.ids import MemberId
@@ -19,19 +21,17 @@ PAYLOAD_OVERHEAD = 3
 class Draft:
     """A packet to be: what is in it, but not its number."""
 
-    __slots__ = ("messages", "parts", "safe", "size")
+    __slots__ = ("bytes", "messages", "parts", "room", "safe")
 
-    def __init__(self, *, safe: bool) -> None:
+    def __init__(self, room: int, *, safe: bool) -> None:
         self.parts: list[Part] = []
         self.safe = safe
-        self.size = 0
+        self.room = room
+        """Bytes that still fit."""
+        self.bytes = 0
+        """Payload bytes in it."""
         self.messages = 0
         """Messages that end in this packet."""
-
-    @property
-    def bytes(self) -> int:
-        """Payload bytes."""
-        return sum(len(payload) for part in self.parts for payload in part.payloads)
 
 
 class SendQueue:
@@ -53,25 +53,22 @@ class SendQueue:
 
     def add(self, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool) -> int:
         """Take as many messages as there is room for; returns how many."""
-        room = self._limit_messages - self.messages
-        taken = 0
-        for payload in payloads[:room] if room > 0 else ():
-            size = len(payload)
-            if self._bytes + size > self._limit_bytes and self.messages:
-                break
-            if size > self._packet_bytes:
-                self._cut(payload, annotation, safe=safe)
-            elif annotation is None:
-                self._pack(payload, size, safe=safe)
-            else:
-                part = Part(self._next, [payload], to_wire(annotation))
-                self._draft(size + PART_OVERHEAD + annotation_bytes(annotation), safe=safe).parts.append(part)
-                self._drafts[-1].messages += 1
-            self._next += 1
-            self.messages += 1
-            self._bytes += size
-            taken += 1
-        return taken
+        taken = payloads[: max(self._limit_messages - self.messages, 0)]
+        sizes = list(map(len, taken))
+        room = self._limit_bytes - self._bytes
+        if sum(sizes) > room:
+            fit = bisect_right(list(accumulate(sizes)), room)
+            # An empty queue takes a message that is larger than the bound, or it would never leave.
+            fit = max(fit, 0 if self.messages else 1)
+            taken, sizes = taken[:fit], sizes[:fit]
+        if not taken:
+            return 0
+        if annotation is None and max(sizes) <= self._packet_bytes:
+            self._pack(taken, sizes, safe=safe)
+        else:
+            for payload in taken:
+                self._add_one(payload, annotation, safe=safe)
+        return len(taken)
 
     def pop(self) -> tuple[Draft, list[Batch]]:
         """The next packet, about to be sent, and the messages that have left as a whole with it."""
@@ -98,34 +95,59 @@ class SendQueue:
             self._bytes += draft.bytes
         self._begun.clear()
 
-    def _pack(self, payload: bytes, size: int, *, safe: bool) -> None:
-        draft = self._draft(size + PAYLOAD_OVERHEAD, safe=safe)
-        last = draft.parts[-1] if draft.parts else None
-        if last is None or last.annotation is not None:
-            draft.parts.append(Part(self._next, [payload]))
-            draft.size += PART_OVERHEAD
-        else:
-            last.payloads.append(payload)
-        draft.messages += 1
+    def _pack(self, payloads: Sequence[bytes], sizes: list[int], *, safe: bool) -> None:
+        """Fill packet after packet with messages that are not annotated."""
+        upto = list(accumulate(sizes, initial=0))
+        needs = [total + PAYLOAD_OVERHEAD * place for place, total in enumerate(upto)]
+        start, count = 0, len(payloads)
+        while start < count:
+            draft = self._draft(sizes[start] + PAYLOAD_OVERHEAD + PART_OVERHEAD, safe=safe)
+            if not draft.parts or draft.parts[-1].annotation is not None:
+                draft.parts.append(Part(self._next, []))
+                draft.room -= PART_OVERHEAD
+            stop = bisect_right(needs, needs[start] + draft.room, lo=start + 1) - 1
+            stop = max(stop, start + 1)
+            draft.parts[-1].payloads.extend(payloads[start:stop])
+            draft.room -= needs[stop] - needs[start]
+            self._count(draft, stop - start, upto[stop] - upto[start])
+            start = stop
 
-    def _draft(self, size: int, *, safe: bool) -> Draft:
-        """A packet with room for `size` bytes more, which are taken."""
+    def _add_one(self, payload: bytes, annotation: Annotation | None, *, safe: bool) -> None:
+        size = len(payload)
+        if size > self._packet_bytes:
+            self._cut(payload, annotation, safe=safe)
+        elif annotation is None:
+            self._pack([payload], [size], safe=safe)
+        else:
+            need = size + PART_OVERHEAD + annotation_bytes(annotation)
+            draft = self._draft(need, safe=safe)
+            draft.parts.append(Part(self._next, [payload], to_wire(annotation)))
+            draft.room -= need
+            self._count(draft, 1, size)
+
+    def _draft(self, need: int, *, safe: bool) -> Draft:
+        """The packet that is being filled, or a new one if `need` bytes do not fit there."""
         draft = self._drafts[-1] if self._drafts else None
-        if draft is None or draft.size + size > self._packet_bytes or draft.safe is not safe:
-            draft = Draft(safe=safe)
+        if draft is None or draft.room < need or draft.safe is not safe:
+            draft = Draft(self._packet_bytes, safe=safe)
             self._drafts.append(draft)
-        draft.size += size
         return draft
+
+    def _count(self, draft: Draft, messages: int, size: int) -> None:
+        draft.messages += messages
+        draft.bytes += size
+        self.messages += messages
+        self._bytes += size
+        self._next += messages
 
     def _cut(self, payload: bytes, annotation: Annotation | None, *, safe: bool) -> None:
         step = self._packet_bytes
         pieces = [payload[start : start + step] for start in range(0, len(payload), step)]
         for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
-            draft = Draft(safe=safe)
+            draft = Draft(0, safe=safe)  # nothing else goes with a fragment
             draft.parts.append(Part(self._next, [piece], None if left else to_wire(annotation), left))
-            draft.size = self._packet_bytes  # nothing else goes with a fragment
             self._drafts.append(draft)
-        self._drafts[-1].messages = 1
+            self._count(draft, 0 if left else 1, len(piece))
 
 
 class Assembly:
