@@ -1,3 +1,46 @@
 """Semcast: group communication with semantic reliability."""
 
+from semcast.core import (
+    Batch,
+    Item,
+    MemberId,
+    Message,
+    MessageId,
+    Purged,
+    TransitionalView,
+    View,
+    ViewChange,
+)
+from semcast.group import (
+    ConfigurationError,
+    Group,
+    GroupClosedError,
+    GroupError,
+    GroupEvent,
+    GroupSettings,
+    GroupStatistics,
+    join,
+)
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "ConfigurationError",
+    "Group",
+    "GroupClosedError",
+    "GroupError",
+    "GroupEvent",
+    "GroupSettings",
+    "GroupStatistics",
+    "Item",
+    "MemberId",
+    "Message",
+    "MessageId",
+    "Purged",
+    "TransitionalView",
+    "View",
+    "ViewChange",
+    "__version__",
+    "join",
+]

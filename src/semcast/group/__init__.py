@@ -1,0 +1,17 @@
+"""What people import: join a group, send to it, watch what happens."""
+
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.group import Group, GroupEvent, GroupStatistics, Order, join
+from semcast.group.settings import GroupSettings
+
+__all__ = [
+    "ConfigurationError",
+    "Group",
+    "GroupClosedError",
+    "GroupError",
+    "GroupEvent",
+    "GroupSettings",
+    "GroupStatistics",
+    "Order",
+    "join",
+]

@@ -1,0 +1,295 @@
+"""`join` and `Group`: a live group for programs that use asyncio."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import msgspec
+
+from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.events import Delivery, Event, Left, Purged, TransitionalView, ViewChange
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch, Message
+from semcast.core.stack import Stack
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.settings import GroupSettings, resolve
+from semcast.group.stacks import build
+from semcast.net.driver import Driver, Outgoing, Watcher
+from semcast.net.sockets import SocketStatistics
+
+Order = Literal["agreed", "safe"]
+GroupEvent = Message | ViewChange | TransitionalView
+
+_LEAVE_PATIENCE = 3.0
+"""Seconds to wait for a graceful end."""
+
+
+class GroupStatistics(msgspec.Struct, frozen=True):
+    """A snapshot of what a member has done and what waits there."""
+
+    member: MemberId
+    view: View | None
+    stack: Statistics
+    network: SocketStatistics
+    malformed: dict[str, int]
+    waiting_to_send: int
+    buffered: int
+
+
+class Group:
+    """A member of a live group. Made by `join`."""
+
+    def __init__(self, name: str, settings: GroupSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.view: View | None = None
+        """The latest view that this program has seen."""
+        self._loop = asyncio.get_running_loop()
+        parts = build(name, settings)
+        self.member = parts.member
+        self._events = _Events(self)
+        self._driver = Driver(
+            parts.member,
+            parts.stack,
+            parts.endpoint,
+            parts.codec,
+            peers=parts.peers,
+            wake_application=self._wake_from_driver,
+            watchers=[self._events],
+        )
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._next_seq = 1
+        self._left: str | None = None
+        self._closed = False
+        self._wake_pending = False
+
+    # Life
+
+    async def __aenter__(self) -> "Group":
+        self._driver.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
+        if self._closed:
+            return
+        self._closed = True
+        self._room.set()
+        self._arrived.set()
+        if not self._driver.finished:
+            self._driver.call(_leave)
+            with suppress(TimeoutError):  # the others will notice
+                await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
+        await asyncio.to_thread(self._driver.close)
+        if self._driver.failure is not None:
+            raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
+
+    # Sending
+
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+    ) -> MessageId:
+        """Multicast one message; waits only if flow control must.
+
+        Args:
+            payload: what to send.
+            item: this replaces earlier messages of this member about the same item.
+            obsoletes: this replaces these earlier messages.
+            order: `agreed`, or `safe`: delivered only once every member has it.
+        """
+        await self._wait_for_room(1)
+        return self._send([payload], _annotation(item, obsoletes), order)
+
+    async def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
+        """Multicast several messages that never become obsolete; returns the id of the last."""
+        if not payloads:
+            raise ValueError("there is nothing to send")
+        await self._wait_for_room(len(payloads))
+        return self._send(payloads, None, order)
+
+    def try_send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+    ) -> MessageId | None:
+        """Like `send`, but None where `send` would wait."""
+        self._check_open()
+        if self._driver.unsent >= self.settings.send_messages:
+            return None
+        return self._send([payload], _annotation(item, obsoletes), order)
+
+    async def _wait_for_room(self, count: int) -> None:
+        """Let the driver take what was handed over before, if that is much already."""
+        self._check_open()
+        driver, limit = self._driver, self.settings.send_messages
+        while driver.unsent and driver.unsent + count > limit:
+            self._room.clear()
+            driver.application_waits = True
+            if driver.unsent and driver.unsent + count > limit:
+                await self._room.wait()
+            driver.application_waits = False
+            self._check_open()
+
+    def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
+        if order not in ("agreed", "safe"):
+            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+        largest = max(map(len, payloads))
+        if largest > self._largest:
+            raise ValueError(f"payload of {largest} bytes: at most {self._largest} are allowed")
+        self._driver.send(Outgoing(payloads, annotation, order == "safe"))
+        self._next_seq += len(payloads)
+        return MessageId(self.member, self._next_seq - 1)
+
+    @property
+    def _largest(self) -> int:
+        return 1 << 24 if self.settings.stack == "ring" else 1 << 15
+
+    # Receiving
+
+    async def batches(self) -> AsyncIterator[Sequence[Delivery]]:
+        """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
+        mailbox = self._driver.mailbox
+        while True:
+            while not mailbox:
+                self._check_open()
+                self._arrived.clear()
+                if not mailbox:
+                    await self._arrived.wait()
+            deliveries = mailbox.take()
+            self._driver.taken()
+            self._note_views(deliveries)
+            yield deliveries
+
+    async def __aiter__(self) -> AsyncIterator[GroupEvent]:
+        """What happens, one by one."""
+        async for deliveries in self.batches():
+            for each in deliveries:
+                if isinstance(each, Batch):
+                    for message in each.messages():
+                        yield message
+                else:
+                    yield each
+
+    def _note_views(self, deliveries: Sequence[Delivery]) -> None:
+        for each in deliveries:
+            if isinstance(each, ViewChange):
+                self.view = each.view
+
+    def receipts(self) -> list[Purged]:
+        """What was purged here since the last call, and because of what."""
+        return self._events.take()
+
+    # About it
+
+    def stats(self) -> GroupStatistics:
+        """A snapshot."""
+        driver = self._driver
+        return GroupStatistics(
+            member=self.member,
+            view=self.view,
+            stack=msgspec.structs.replace(driver.stack.stats),
+            network=msgspec.structs.replace(driver.endpoint.stats),
+            malformed={why.value: count for why, count in driver.stats.malformed.items()},
+            waiting_to_send=driver.unsent,
+            buffered=driver.stack.buffered(),
+        )
+
+    # Between the threads
+
+    def _wake_from_driver(self) -> None:
+        """In the driver's thread."""
+        if self._wake_pending:
+            return
+        self._wake_pending = True
+        with suppress(RuntimeError):  # the loop has ended, and nobody is left to be woken
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._wake_pending = False
+        self._arrived.set()
+        self._room.set()
+        if self._driver.finished or self._left is not None:
+            self._ended.set()
+
+    def _gone(self, cause: str) -> None:
+        """In the driver's thread: the stack has left the group."""
+        self._left = cause
+        self._wake_pending = False
+        self._wake_from_driver()
+
+    def _check_open(self) -> None:
+        if self._driver.failure is not None:
+            raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
+        if self._left is not None:
+            raise GroupClosedError(f"{self.member} left {self.name}: {self._left}")
+        if self._closed or self._driver.finished:
+            raise GroupClosedError(f"{self.name} is closed")
+
+
+class _Events(Watcher):
+    """Keeps receipts, up to a bound, and sees the end coming."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._receipts: list[Purged] = []
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
+        for event in events:
+            if isinstance(event, Purged):
+                if len(self._receipts) < 1 << 16:
+                    self._receipts.append(event)
+            elif isinstance(event, Left):
+                self._group._gone(event.cause)
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """Nothing to keep."""
+
+    def take(self) -> list[Purged]:
+        receipts, self._receipts = self._receipts, []
+        return receipts
+
+
+def _annotation(item: str | None, obsoletes: Sequence[MessageId] | None) -> Annotation | None:
+    if item is not None and obsoletes is not None:
+        raise ValueError("a message has an item or names what it replaces, not both")
+    if item is not None:
+        return Item(item)
+    return None if obsoletes is None else Enumeration(tuple(obsoletes))
+
+
+def _leave(stack: Stack, now: Nanos) -> None:
+    leave = getattr(stack, "leave", None)
+    if leave is not None:
+        leave(now)
+
+
+def join(group: str, *, config: Path | None = None, **settings: Any) -> Group:
+    """Become a member of a group: `async with semcast.join("prices") as group: ...`.
+
+    Settings are those of `GroupSettings`; what is not given comes from `SEMCAST_*`, then from `semcast.toml`
+    in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
+    each other.
+    """
+    if not group:
+        raise ConfigurationError("a group needs a name")
+    return Group(group, resolve(settings, config))

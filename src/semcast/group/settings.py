@@ -1,0 +1,128 @@
+"""How a group is configured: arguments, then `SEMCAST_*`, then `semcast.toml`, then defaults."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.group.errors import ConfigurationError
+from semcast.net.addresses import AddressError, parse_address
+
+_UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
+_PREFIX = "SEMCAST_"
+FILE = "semcast.toml"
+
+
+class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set about a live group."""
+
+    name: str = ""
+    """Of this member; made up where it is empty. A program that restarts may keep its name."""
+    stack: str = "ring"
+    """`ring` (members come and go) or `s-rm` (a fixed list)."""
+    members: tuple[str, ...] = ()
+    """s-rm: every member as `name=address:port`, the same list everywhere."""
+    bind: str = ""
+    """Address and port to listen on; loopback by default, and elsewhere only with a key."""
+    peers: tuple[str, ...] = ()
+    """Addresses to look for others at, besides the meeting point."""
+    multicast: bool = True
+    """Whether to look for others at the group's meeting point."""
+    key_file: str = ""
+    """A keyring made by `semcast keygen`."""
+    insecure: bool = False
+    """Listen beyond loopback without a key."""
+    record: str = ""
+    """Folder for a recording of what happens here."""
+    policy: str = "purge"
+    """What to do when the application is too slow: block, purge, leave."""
+    queue_messages: int = 1024
+    """Messages that wait for the application."""
+    send_messages: int = 4096
+    """Messages that wait to be sent."""
+    datagram: int = 0
+    """Bytes of a datagram; 0 for what the network carries whole."""
+    token_loss: str = "500ms"  # noqa: S105
+    """How long a member may be silent before the others go on without it."""
+    metrics: str = ""
+    """Address and port of an endpoint for Prometheus."""
+
+    def __post_init__(self) -> None:
+        if self.stack not in ("ring", "s-rm"):
+            raise ConfigurationError(f"stack {self.stack!r}: there are ring and s-rm")
+        if self.policy not in ("block", "purge", "leave"):
+            raise ConfigurationError(f"policy {self.policy!r}: there are block, purge and leave")
+        for name in ("queue_messages", "send_messages"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.datagram and not 500 <= self.datagram <= 65_000:
+            raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
+        parse_duration(self.token_loss)
+        for text in (self.bind, self.metrics, *self.peers):
+            if text and not text.endswith(":0"):
+                _check_address(text)
+
+
+def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettings:
+    """The settings in force: what the program says, else the environment, else the file, else defaults."""
+    known = {field.name: field for field in msgspec.structs.fields(GroupSettings)}
+    unknown = sorted(given.keys() - known.keys())
+    if unknown:
+        raise ConfigurationError(f"no such setting: {', '.join(unknown)}; there are {', '.join(known)}")
+    found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE)
+    for name in known:
+        text = os.environ.get(_PREFIX + name.upper())
+        if text is not None:
+            found[name] = _from_text(name, text)
+    found.update({name: value for name, value in given.items() if value is not None})
+    try:
+        return msgspec.convert(found, GroupSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigurationError(f"{path.name}: {error}") from error
+    section = document.get("group", {})
+    if not isinstance(section, dict):
+        raise ConfigurationError(f"{path.name}: [group] is not a table")
+    return section
+
+
+def _from_text(name: str, text: str) -> Any:
+    if name in ("members", "peers"):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if name in ("multicast", "insecure"):
+        if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
+            raise ConfigurationError(f"{_PREFIX}{name.upper()}={text!r}: write true or false")
+        return text.lower() in ("1", "true", "yes")
+    return text
+
+
+def parse_duration(text: str) -> Nanos:
+    """A time such as 30s or 20ms.
+
+    >>> parse_duration("1.5ms")
+    1500000
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m)", text.strip())
+    if match is None:
+        raise ConfigurationError(f"{text!r} is not a duration: write 20ms, 1.5s or 2m")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def _check_address(text: str) -> None:
+    try:
+        parse_address(text)
+    except AddressError as error:
+        raise ConfigurationError(str(error)) from error

@@ -1,0 +1,111 @@
+"""From settings to a stack, its codec and its sockets."""
+
+import socket
+import time
+from random import Random
+from secrets import token_hex
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.group.errors import ConfigurationError
+from semcast.group.settings import GroupSettings, parse_duration
+from semcast.net.addresses import LOOPBACK, Address, is_loopback, meeting_point, parse_address
+from semcast.net.sockets import Endpoint
+from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
+from semcast.protocols.semantic import SemanticMulticast, Settings
+from semcast.wire import Codec
+
+PACKET_OVERHEAD = 200
+"""Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
+WINDOW_BYTES = 2 << 20
+"""Bytes of packets under way, at most: half of what a receiver's socket holds."""
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What a driver is made of."""
+
+    member: MemberId
+    stack: Stack
+    endpoint: Endpoint
+    codec: Codec
+    peers: tuple[Address, ...]
+
+
+def build(group: str, settings: GroupSettings) -> Parts:
+    """Open the sockets and put the stack together."""
+    bind = _bind_address(settings)
+    if not is_loopback(bind) and not settings.key_file and not settings.insecure:
+        raise ConfigurationError(
+            f"bind {bind[0]}: beyond loopback a group needs a key (key_file, see `semcast keygen`),"
+            " or insecure = true"
+        )
+    member = _member(settings)
+    if settings.stack == "s-rm":
+        return _static(group, settings)
+    meeting = meeting_point(group) if settings.multicast else None
+    try:
+        endpoint = Endpoint(bind, meeting)
+    except OSError as error:
+        raise ConfigurationError(f"cannot listen on {bind[0]}:{bind[1]}: {error.strerror}") from error
+    datagram = settings.datagram or endpoint.datagram_bytes
+    stack = Ring(member, ring_settings(settings, datagram), Random(token_hex(8)), Outbox())
+    peers = tuple(parse_address(peer) for peer in settings.peers)
+    return Parts(member, stack, endpoint, Codec(group, (), datagram), peers)
+
+
+def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
+    """The ring for datagrams of a size: its window fits in a receiver's socket."""
+    packet = datagram - PACKET_OVERHEAD
+    window = max(16, min(512, WINDOW_BYTES // datagram))
+    loss = parse_duration(settings.token_loss)
+    return RingSettings(
+        packet_bytes=packet,
+        window=window,
+        visit=min(64, window),
+        queue_messages=settings.queue_messages,
+        send_messages=settings.send_messages,
+        policy=SlowPolicy(settings.policy),
+        token_loss=loss,
+        retransmit=min(20_000_000, loss // 4),
+        hold=min(100_000_000, loss // 4),
+    )
+
+
+def _static(group: str, settings: GroupSettings) -> Parts:
+    """S-RM: the members and their addresses are known to all."""
+    where: dict[MemberId, Address] = {}
+    for text in settings.members:
+        name, equals, address = text.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"member {text!r}: write name=127.0.0.1:5000")
+        where[MemberId(name)] = parse_address(address)
+    me = MemberId(settings.name)
+    if me not in where:
+        known = ", ".join(member.name for member in where)
+        raise ConfigurationError(
+            f"name {settings.name!r} is not among the members: {known or 'none are given'}"
+        )
+    endpoint = Endpoint(where[me])
+    members = sorted(where)
+    datagram = settings.datagram or endpoint.datagram_bytes
+    stack_settings = Settings(buffer_messages=settings.queue_messages, frame_bytes=datagram - PACKET_OVERHEAD)
+    stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
+    peers = tuple(address for member, address in where.items() if member != me)
+    return Parts(me, stack, endpoint, Codec(group, members, datagram), peers)
+
+
+def _bind_address(settings: GroupSettings) -> Address:
+    if not settings.bind:
+        return LOOPBACK, 0
+    host, _, port = settings.bind.rpartition(":")
+    return (host, 0) if port == "0" else parse_address(settings.bind)
+
+
+def _member(settings: GroupSettings) -> MemberId:
+    """A name that is given may come back after a restart: then the time tells the incarnations apart."""
+    if settings.name:
+        return MemberId(settings.name, time.time_ns() // 1_000_000)
+    return MemberId(f"{socket.gethostname()[:24]}-{token_hex(3)}")

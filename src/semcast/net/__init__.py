@@ -1,0 +1,1 @@
+"""The live driver: protocol stacks over real UDP sockets and real clocks, in a thread of their own."""

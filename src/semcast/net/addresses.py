@@ -1,0 +1,87 @@
+"""Where members are: addresses, what is known of them, and where strangers meet."""
+
+import hashlib
+import ipaddress
+
+from semcast.core.ids import SECOND, MemberId, Nanos
+
+Address = tuple[str, int]
+
+LOOPBACK = "127.0.0.1"
+_FORGET: Nanos = 30 * SECOND
+_MOST = 1024
+_PORTS = range(20000, 30000)
+
+
+class AddressError(ValueError):
+    """Text that is no address; says what is wrong with it."""
+
+
+def parse_address(text: str) -> Address:
+    """An IPv4 address and a port.
+
+    >>> parse_address("127.0.0.1:5000")
+    ('127.0.0.1', 5000)
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise AddressError(f"{text!r} is not an address: write 192.0.2.7:5000")
+    try:
+        return str(ipaddress.IPv4Address(host)), int(port)
+    except ipaddress.AddressValueError as error:
+        raise AddressError(f"{text!r} is not an address: {error}") from error
+
+
+def meeting_point(group: str) -> Address:
+    """The multicast address and port at which the members of a group find each other.
+
+    Drawn from the name, in the range for private use; a clash with another group costs some work, no
+    more: datagrams of other groups are dropped.
+    """
+    digest = hashlib.blake2b(group.encode(), digest_size=8).digest()
+    port = _PORTS.start + int.from_bytes(digest[:4], "big") % len(_PORTS)
+    return f"239.255.{digest[4]}.{digest[5]}", port
+
+
+def is_loopback(address: Address) -> bool:
+    """Whether it cannot be reached from another host."""
+    return address[0].startswith("127.")
+
+
+class AddressBook:
+    """The addresses of those that were heard of. Bounded; who is silent for long is forgotten."""
+
+    def __init__(self) -> None:
+        self._known: dict[MemberId, Address] = {}
+        self._heard: dict[MemberId, Nanos] = {}
+        self._targets: list[Address] | None = None
+
+    def heard(self, now: Nanos, member: MemberId, address: Address) -> None:
+        """A valid datagram of `member` came from there."""
+        self._heard[member] = now
+        if self._known.get(member) != address:
+            if len(self._known) >= _MOST and member not in self._known:
+                oldest = min(self._heard, key=self._heard.__getitem__)
+                self._drop(oldest)
+            self._known[member] = address
+            self._targets = None
+
+    def find(self, member: MemberId) -> Address | None:
+        """Where a member is, if that is known."""
+        return self._known.get(member)
+
+    def targets(self) -> list[Address]:
+        """Where everybody is."""
+        if self._targets is None:
+            self._targets = sorted(set(self._known.values()))
+        return self._targets
+
+    def forget(self, now: Nanos) -> None:
+        """Drop those that have been silent for too long."""
+        for member in [member for member, at in self._heard.items() if now - at > _FORGET]:
+            self._drop(member)
+
+    def _drop(self, member: MemberId) -> None:
+        self._heard.pop(member, None)
+        self._known.pop(member, None)
+        self._targets = None

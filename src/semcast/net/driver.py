@@ -1,0 +1,310 @@
+"""A stack on real sockets, in a thread of its own.
+
+The loop gives the stack one burst of input, then acts on its outbox, exactly as a simulated host does. The
+application lives in another thread: it leaves commands in a queue and takes deliveries out of a mailbox, so
+that whatever it does, tokens and timers go on.
+"""
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
+from typing import Protocol
+
+import msgspec
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Delivery, Event
+from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.core.outbox import Frame, Timer
+from semcast.core.stack import Stack
+from semcast.net.addresses import Address, AddressBook
+from semcast.net.mailbox import Mailbox
+from semcast.net.sockets import Endpoint
+from semcast.wire import Codec, Malformed
+from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
+
+Command = Callable[[Stack, Nanos], None]
+
+_BEACONS = (AttemptJoin, Join, Presence, Leave)
+"""Frames that strangers should hear, too."""
+_HOUSEKEEPING: Nanos = SECOND
+
+
+class Watcher(Protocol):
+    """Whoever wants to know what the driver does. Called in the driver's thread."""
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        """Events of the stack, before the frames that go with them leave."""
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """What the application is about to get."""
+
+
+class DriverStatistics(msgspec.Struct):
+    """Datagrams that were not for us."""
+
+    malformed: dict[Malformed, int] = msgspec.field(default_factory=dict)
+    unknown_destination: int = 0
+
+
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
+    """Messages the application wants multicast."""
+
+    payloads: Sequence[bytes]
+    annotation: Annotation | None
+    safe: bool
+
+
+class Driver:
+    """Runs one stack until it is closed.
+
+    Args:
+        member: who this is.
+        stack: its protocol.
+        endpoint: its sockets.
+        codec: of its group.
+        peers: where to look for others besides the meeting point.
+        wake_application: called, from the driver's thread, when there is something in the mailbox, room for
+            more messages, or an end.
+        watchers: told of all that happens.
+    """
+
+    def __init__(
+        self,
+        member: MemberId,
+        stack: Stack,
+        endpoint: Endpoint,
+        codec: Codec,
+        *,
+        peers: Sequence[Address] = (),
+        wake_application: Callable[[], None],
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        self.member = member
+        self.stack = stack
+        self.endpoint = endpoint
+        self.stats = DriverStatistics()
+        self.mailbox = Mailbox(time.monotonic_ns)
+        self.failure: BaseException | None = None
+        self.finished = False
+        """Whether the thread has ended, for whatever reason."""
+        self._codec = codec
+        self._peers = [peer for peer in peers if peer != endpoint.address]
+        self._wake_application = wake_application
+        self._watchers = watchers
+        self._book = AddressBook()
+        self._outgoing: deque[Outgoing] = deque()
+        self.unsent = 0
+        """Messages that wait here for the stack to take them. Both threads write it, under the lock."""
+        self.application_waits = False
+        self._lock = threading.Lock()
+        self._commands: deque[Command] = deque()
+        self._timers: dict[Timer, Nanos] = {}
+        self._due: list[tuple[Nanos, int, Timer]] = []
+        self._timer_count = 0
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._asleep = False
+        self._closing = False
+        self._housekeeping_at: Nanos = 0
+        self._refused = False  # flow control wants the application to wait
+        self._thread = threading.Thread(target=self._run, name=f"semcast {member}", daemon=True)
+
+    # Called by the application's thread
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Hand messages over."""
+        with self._lock:
+            self.unsent += len(outgoing.payloads)
+        self._outgoing.append(outgoing)
+        self._wake()
+
+    def call(self, command: Command) -> None:
+        """Have something done to the stack, in the driver's thread."""
+        self._commands.append(command)
+        self._wake()
+
+    def taken(self) -> None:
+        """The application took a list out of the mailbox."""
+        self._wake()
+
+    def close(self) -> None:
+        """Stop, and wait until the thread has ended."""
+        self._closing = True
+        if not self.finished:
+            os.eventfd_write(self._wake_fd, 1)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+        self.endpoint.close()
+        if self._wake_fd >= 0:
+            os.close(self._wake_fd)
+            self._wake_fd = -1
+
+    def _wake(self) -> None:
+        if self._asleep and not self.finished:
+            os.eventfd_write(self._wake_fd, 1)
+
+    # The driver's thread
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # the application is told, whatever it is
+            self.failure = error
+        finally:
+            self.finished = True
+            self._wake_application()
+
+    def _loop(self) -> None:
+        poll = select.epoll()
+        try:
+            poll.register(self._wake_fd, select.EPOLLIN)
+            for fileno in self.endpoint.filenos():
+                poll.register(fileno, select.EPOLLIN)
+            self.stack.start(time.monotonic_ns())
+            while not self._closing:
+                self._turn()
+                self._sleep(poll)
+        finally:
+            poll.close()
+
+    def _sleep(self, poll: select.epoll) -> None:
+        self._asleep = True
+        if self._outgoing_is_moving() or self._commands or self._closing:
+            timeout = 0.0
+        elif self._due:
+            timeout = max(0.0, (self._due[0][0] - time.monotonic_ns()) / SECOND)
+        else:
+            timeout = 1.0
+        for fileno, _ in poll.poll(timeout):
+            if fileno == self._wake_fd:
+                os.eventfd_read(self._wake_fd)
+        self._asleep = False
+
+    def _outgoing_is_moving(self) -> bool:
+        """Whether something was handed over that the stack has not refused yet."""
+        return bool(self._outgoing) and not self._refused
+
+    def _turn(self) -> None:
+        """One burst of everything."""
+        now = time.monotonic_ns()
+        stack = self.stack
+        while self._commands:
+            self._commands.popleft()(stack, now)
+        self._receive(now)
+        self._fire(now)
+        self._drain(now)
+        self._refused = False
+        self._multicast(now)
+        self._drain(now)
+        self._deliver(now)
+        if now >= self._housekeeping_at:
+            self._housekeeping_at = now + _HOUSEKEEPING
+            self._book.forget(now)
+
+    def _receive(self, now: Nanos) -> None:
+        decode, on_frame, heard = self._codec.decode, self.stack.on_frame, self._book.heard
+        for data, address in self.endpoint.receive():
+            datagram = decode(data)
+            if isinstance(datagram, Malformed):
+                self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
+                continue
+            source = datagram.source
+            if source == self.member:
+                continue  # our own, from the meeting point
+            heard(now, source, address)
+            for frame in datagram.frames:
+                on_frame(now, source, frame)
+
+    def _fire(self, now: Nanos) -> None:
+        while self._due and self._due[0][0] <= now:
+            at, _, timer = heappop(self._due)
+            if self._timers.get(timer) == at:
+                del self._timers[timer]
+                self.stack.on_timer(now, timer)
+
+    def _multicast(self, now: Nanos) -> None:
+        freed = 0
+        while self._outgoing:
+            each = self._outgoing[0]
+            taken = self.stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
+            freed += taken
+            if taken < len(each.payloads):
+                self._outgoing[0] = Outgoing(each.payloads[taken:], each.annotation, each.safe)
+                self._refused = True
+                break
+            self._outgoing.popleft()
+        if freed:
+            with self._lock:
+                self.unsent -= freed
+            if self.application_waits:
+                self._wake_application()
+
+    def _deliver(self, now: Nanos) -> None:
+        """Fill the mailbox: the application may take its time."""
+        put = False
+        mailbox, stack = self.mailbox, self.stack
+        while mailbox.has_room() and stack.deliverable():
+            deliveries = stack.deliver(now, mailbox.want)
+            if deliveries:
+                for watcher in self._watchers:
+                    watcher.on_deliveries(now, deliveries)
+                mailbox.put(deliveries)
+                put = True
+        if put:
+            self._drain(now)
+            self._wake_application()
+
+    def _drain(self, now: Nanos) -> None:
+        out = self.stack.out
+        while out.sends or out.timers or out.events:
+            if out.timers:
+                timers, out.timers = out.timers, []
+                for timer, at in timers:
+                    self._set_timer(timer, at)
+            if out.events:
+                events, out.events = out.events, []
+                for watcher in self._watchers:
+                    watcher.on_events(now, events)
+            if out.sends:
+                sends, out.sends = out.sends, []
+                self._send(sends)
+
+    def _set_timer(self, timer: Timer, at: Nanos | None) -> None:
+        if at is None:
+            self._timers.pop(timer, None)
+        else:
+            self._timers[timer] = at
+            self._timer_count += 1
+            heappush(self._due, (at, self._timer_count, timer))
+
+    def _send(self, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
+        encode, endpoint = self._codec.encode, self.endpoint
+        for dest, run in groupby(sends, key=itemgetter(0)):
+            frames = [frame for _, frame in run]
+            if dest is not None:
+                address = self._book.find(dest)
+                if address is None:
+                    self.stats.unknown_destination += 1
+                    continue
+                for data in encode(self.member, frames):
+                    endpoint.send(data, (address,))
+                continue
+            targets = self._book.targets()
+            for data in encode(self.member, frames):
+                endpoint.send(data, targets)
+            beacons = [frame for frame in frames if isinstance(frame, _BEACONS)]
+            if beacons:
+                strangers = [peer for peer in self._peers if peer not in targets]
+                for data in encode(self.member, beacons):
+                    endpoint.announce(data)
+                    endpoint.send(data, strangers)

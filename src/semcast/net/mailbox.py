@@ -1,0 +1,54 @@
+"""Between the driver's thread and the application: lists of deliveries, few at a time.
+
+What lies here can no longer be purged, so it must be little for a slow application and much for a fast
+one: the lists grow and shrink with the time it takes for them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from semcast.core.events import Delivery
+from semcast.core.ids import MILLISECOND, Nanos
+
+_LISTS = 2
+_MOST = 1 << 16
+_BRIEF: Nanos = 2 * MILLISECOND
+_LONG: Nanos = 10 * MILLISECOND
+
+
+class Mailbox:
+    """Put into by one thread, taken from by another; no locks, since each field has one writer."""
+
+    def __init__(self, clock: Callable[[], Nanos]) -> None:
+        self._clock = clock
+        self._lists: deque[Sequence[Delivery]] = deque()
+        self.want = 16
+        """How many messages the next list should have, at most."""
+        self._taken_at: Nanos | None = None
+
+    def has_room(self) -> bool:
+        """Whether another list is welcome."""
+        return len(self._lists) < _LISTS
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Leave a list."""
+        self._lists.append(deliveries)
+
+    def __bool__(self) -> bool:
+        return bool(self._lists)
+
+    def take(self) -> Sequence[Delivery]:
+        """Take the oldest list."""
+        now = self._clock()
+        if self._taken_at is not None:
+            self._adapt(now - self._taken_at)
+        taken = self._lists.popleft()
+        self._taken_at = now
+        return taken
+
+    def _adapt(self, elapsed: Nanos) -> None:
+        """The last list kept the application busy for so long."""
+        if elapsed > _LONG:
+            self.want = max(1, self.want * _LONG // (2 * elapsed))
+        elif elapsed < _BRIEF:
+            self.want = min(_MOST, 2 * self.want)
