@@ -19,6 +19,7 @@ from semcast.group import (
     GroupEvent,
     GroupSettings,
     GroupStatistics,
+    ReplicatedDict,
     join,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "Message",
     "MessageId",
     "Purged",
+    "ReplicatedDict",
     "TransitionalView",
     "View",
     "ViewChange",

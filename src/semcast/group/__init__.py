@@ -1,11 +1,13 @@
 """What people import: join a group, send to it, watch what happens."""
 
+from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.group import Group, GroupEvent, GroupStatistics, Order, join
 from semcast.group.settings import GroupSettings
 
 __all__ = [
     "ConfigurationError",
+    "Entry",
     "Group",
     "GroupClosedError",
     "GroupError",
@@ -13,5 +15,7 @@ __all__ = [
     "GroupSettings",
     "GroupStatistics",
     "Order",
+    "ReplicatedDict",
+    "Stamp",
     "join",
 ]

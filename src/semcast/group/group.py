@@ -65,6 +65,7 @@ class Group:
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
         self._next_seq = 1
         self._left: str | None = None
         self._closed = False
@@ -74,6 +75,8 @@ class Group:
 
     async def __aenter__(self) -> "Group":
         self._driver.start()
+        await self._settled.wait()
+        self._check_open()
         return self
 
     async def __aexit__(
@@ -228,6 +231,8 @@ class Group:
         self._wake_pending = False
         self._arrived.set()
         self._room.set()
+        if self._driver.settled or self._driver.finished:
+            self._settled.set()
         if self._driver.finished or self._left is not None:
             self._ended.set()
 

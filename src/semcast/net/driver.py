@@ -94,6 +94,8 @@ class Driver:
         self.failure: BaseException | None = None
         self.finished = False
         """Whether the thread has ended, for whatever reason."""
+        self.settled = False
+        """Whether the stack has looked for others and begun to work, with them or alone."""
         self._codec = codec
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._wake_application = wake_application
@@ -207,6 +209,9 @@ class Driver:
         self._multicast(now)
         self._drain(now)
         self._deliver(now)
+        if not self.settled and stack.phase() == "operational":
+            self.settled = True
+            self._wake_application()
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self._book.forget(now)

@@ -1,0 +1,158 @@
+"""Groups for programs without asyncio: the same calls, which block.
+
+```python
+from semcast import blocking
+
+with blocking.join("prices") as group:
+    group.send(b"101.5", item="IBM")
+    for event in group.events(timeout=1.0):
+        print(event)
+```
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.views import View
+from semcast.group import Group, GroupEvent, GroupStatistics, Order
+from semcast.group import join as join_async
+from semcast.group.errors import GroupClosedError
+
+T = TypeVar("T")
+
+
+class BlockingGroup:
+    """A member of a group, for threads. Made by `join`."""
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self._name = name
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"semcast loop {name}", daemon=True
+        )
+        self._group: Group | None = None
+        self._events: queue.SimpleQueue[GroupEvent | BaseException] = queue.SimpleQueue()
+        self._reader: asyncio.Task[None] | None = None
+        self._wanted: asyncio.Event | None = None
+
+    def __enter__(self) -> "BlockingGroup":
+        self._thread.start()
+        try:
+            self._call(self._open())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the group and stop."""
+        if self._group is not None and self._thread.is_alive():
+            try:
+                self._call(self._shut())
+            finally:
+                self._stop()
+
+    @property
+    def member(self) -> MemberId:
+        """Who this is."""
+        return self._opened().member
+
+    @property
+    def view(self) -> View | None:
+        """The latest view that this program has seen."""
+        return self._opened().view
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+    ) -> MessageId:
+        """Multicast one message; waits only if flow control must."""
+        return self._call(self._opened().send(payload, item=item, obsoletes=obsoletes, order=order))
+
+    def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
+        """Multicast several messages that never become obsolete."""
+        return self._call(self._opened().send_many(payloads, order=order))
+
+    def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
+        """What happens, one by one; ends when nothing has happened for `timeout` seconds."""
+        while True:
+            assert self._wanted is not None
+            self._loop.call_soon_threadsafe(self._wanted.set)
+            try:
+                event = self._events.get(timeout=timeout)
+            except queue.Empty:
+                return
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    def stats(self) -> GroupStatistics:
+        """A snapshot."""
+        return self._opened().stats()
+
+    def _opened(self) -> Group:
+        if self._group is None:
+            raise GroupClosedError(f"{self._name} is not open: use `with`")
+        return self._group
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._thread.is_alive():
+            work.close()
+            raise GroupClosedError(f"{self._name} is closed")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        self._wanted = asyncio.Event()
+        group = join_async(self._name, **self._settings)
+        await group.__aenter__()
+        self._group = group
+        self._reader = asyncio.create_task(self._read(group))
+
+    async def _read(self, group: Group) -> None:
+        """Take an event only when somebody waits for one: what is not taken can still be purged."""
+        assert self._wanted is not None
+        try:
+            async for event in group:
+                await self._wanted.wait()
+                self._wanted.clear()
+                self._events.put(event)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._events.put(error)
+
+    async def _shut(self) -> None:
+        assert self._group is not None
+        if self._reader is not None:
+            self._reader.cancel()
+            with suppress(asyncio.CancelledError, CancelledError):
+                await self._reader
+        self._events.put(GroupClosedError(f"{self._name} is closed"))
+        await self._group.close()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def join(group: str, **settings: Any) -> BlockingGroup:
+    """Become a member of a group; settings as for `semcast.join`."""
+    return BlockingGroup(group, settings)
