@@ -7,6 +7,7 @@ that whatever it does, tokens and timers go on.
 
 import os
 import select
+import sys
 import threading
 import time
 from collections import deque
@@ -34,6 +35,8 @@ Command = Callable[[Stack, Nanos], None]
 _BEACONS = (AttemptJoin, Join, Presence, Leave)
 """Frames that strangers should hear, too."""
 _HOUSEKEEPING: Nanos = SECOND
+SWITCH_INTERVAL = 0.0002
+"""Seconds after which Python lets another thread run; 5 ms by default (docs/decisions/0006)."""
 
 
 class Watcher(Protocol):
@@ -121,6 +124,8 @@ class Driver:
 
     def start(self) -> None:
         """Start the thread."""
+        # A busy application thread gives up the interpreter only so often; a token must not wait for long.
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
         self._thread.start()
 
     def send(self, outgoing: Outgoing) -> None:
@@ -301,15 +306,13 @@ class Driver:
                 if address is None:
                     self.stats.unknown_destination += 1
                     continue
-                for data in encode(self.member, frames):
-                    endpoint.send(data, (address,))
+                endpoint.send(encode(self.member, frames), (address,))
                 continue
             targets = self._book.targets()
-            for data in encode(self.member, frames):
-                endpoint.send(data, targets)
+            endpoint.send(encode(self.member, frames), targets)
             beacons = [frame for frame in frames if isinstance(frame, _BEACONS)]
             if beacons:
                 strangers = [peer for peer in self._peers if peer not in targets]
-                for data in encode(self.member, beacons):
-                    endpoint.announce(data)
-                    endpoint.send(data, strangers)
+                datagrams = encode(self.member, beacons)
+                endpoint.announce(datagrams)
+                endpoint.send(datagrams, strangers)

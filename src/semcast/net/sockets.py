@@ -3,7 +3,8 @@
 import errno
 import socket
 import struct
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -15,8 +16,15 @@ LOOPBACK_DATAGRAM = 60_000
 NETWORK_DATAGRAM = 1400
 _LARGEST = 65_535
 _BURST = 64
+_SEGMENTS = 64
+_SEGMENTED = 65_000
+"""Bytes that one call may hand to the kernel to be cut into datagrams."""
+_ANCILLARY = 128
 
 # Not in the socket module of every Python.
+_SOL_UDP = 17
+_UDP_SEGMENT = 103
+_UDP_GRO = 104
 _SO_RXQ_OVFL = 40
 _IP_MULTICAST_ALL = 49
 _IP_MTU_DISCOVER = 10
@@ -41,24 +49,24 @@ class Endpoint:
     Args:
         bind: the address of its own; port 0 for any.
         meeting: multicast address where strangers meet; None where peers are listed.
+        offload: let the kernel cut and join datagrams, where it can; the same datagrams travel either way.
     """
 
-    def __init__(self, bind: Address, meeting: Address | None = None) -> None:
+    def __init__(self, bind: Address, meeting: Address | None = None, *, offload: bool = True) -> None:
         self.stats = SocketStatistics()
+        self.offload = False
         self._own = _udp()
         self._meeting_socket: socket.socket | None = None
         self._meeting = meeting
         try:
             self._own.bind(bind)
+            self.offload = offload and _enable_offload(self._own)
             if meeting is not None:
                 self._open_meeting(bind, meeting)
         except OSError:
             self.close()
             raise
         self.address: Address = self._own.getsockname()
-        self._buffer = bytearray(_LARGEST)
-        self._view = memoryview(self._buffer)
-        self._drops: dict[int, int] = {}
 
     def _open_meeting(self, bind: Address, meeting: Address) -> None:
         interface = socket.inet_aton(bind[0])
@@ -82,44 +90,56 @@ class Endpoint:
         sockets = [self._own, self._meeting_socket]
         return [each.fileno() for each in sockets if each is not None]
 
-    def send(self, data: bytes, dests: Iterable[Address]) -> None:
-        """Send one datagram to each of several members. What cannot be sent is lost, as on any network."""
-        own, stats, size = self._own, self.stats, len(data)
-        for dest in dests:
-            try:
-                own.sendto(data, dest)
-            except OSError as error:
-                self._note(error)
-            else:
-                stats.datagrams_out += 1
-                stats.bytes_out += size
+    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address]) -> None:
+        """Send each datagram to each of several members. What cannot be sent is lost, as on any network."""
+        bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
+        for burst in bursts:
+            size = sum(map(len, burst))
+            segment = [] if len(burst) == 1 else [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))]
+            for dest in dests:
+                try:
+                    self._own.sendmsg(burst, segment, 0, dest)
+                except OSError as error:
+                    self._note(error)
+                else:
+                    self.stats.datagrams_out += len(burst)
+                    self.stats.bytes_out += size
 
-    def announce(self, data: bytes) -> None:
+    def announce(self, datagrams: Sequence[bytes]) -> None:
         """Send to the meeting point, if there is one."""
         if self._meeting is not None:
-            self.send(data, [self._meeting])
+            self.send(datagrams, [self._meeting])
 
     def receive(self) -> list[tuple[bytes, Address]]:
         """What has arrived, up to a burst for each socket."""
         found: list[tuple[bytes, Address]] = []
-        for each in (self._own, self._meeting_socket):
-            if each is not None:
-                self._drain(each, found)
+        self._drain(self._own, found)
+        if self._meeting_socket is not None:
+            self._drain(self._meeting_socket, found)
+        self.stats.datagrams_in += len(found)
         return found
 
     def _drain(self, each: socket.socket, found: list[tuple[bytes, Address]]) -> None:
-        receive = each.recvfrom
+        receive, stats = each.recvmsg, self.stats
         for _ in range(_BURST):
             try:
-                data, address = receive(_LARGEST)
+                data, ancillary, _, address = receive(_LARGEST, _ANCILLARY)
             except BlockingIOError:
                 return
             except OSError as error:
                 self._note(error)
                 return
-            self.stats.datagrams_in += 1
-            self.stats.bytes_in += len(data)
-            found.append((data, address))
+            stats.bytes_in += len(data)
+            size = len(data)
+            for level, kind, value in ancillary:
+                if level == _SOL_UDP and kind == _UDP_GRO:
+                    size = int.from_bytes(value[:2], sys.byteorder)
+                elif level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
+                    stats.kernel_drops = max(stats.kernel_drops, int.from_bytes(value[:4], sys.byteorder))
+            if size >= len(data):
+                found.append((data, address))
+            else:
+                found += [(data[at : at + size], address) for at in range(0, len(data), size)]
 
     def _note(self, error: OSError) -> None:
         """A datagram was lost on the way out. Anything else than that is an error of ours."""
@@ -144,10 +164,37 @@ class Endpoint:
             self._meeting_socket.close()
 
 
+def _bursts(datagrams: Sequence[bytes]) -> list[list[bytes]]:
+    """Runs of datagrams that one call can send: all of one size, but for a shorter last one."""
+    bursts: list[list[bytes]] = []
+    room = 0
+    for each in datagrams:
+        burst = bursts[-1] if bursts else None
+        size = len(each)
+        if burst is not None and size <= room and len(burst) < _SEGMENTS and size <= len(burst[0]):
+            burst.append(each)
+            # Nothing may follow one that is shorter than the first.
+            room = room - size if size == len(burst[0]) else 0
+        else:
+            bursts.append([each])
+            room = _SEGMENTED - size
+    return bursts
+
+
+def _enable_offload(own: socket.socket) -> bool:
+    try:
+        own.getsockopt(_SOL_UDP, _UDP_SEGMENT)
+        own.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+    except OSError:
+        return False
+    return True
+
+
 def _udp() -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     made.setblocking(False)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RECEIVE_BUFFER)
     made.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
+    made.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
     return made
