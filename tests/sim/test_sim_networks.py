@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
-from semcast.sim.networks import Conditions, Network, Packet, SharedSegment, SwitchedNetwork
+from semcast.sim.networks import FRAME_GAP, Conditions, Network, Packet, SharedSegment, SwitchedNetwork
 from semcast.sim.routed import Edge, RoutedNetwork, Topology, read_links, shortest_paths, tiered
 from semcast.sim.scheduler import Scheduler
 
@@ -99,7 +99,8 @@ def test_a_shared_segment_carries_one_packet_at_a_time() -> None:
     network.transmit(0, packet(0), [1, 2])
     network.transmit(0, packet(1), [0, 2])
     scheduler.run(SECOND)
-    assert arrivals == [(1, MILLISECOND), (2, MILLISECOND), (0, 2 * MILLISECOND), (2, 2 * MILLISECOND)]
+    one = MILLISECOND + FRAME_GAP * 800  # ns a byte at 10 Mbit/s
+    assert arrivals == [(1, one), (2, one), (0, 2 * one), (2, 2 * one)]
     with pytest.raises(ValueError, match="no link for each host"):
         network.limit_host(0, 1)
 

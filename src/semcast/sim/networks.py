@@ -6,6 +6,7 @@ any time. Hosts are numbered from 0.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
 
@@ -51,7 +52,7 @@ class Network(ABC):
         self._rng = rng
         self.hosts = hosts
         self.conditions = conditions
-        self._cuts: set[tuple[int, int]] = set()
+        self._cuts: Counter[tuple[int, int]] = Counter()  # by how many faults
         self._host_loss = [0.0] * hosts
         self._host_delay = [0] * hosts
         self._spared = [0] * hosts  # packets up to so many bytes are neither lost nor delayed at this host
@@ -75,8 +76,8 @@ class Network(ABC):
         self._cuts.update(pairs)
 
     def mend(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Undo cuts."""
-        self._cuts.difference_update(pairs)
+        """Undo cuts; what another fault has cut, too, stays so."""
+        self._cuts.subtract(pairs)
 
     def disturb_host(
         self, host: int, *, loss: float | None = None, delay: Nanos | None = None, above: int = 0
@@ -104,7 +105,7 @@ class Network(ABC):
 
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions
-        if (packet.source, dest) in self._cuts or self._lost(packet, dest):
+        if self._cuts[packet.source, dest] > 0 or self._lost(packet, dest):
             self.lost += 1
             return
         for host in (packet.source, dest):

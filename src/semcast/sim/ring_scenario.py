@@ -24,6 +24,7 @@ def draw_ring(seed: int) -> Scenario:
     if torn:
         duration = min(duration, 1200 * MILLISECOND)
         traffic = _steady(rng, size, duration)
+    settings = _settings(rng, scale=4 if far else 1)
     return Scenario(
         seed=seed,
         stack="ring",
@@ -33,11 +34,13 @@ def draw_ring(seed: int) -> Scenario:
         loss=rng.choice((0.0, 0.0, 0.01, 0.05, 0.2)),
         duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
         jitter=rng.choice((0, 0, 1, 3)) * MILLISECOND,
-        ring=_settings(rng, scale=4 if far else 1),
+        ring=settings,
         cpu=rng.choice((0, 10, 50)) * MICROSECOND,
         traffic=traffic,
         app_delays=slow_applications(rng, size),
-        faults=_faults(rng, size, duration, traffic[0].sender if torn else None),
+        faults=_last_words(rng, traffic[0].sender, size, duration, settings)
+        if torn
+        else _faults(rng, size, duration),
         duration=duration,
     )
 
@@ -105,10 +108,8 @@ def _steady(rng: Random, size: int, duration: Nanos) -> tuple[Traffic, ...]:
     return tuple(chosen)
 
 
-def _faults(rng: Random, size: int, duration: Nanos, victim: int | None) -> tuple[AnyFault, ...]:
+def _faults(rng: Random, size: int, duration: Nanos) -> tuple[AnyFault, ...]:
     faults: list[AnyFault] = []
-    if victim is not None:
-        return tuple(sorted(_last_words(rng, victim, size, duration), key=lambda fault: fault.at))
     for _ in range(rng.randint(0, 3)):
         faults.append(_disturbance(rng, size, duration))
     if rng.random() < 0.4:
@@ -118,7 +119,9 @@ def _faults(rng: Random, size: int, duration: Nanos, victim: int | None) -> tupl
     return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _last_words(rng: Random, victim: int, size: int, duration: Nanos) -> list[AnyFault]:
+def _last_words(
+    rng: Random, victim: int, size: int, duration: Nanos, settings: RingSettings
+) -> tuple[AnyFault, ...]:
     """A sender is cut off whose last packets reach nobody, or only when it is too late.
 
     Then the ring that forms without it is torn apart, if the draw says so, in the middle of that.
@@ -127,10 +130,12 @@ def _last_words(rng: Random, victim: int, size: int, duration: Nanos) -> list[An
     length = rng.choice((20, 60)) * MILLISECOND
     others = tuple(member for member in range(size) if member != victim)
     found: list[AnyFault] = []
-    if rng.random() < 0.6:
+    if rng.random() < 0.5:
         found.append(Loss(at, length, rng.choice((0.9, 1.0)), victim, above=TOKEN_SIZE))
     else:
-        found.append(Delay(at, length, victim, rng.choice((150, 250, 350)) * MILLISECOND, above=TOKEN_SIZE))
+        # About when the others form their ring.
+        late = settings.token_loss + settings.gather + rng.randrange(-5, 40) * MILLISECOND
+        found.append(Delay(at, length, victim, late, above=TOKEN_SIZE))
     if rng.random() < 0.5:
         found.append(Crash(at + length, victim, detected_after=0))
     else:
@@ -140,7 +145,7 @@ def _last_words(rng: Random, victim: int, size: int, duration: Nanos) -> list[An
         phase = rng.choice(("installed", "installed", "installed", "evs", "form", "commit", "gather"))
         lasting = rng.choice((None, 200 * MILLISECOND, 500 * MILLISECOND))
         found.append(Ambush(at + length, phase, lasting))
-    return found
+    return tuple(sorted(found, key=lambda fault: fault.at))
 
 
 def _crash(rng: Random, victim: int, duration: Nanos) -> list[AnyFault]:

@@ -7,7 +7,7 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
+from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_MESSAGE, MAX_SEQ, MAX_SPANS
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
@@ -37,7 +37,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
     first: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
     payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
     annotation: WireAnnotation | None = None
-    left: Annotated[int, msgspec.Meta(ge=0, le=MAX_SPANS * MAX_SPANS)] = 0
+    left: Annotated[int, msgspec.Meta(ge=0, lt=MAX_MESSAGE)] = 0
 
 
 class Packet(Frame, frozen=True, array_like=True, tag=7, gc=False):

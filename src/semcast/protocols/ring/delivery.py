@@ -76,7 +76,7 @@ class DeliveryQueue:
         while segments:
             head = segments[0]
             if isinstance(head, PurgingBuffer):
-                if most <= 0:
+                if most <= 0 and len(head):
                     break
                 batches = head.pop(most)
                 taken.extend(batches)

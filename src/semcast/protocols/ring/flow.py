@@ -1,35 +1,48 @@
 """Flow control of the ring: how much one visit of the token may send (Amir 1995, 5.2.1 and 5.3).
 
 The paper tunes two constants by hand. Here the limit of a visit follows loss: it shrinks when packets had
-to be asked for again, and grows by one for each visit that used it up.
+to be asked for again, and grows by one for each visit that used it up. Whoever sent at its last visit leaves
+some of the window to the others, or one sender that never stops would starve them.
 """
 
 from semcast.protocols.ring.settings import RingSettings
 
 
 class Flow:
-    """The limit in force at one member."""
+    """The limit in force at one member of a ring of `size`."""
 
-    def __init__(self, settings: RingSettings) -> None:
+    def __init__(self, settings: RingSettings, size: int) -> None:
         self._settings = settings
-        self.limit = (
-            settings.visit if not settings.adaptive else max(settings.visit // 4, settings.visit_least)
-        )
+        self._size = size
+        self.limit = settings.visit
+        if settings.adaptive:
+            self.limit = max(settings.visit // 4, settings.visit_least)
         self._sent = 0  # at the last visit, which is in the fcc that comes back
+        self._seq = 0  # of the token as it left
 
-    def allowance(self, fcc: int, under_way: int) -> int:
+    def allowance(self, seq: int, aru: int, fcc: int) -> int:
         """Packets this visit may send, given what the others sent and what has not reached everybody."""
-        others = max(fcc - self._sent, 0)
-        window = self._settings.window
-        return max(0, min(self.limit, window - others, window - under_way))
+        window, others = self._settings.window, self._others(seq, fcc)
+        most = min(self.limit, window - others, window - self._reserve() - (seq - aru))
+        if others:
+            most = min(most, max(1, window // self._size))
+        return max(0, most)
 
-    def account(self, fcc: int, sent: int, *, lost: bool) -> int:
+    def account(self, seq: int, fcc: int, sent: int, onward_seq: int, *, lost: bool) -> int:
         """The visit is over; returns the new flow control count."""
-        count = max(fcc - self._sent, 0) + sent
-        self._sent = sent
+        count = self._others(seq, fcc) + sent
+        self._sent, self._seq = sent, onward_seq
         if self._settings.adaptive:
             if lost:
                 self.limit = max(self._settings.visit_least, self.limit * 3 // 4)
             elif sent >= self.limit:
                 self.limit = min(self._settings.visit, self.limit + 1)
         return count
+
+    def _others(self, seq: int, fcc: int) -> int:
+        """What the others sent in the last rotation: new packets, which are numbered, and repeated ones."""
+        return min(max(fcc - self._sent, 0), max(seq - self._seq, 0) + self.limit)
+
+    def _reserve(self) -> int:
+        """The part of the window that is left to those who did not send lately."""
+        return min(self._size - 1, self._settings.window // 2) if self._sent else 0

@@ -19,7 +19,7 @@ from semcast.core.views import View
 from semcast.protocols.ring import recovery
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.operational import OperationalRing, RingTimer
-from semcast.protocols.ring.ordering import RingOrder, Span
+from semcast.protocols.ring.ordering import RingOrder, Span, spans
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.settings import RingSettings
@@ -42,8 +42,11 @@ Sets = tuple[frozenset[MemberId], frozenset[MemberId]]
 """Representatives, and those of them that failed."""
 
 
-EVS_PATIENCE = 10
-"""Token losses' worth of time that a recovery may take before it is given up."""
+PATIENCE = 10
+"""Timeouts' worth of time that an agreement or a recovery may take before it is given up."""
+
+FAR = 1 << 32
+"""No member is so many configurations ahead of another."""
 
 
 class MembershipRing(OperationalRing):
@@ -55,6 +58,7 @@ class MembershipRing(OperationalRing):
         self._failed: set[MemberId] = set()
         self._proposals: dict[MemberId, Sets] = {}
         self._awaits_form = False
+        self._commit_until: Nanos = 0
         self.form_id: ConfId | None = None
         self._candidates: tuple[MemberId, ...] = ()
         self.my_obligation_set: set[MemberId] = {me}
@@ -69,6 +73,10 @@ class MembershipRing(OperationalRing):
         """Who speaks for the ring of this member."""
         return self.order.members[0] if self.alive else self.me
 
+    def buffered(self) -> int:
+        """Messages in the queues, and packets kept for others, also for a ring that is being formed."""
+        return super().buffered() + (0 if self._ring is None else len(self._ring.store))
+
     # Foreign messages
 
     def _notice(self, now: Nanos, source: MemberId, conf: ConfId, *, alone: bool = False) -> bool:
@@ -82,9 +90,18 @@ class MembershipRing(OperationalRing):
             self.alive = False
             if self.state is State.OPERATIONAL:
                 self._gather(now, Cause.MEMBER_WENT)
-        elif conf != ours and self.state is State.OPERATIONAL and self.representative == self.me:
+        elif conf != ours and self._may_merge():
             self._gather(now, Cause.FOREIGN_MESSAGE)
         return True
+
+    def _may_merge(self) -> bool:
+        """Whether it is up to this member to form a larger ring.
+
+        Each new configuration adds to what waits for the application: one that is behind first has to catch
+        up, and who would not follow a Form token must not ask for one.
+        """
+        works = self.state is State.OPERATIONAL and self.representative == self.me
+        return works and not self._queue.overfull
 
     def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         self._notice(now, source, frame.conf)
@@ -109,6 +126,8 @@ class MembershipRing(OperationalRing):
         elif self.state in (State.GATHER, State.COMMIT):
             self._reps.add(source)
             self._failed.add(source)
+            if self.state is State.COMMIT:
+                self._propose(now)
 
     # Gather
 
@@ -129,14 +148,14 @@ class MembershipRing(OperationalRing):
     def _on_gather_timer(self, now: Nanos) -> None:
         if self.state is not State.GATHER:
             return
-        if self._queue.overfull and not self.alive:
-            # Each new configuration adds to what waits for the application: first it has to catch up.
-            self._plan_gather(now)
-            return
-        if self._nobody_came():
+        if self._nobody_came() or (self._queue.overfull and self.alive):
             self._go_back(now)
             return
+        if self._queue.overfull:
+            self._plan_gather(now)
+            return
         self._shift_to(State.COMMIT, Cause.GATHER_TIMEOUT)
+        self._commit_until = now + PATIENCE * self.settings.commit
         self._propose(now)
 
     def _nobody_came(self) -> bool:
@@ -178,13 +197,17 @@ class MembershipRing(OperationalRing):
             self._on_proposal(now, source, (frozenset(frame.reps), frozenset(frame.failed)))
 
     def _on_proposal(self, now: Nanos, source: MemberId, proposal: Sets) -> None:
-        self._proposals[source] = proposal
+        if source in self._proposals or len(self._proposals) < MAX_MEMBERS:
+            self._proposals[source] = proposal
         reps, failed = proposal
         if self.me in failed:
             self._reps.add(source)
             self._failed.add(source)
             self._propose(now)
         elif source not in self._reps or not reps <= self._reps or not failed <= self._failed:
+            if now > self._commit_until or len(self._reps | reps) > MAX_MEMBERS:
+                self.stats.malformed += 1  # sets that never stop growing
+                return
             self._reps |= {source, *reps}
             self._failed |= failed
             self._propose(now)
@@ -210,7 +233,7 @@ class MembershipRing(OperationalRing):
         if self.state is not State.COMMIT:
             return
         needed = self._reps - self._failed - {self.me}
-        if self._awaits_form:
+        if self._awaits_form and needed:
             self._failed.add(min(needed))
         else:
             ours = (frozenset(self._reps), frozenset(self._failed))
@@ -228,11 +251,11 @@ class MembershipRing(OperationalRing):
 
     def _on_form_token(self, now: Nanos, source: MemberId, token: FormToken) -> None:
         if token.form_id == self.form_id:
-            if not token.memb_list or self._predecessor(token) != source:
-                self.stats.malformed += 1
-            elif token.number <= self._token_number:
+            if token.number <= self._token_number:
                 self.stats.stale += 1
                 self._acknowledge(source, token)
+            elif not token.memb_list or self._predecessor(token) != source:
+                self.stats.malformed += 1
             elif self.state is State.FORM:
                 self._acknowledge(source, token)
                 self._on_form_again(now, token)
@@ -254,7 +277,10 @@ class MembershipRing(OperationalRing):
         """Whether this member goes along with a Form token it has not seen, from whom it should come."""
         members = [member for member, _ in token.memb_list]
         if self.me in members:
-            invited = members.index(self.me) > 0 and members[members.index(self.me) - 1] == source
+            place = members.index(self.me)
+            # Whoever listed this member must have known where it is: it may have moved on since.
+            known = token.memb_list[place][1] == self.order.conf
+            invited = known and place > 0 and members[place - 1] == source
         else:
             invited = self.me in token.join_list and members[-1:] == [source]
         return (
@@ -262,9 +288,19 @@ class MembershipRing(OperationalRing):
             and invited
             and not self._queue.overfull
             and token.form_id.number > self._least_number()
+            and self._believable(token.form_id)
             and self.state in (State.OPERATIONAL, State.GATHER, State.COMMIT)
-            and all(map(recovery.credible, token.confs_list))
+            and all(map(self._credible, token.confs_list))
         )
+
+    def _credible(self, record: ConfRecord) -> bool:
+        if not recovery.credible(record):
+            return False
+        ours = record.conf == self.order.conf
+        return not ours or self.order.plausible_record(record.aru, record.highest_seq)
+
+    def _believable(self, conf: ConfId) -> bool:
+        return conf.number <= self.highest + FAR
 
     def _least_number(self) -> int:
         """Form tokens must be above: nobody takes part in two attempts in different orders."""
@@ -314,12 +350,12 @@ class MembershipRing(OperationalRing):
             self.stats.malformed += 1
             return
         records = [record for record in token.confs_list if record.conf == self.order.conf]
-        if len(records) != 1 or len(set(members)) != len(members) or not recovery.credible(records[0]):
+        if len(records) != 1 or len(set(members)) != len(members) or not self._credible(records[0]):
             self.stats.malformed += 1
             return
         self._accept(now, token)
         self._shift_to(State.EVS, Cause.FORM_AGAIN)
-        self._evs_until = now + EVS_PATIENCE * self.settings.token_loss
+        self._evs_until = now + PATIENCE * self.settings.token_loss
         self._candidates = members
         self._together = {member for member, conf in token.memb_list if conf == self.order.conf}
         self._recovery = self._recovery_of(records[0])
@@ -356,6 +392,10 @@ class MembershipRing(OperationalRing):
             self.stats.stale += 1
             self._acknowledge(source, token)
             return
+        claimed = int.from_bytes(token.finished, "little")
+        if claimed >> len(ring.members) or (claimed >> ring.rank & 1 and not self._promised):
+            self.stats.malformed += 1
+            return
         self._accept(now, token)
         self._acknowledge(source, token)
         if now > self._evs_until:
@@ -378,7 +418,7 @@ class MembershipRing(OperationalRing):
         """Who has finished by now, and what is still to be sent again."""
         conf = recovering.order.conf
         others = [(old, wanted) for old, wanted in token.rtr if old != conf]
-        wanted = [span for old, spans in token.rtr if old == conf for span in spans]
+        wanted = [span for old, asked in token.rtr if old == conf for span in asked]
         answers = recovering.order.answers(self._plausible(recovering, wanted), self.settings.visit)
         for packet in answers:
             self.stats.retransmitted += 1
@@ -392,9 +432,10 @@ class MembershipRing(OperationalRing):
         return finished, [*others, (conf, rest)] if rest else others
 
     def _plausible(self, recovering: Recovery, wanted: list[Span]) -> list[Span]:
-        """Requests for numbers that exist."""
-        highest = recovering.record.highest_seq
-        return [(first, last) for first, last in wanted if 1 <= first <= last <= highest]
+        """Requests for numbers that exist and that not everybody has, each once."""
+        lowest, highest = recovering.record.aru + 1, recovering.record.highest_seq
+        asked = {seq for first, last in wanted for seq in range(max(first, lowest), min(last, highest) + 1)}
+        return spans(sorted(asked))
 
     def _install(self, now: Nanos) -> None:
         """The five steps of 5.2.3, as one atomic action."""
@@ -429,7 +470,7 @@ class MembershipRing(OperationalRing):
         members = self.order.members
         gone = [member for member in before if member not in members]
         return ViewChange(
-            self._view(),
+            self.view(),
             joined=tuple(member for member in members if member not in before),
             left=tuple(member for member in gone if member in self._left),
             failed=tuple(member for member in gone if member not in self._left),
@@ -440,7 +481,8 @@ class MembershipRing(OperationalRing):
         self.alive = True
         self.my_obligation_set = {self.me}
         self._assembly = Assembly(self.settings.max_message)
-        self._flow = Flow(self.settings)
+        self._flow = Flow(self.settings, len(self.order.members))
+        self._last_seen = None
         self._sends.restart()
         self._seen = False
         self._full_since = None
@@ -454,6 +496,7 @@ class MembershipRing(OperationalRing):
 
     def _on_token_loss(self, now: Nanos) -> None:
         """Nothing was heard of the ring for too long."""
+        self._outgoing = self._held = None
         if self.state is State.OPERATIONAL:
             self.alive = False
             self._gather(now, Cause.TOKEN_LOST)
@@ -476,4 +519,5 @@ class MembershipRing(OperationalRing):
 
     def _highest_other(self) -> list[MemberId]:
         """Termination: each attempt that fails goes on without the highest identifier but one's own."""
-        return [max(member for member in self._candidates if member != self.me)]
+        others = [member for member in self._candidates if member != self.me]
+        return [max(others)] if others else []

@@ -12,7 +12,7 @@ from random import Random
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Delivery, Left, Sent, Unblocked, ViewChange
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox, Timer
 from semcast.core.statistics import Statistics
@@ -20,17 +20,19 @@ from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols.ring.delivery import DeliveryQueue
 from semcast.protocols.ring.flow import Flow
-from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.ordering import RingOrder, Span
 from semcast.protocols.ring.packing import Assembly, SendQueue
 from semcast.protocols.ring.settings import RingSettings, SlowPolicy
 from semcast.protocols.ring.states import MOVES, Cause, State
-from semcast.wire.limits import MAX_PAYLOAD, check_message
+from semcast.wire.limits import MAX_PAYLOAD, MAX_SEQ, check_message
 from semcast.wire.ring import ConfId, FormToken, Leave, Packet, RecoveryToken, Token, TokenAck, TokenWanted
 
 AnyToken = Token | RecoveryToken | FormToken
 
 _IDLE_VISITS = 3
 """After so many visits to the first member with nothing new, everybody has released the token twice."""
+
+_STUCK: Nanos = MILLISECOND
 
 
 class RingTimer(Timer):
@@ -67,7 +69,7 @@ class OperationalRing:
         self._sends = SendQueue(me, settings.packet_bytes, settings.send_messages, settings.send_bytes)
         self._rest: deque[Batch] = deque()  # delivered by the ring, and no room in the queue yet
         self._assembly = Assembly(settings.max_message)
-        self._flow = Flow(settings)
+        self._flow = Flow(settings, 1)
         self._seen = False  # the application knows of this configuration
         self._blocked = False
         self._full_since: Nanos | None = None
@@ -78,6 +80,7 @@ class OperationalRing:
         self._token_number = 0
         self._held: tuple[MemberId, Token] | None = None
         self._idle_visits = 0
+        self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
         self._outgoing: tuple[MemberId, AnyToken] | None = None
         self._outgoing_seq = 0
@@ -197,7 +200,7 @@ class OperationalRing:
         elif order.receive(packet):
             self._heard_at = now
             if self._outgoing is not None and packet.seq > self._outgoing_seq:
-                self._outgoing = None
+                self._outgoing = None  # only a regular token has a number to be above
             if packet.seq <= order.my_aru:
                 self._pump(now)
         else:
@@ -233,7 +236,7 @@ class OperationalRing:
     def _full(self, now: Nanos) -> None:
         if self._full_since is None:
             self._full_since = now
-            if self.settings.policy is SlowPolicy.LEAVE:
+            if self.settings.policy is SlowPolicy.LEAVE and self._leaving is None:
                 self.out.set_timer(RingTimer.LEAVE, now + self.settings.leave_after)
 
     def _on_leave_timer(self, now: Nanos) -> None:
@@ -260,11 +263,14 @@ class OperationalRing:
         if source != self.order.predecessor or not self.order.credible(token):
             self.stats.malformed += 1
             return
+        if self.order.highest_seq > token.seq:
+            self.stats.malformed += self.order.forget_above(token.seq)
         self._accept(now, token)
-        if self._may_hold(token):
+        hold = self._hold_for(token)
+        if hold:
             self._held = (source, token)
             self._acknowledge(source, token)
-            self.out.set_timer(RingTimer.HOLD, now + self.settings.hold)
+            self.out.set_timer(RingTimer.HOLD, now + hold)
         else:
             self._visit(now, source, token)
 
@@ -279,11 +285,18 @@ class OperationalRing:
             self.stats.control_frames += 1
             self.out.send(source, TokenAck(conf, token.number))
 
-    def _may_hold(self, token: Token) -> bool:
-        """Whether the ring is idle and this member is the one to wait for better times."""
-        idle = token.seq == token.aru == self.order.my_aru and not token.rtr and token.fcc == 0
+    def _hold_for(self, token: Token) -> Nanos:
+        """How long the first member waits for better times before it passes on a token with nothing new."""
+        stuck = token.fcc == 0 and (token.seq, token.aru, token.rtr) == self._last_seen
+        self._last_seen = (token.seq, token.aru, token.rtr)
+        idle = stuck and token.seq == token.aru == self.order.my_aru and not token.rtr
         self._idle_visits = self._idle_visits + 1 if idle else 0
-        return self.order.rank == 0 and self._idle_visits > _IDLE_VISITS and not self._has_to_send()
+        if self.order.rank != 0:
+            return 0
+        if self._idle_visits > _IDLE_VISITS and not self._has_to_send():
+            return self.settings.hold
+        # Somebody's application holds the ring back: no use in going round at full speed.
+        return min(self.settings.hold, _STUCK) if stuck and not idle else 0
 
     def _has_to_send(self) -> bool:
         return self._seen and bool(self._sends)
@@ -295,7 +308,7 @@ class OperationalRing:
         for packet in answers:
             self.stats.retransmitted += 1
             out.multicast(packet)
-        room = self._flow.allowance(token.fcc, token.seq - token.aru) - len(answers)
+        room = self._flow.allowance(token.seq, token.aru, token.fcc) - len(answers)
         packets = self._number(token.seq, room) if room > 0 and self._has_to_send() else []
         seq = token.seq + len(packets)
         accelerated = self.settings.accelerated
@@ -304,7 +317,8 @@ class OperationalRing:
         self.stats.requested += len(rtr)
         aru, lowered_by = order.lower_aru(token, seq, self._held_at())
         order.release(aru)
-        fcc = self._flow.account(token.fcc, len(answers) + len(packets), lost=bool(token.rtr))
+        sent = len(answers) + len(packets)
+        fcc = self._flow.account(token.seq, token.fcc, sent, seq, lost=bool(token.rtr))
         for packet in packets[: len(packets) - accelerated] if accelerated else packets:
             out.multicast(packet)
         onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc)
@@ -344,7 +358,7 @@ class OperationalRing:
             self._blocked = False
             self.out.deliver(Unblocked())
 
-    def _pass(self, now: Nanos, dest: MemberId, token: AnyToken, seq: int = 0) -> None:
+    def _pass(self, now: Nanos, dest: MemberId, token: AnyToken, seq: int = MAX_SEQ) -> None:
         """Send a token on, and again until there is a sign that it arrived."""
         self._outgoing, self._outgoing_seq = (dest, token), seq
         self.out.send(dest, token)
@@ -404,6 +418,7 @@ class OperationalRing:
         self._unblock()
         self._leave_if_done()
 
-    def _view(self) -> View:
+    def view(self) -> View:
+        """The current configuration. The application may not have taken all that comes before it."""
         conf = self.order.conf
         return View(conf.number, self.order.members, representative=conf.representative)

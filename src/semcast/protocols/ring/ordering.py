@@ -34,6 +34,7 @@ class RingOrder:
         """`aru` confirmed by two releases of the token: everybody has the packets up to here."""
         self.store: dict[int, Packet] = {}
         self._released_aru = 0
+        self._token_seq = 0  # the highest number a token has shown
         self._asked_upto = 0  # the token's seq at the previous visit
         self._reach = REACH * window
         self._trimmed = 0
@@ -41,8 +42,16 @@ class RingOrder:
     # Packets
 
     def plausible(self, packet: Packet) -> bool:
-        """Whether a correct member can have sent this."""
-        return packet.sender < len(self.members) and packet.seq <= self.my_aru + self._reach
+        """Whether a correct member can have sent this; what this one sent it knows already."""
+        return (
+            packet.sender < len(self.members)
+            and packet.seq <= min(self.my_aru + self._reach, self.confirmed_aru + 2 * self._reach)
+            and (packet.sender != self.rank or packet.seq <= self.my_aru or packet.seq in self.store)
+        )
+
+    def plausible_record(self, aru: int, highest_seq: int) -> bool:
+        """Whether a correct member can know this of the configuration: what all have is here, too."""
+        return aru <= self.my_aru and highest_seq <= self.my_aru + 2 * self._reach
 
     def receive(self, packet: Packet) -> bool:
         """Keep a packet; False if it was here before."""
@@ -80,9 +89,19 @@ class RingOrder:
         return (
             token.aru <= token.seq <= self.my_aru + self._reach
             and token.lowered_by < len(self.members)
-            and token.seq >= self.highest_seq
+            and token.seq >= self._token_seq
             and all(1 <= first <= last <= token.seq for first, last in token.rtr)
+            and sum([last - first + 1 for first, last in token.rtr]) <= 2 * self._reach
         )
+
+    def forget_above(self, seq: int) -> int:
+        """Drop packets with numbers that nobody has given out yet; returns how many there were."""
+        false = [number for number in self.store if number > seq]
+        for number in false:
+            del self.store[number]
+        self.highest_seq = seq
+        self.my_aru = min(self.my_aru, seq)
+        return len(false)
 
     def answers(self, rtr: Iterable[Span], most: int) -> list[Packet]:
         """The packets asked for that are here."""
@@ -90,7 +109,7 @@ class RingOrder:
         for seq in numbers(rtr):
             if len(found) == most:
                 break
-            packet = self.store.get(seq)
+            packet = self.store.get(seq) if seq > self.confirmed_aru else None
             if packet is not None:
                 found.append(packet)
         return found
@@ -98,17 +117,19 @@ class RingOrder:
     def requests(self, rtr: Iterable[Span], answered: set[int], seq: int, *, accelerated: bool) -> list[Span]:
         """The list to put on the token: what others still lack, and what is missing here."""
         upto = self._asked_upto if accelerated else seq
-        self._asked_upto = seq
+        self._asked_upto = self._token_seq = seq
         self.highest_seq = max(self.highest_seq, seq)
         missing = self.missing(upto) if upto > self.my_aru else []
-        open_ = [number for number in numbers(rtr) if number not in answered] if rtr else []
+        # What everybody has may be forgotten everywhere: nobody could answer.
+        done = self.confirmed_aru
+        open_ = [each for each in numbers(rtr) if each > done and each not in answered] if rtr else []
         if not missing and not open_:
             return []
         return spans(sorted({*open_, *missing}))[:MAX_SPANS]
 
     def lower_aru(self, token: Token, seq: int, held_at: int) -> tuple[int, int]:
         """The `aru` to release the token with, and who lowered it (the rule of 5.2.1)."""
-        mine = min(self.my_aru, held_at)
+        mine = min(self.my_aru, held_at, seq)
         if mine < token.aru or token.lowered_by in (self.rank, -1):
             return mine, -1 if mine == seq else self.rank
         return token.aru, token.lowered_by

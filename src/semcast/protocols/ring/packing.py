@@ -155,7 +155,7 @@ class Assembly:
 
     def __init__(self, max_message: int) -> None:
         self._max_message = max_message
-        self._pieces: dict[MemberId, tuple[int, int, list[bytes]]] = {}  # seq, left, pieces
+        self._pieces: dict[MemberId, tuple[int, int, int, list[bytes]]] = {}  # seq, left, size, pieces
         self._last: dict[MemberId, int] = {}
         self.refused = 0
         """Parts that no correct sender can have sent."""
@@ -181,14 +181,14 @@ class Assembly:
         return Batch(sender, part.first, payloads, from_wire(part.annotation), sum(map(len, payloads)))
 
     def _fragment(self, sender: MemberId, part: Part) -> Batch | None:
-        seq, left, pieces = self._pieces.pop(sender, (part.first, part.left + 1, []))
-        size = sum(map(len, pieces)) + len(part.payloads[0])
+        seq, left, size, pieces = self._pieces.pop(sender, (part.first, part.left + 1, 0, []))
+        size += len(part.payloads[0])
         if part.first != seq or part.left != left - 1 or len(part.payloads) != 1 or size > self._max_message:
             self.refused += 1
             return None
         pieces.append(part.payloads[0])
         if part.left:
-            self._pieces[sender] = (seq, part.left, pieces)
+            self._pieces[sender] = (seq, part.left, size, pieces)
             return None
         return self._whole(sender, part, [b"".join(pieces)])
 

@@ -5,10 +5,11 @@ import enum
 import msgspec
 
 from semcast.core.ids import MILLISECOND, Nanos
-from semcast.wire.limits import MAX_HOLES, MAX_PAYLOAD
+from semcast.wire.limits import MAX_HOLES, MAX_MESSAGE, MAX_PAYLOAD
 
 REACH = 4
-"""Windows beyond what it has contiguously that a member accepts packets from, and so keeps at most."""
+"""Windows beyond what it has contiguously that a member accepts packets from; twice as many beyond what
+it knows everybody to have, and so many it keeps at most."""
 
 
 class SlowPolicy(enum.Enum):
@@ -27,7 +28,7 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     packet_bytes: int = 1300
     """Payload bytes in a packet, at most; larger messages are cut into fragments."""
-    max_message: int = 1 << 24
+    max_message: int = MAX_MESSAGE
     window: int = 512
     """Packets under way in the whole ring: sent, and not known to have reached everybody."""
     visit: int = 64
@@ -70,7 +71,18 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("retransmit and hold must be shorter than token_loss")
         if not self.join < self.commit:
             raise ValueError("join must be shorter than commit")
-        for name in ("queue_messages", "send_messages", "send_bytes", "max_message"):
+        if self.max_message > MAX_MESSAGE:
+            raise ValueError(f"max_message {self.max_message}: at most {MAX_MESSAGE}")
+        positive = (
+            "queue_messages",
+            "send_messages",
+            "send_bytes",
+            "max_message",
+            "gather",
+            "presence",
+            "hold",
+        )
+        for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
 
@@ -80,5 +92,5 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
         A change of configuration hands over at once what waited for its turn: as many packets as a member
         keeps, each as full of the smallest messages as it can be.
         """
-        kept = REACH * self.window
+        kept = 2 * REACH * self.window
         return self.queue_messages + self.send_messages + kept + kept * (self.packet_bytes // 3 + 1)

@@ -3,12 +3,11 @@
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
-from semcast.protocols.ring.membership import MembershipRing
+from semcast.protocols.ring.membership import FAR, MembershipRing
 from semcast.protocols.ring.operational import RingTimer
 from semcast.protocols.ring.states import Cause, State
 from semcast.wire.ring import (
     AttemptJoin,
-    ConfId,
     FormToken,
     Join,
     Leave,
@@ -29,7 +28,7 @@ class Ring(MembershipRing):
 
     def start(self, now: Nanos) -> None:
         """Deliver the configuration of one, and shift to Gather."""
-        self._queue.change(ViewChange(self._view(), joined=(self.me,)))
+        self._queue.change(ViewChange(self.view(), joined=(self.me,)))
         self._heard_at = now
         self._plan_token_loss(now)
         self.out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self.settings.presence))
@@ -93,10 +92,13 @@ class Ring(MembershipRing):
 
     def _on_any_packet(self, now: Nanos, source: MemberId, packet: Packet) -> None:
         if packet.conf == self.order.conf:
-            self._on_packet(now, packet)
+            if source in self.order.members:
+                self._on_packet(now, packet)
+            else:
+                self.stats.malformed += 1
         elif self._ring is not None and packet.conf == self._ring.conf:
             # Somebody has installed already; so will this member.
-            if self._ring.plausible(packet):
+            if source in self._ring.members and self._ring.plausible(packet):
                 self._ring.receive(packet)
             else:
                 self.stats.malformed += 1
@@ -107,7 +109,12 @@ class Ring(MembershipRing):
 
     def _on_regular_token(self, now: Nanos, source: MemberId, token: Token) -> None:
         if token.conf == self.order.conf and self._ring_works():
-            self._on_token(now, source, token)
+            if token.seq < self.order.delivered and token.number > self._token_number:
+                # Somebody passed off a packet under a number that no token gave out: begin anew.
+                self.stats.malformed += 1
+                self._on_token_loss(now)
+            else:
+                self._on_token(now, source, token)
         elif self._ring is not None and token.conf == self._ring.conf and self._promised:
             # Only who found everybody finished sends this.
             if token.number > self._token_number and source == self._ring.predecessor:
@@ -130,9 +137,6 @@ class Ring(MembershipRing):
             return self._believable(frame.conf) and frame.highest <= self.highest + FAR
         return isinstance(frame, Presence | Leave) and self._believable(frame.conf)
 
-    def _believable(self, conf: ConfId) -> bool:
-        return conf.number <= self.highest + FAR
-
     # Timers of the ring as a whole
 
     def _plan_token_loss(self, at: Nanos) -> None:
@@ -141,7 +145,7 @@ class Ring(MembershipRing):
     def _on_token_loss_timer(self, now: Nanos) -> None:
         """Looked at once per timeout, so that nothing has to be set anew for each packet."""
         alone = len(self.order.members) == 1 and self.state not in (State.FORM, State.EVS)
-        if alone or self._held is not None:
+        if alone:
             self._heard_at = now
         if now - self._heard_at >= self.settings.token_loss:
             self._heard_at = now
@@ -149,12 +153,8 @@ class Ring(MembershipRing):
         self._plan_token_loss(self._heard_at)
 
     def _on_presence_timer(self, now: Nanos) -> None:
-        if self.state is State.OPERATIONAL and self.representative == self.me:
+        if self._may_merge():
             self.stats.control_frames += 1
             self.out.multicast(Presence(self.order.conf))
         spread = self.settings.presence // 4 + 1
         self.out.set_timer(RingTimer.PRESENCE, now + self.settings.presence + self._rng.randrange(spread))
-
-
-FAR = 1 << 32
-"""No member is so many configurations ahead of another."""

@@ -12,6 +12,7 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
+from semcast.core.views import View
 from semcast.obsolescence import Purging, PurgingBuffer
 from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.settings import Settings
@@ -57,6 +58,10 @@ class MemberBuffers:
     def phase(self) -> str:
         """Membership is static: there is only one."""
         return "operational"
+
+    def view(self) -> View:
+        """And one view."""
+        return View(1, self.members)
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""

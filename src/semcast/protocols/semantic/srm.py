@@ -19,7 +19,6 @@ from semcast.core.events import Blocked, Unblocked, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic.buffers import MemberBuffers
 from semcast.protocols.semantic.repair import Repairs
@@ -66,7 +65,7 @@ class SemanticMulticast(MemberBuffers):
 
     def start(self, now: Nanos) -> None:
         """Announce the static view and begin to gossip, out of step with the others."""
-        self.out.deliver(ViewChange(View(1, self.members), joined=self.members))
+        self.out.deliver(ViewChange(self.view(), joined=self.members))
         first = self._rng.randrange(self.settings.gossip_period)
         self.out.set_timer(SrmTimer.GOSSIP, now + first)
 

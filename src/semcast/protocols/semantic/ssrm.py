@@ -51,7 +51,7 @@ class SenderMulticast:
 
     def start(self, now: Nanos) -> None:  # noqa: ARG002 - part of the contract
         """Announce the static view."""
-        self.out.deliver(ViewChange(View(1, self.members), joined=self.members))
+        self.out.deliver(ViewChange(self.view(), joined=self.members))
 
     def multicast(
         self,
@@ -122,6 +122,10 @@ class SenderMulticast:
     def phase(self) -> str:
         """Membership is static: there is only one."""
         return "operational"
+
+    def view(self) -> View:
+        """And one view."""
+        return View(1, self.members)
 
     def buffered(self) -> int:
         """The fullest of the buffers: each has the same bound."""

@@ -1,0 +1,11 @@
+"""Where recordings are: one folder, which specs name their traces in."""
+
+import os
+from pathlib import Path
+
+DEFAULT = "../shared/data"
+
+
+def data_folder(base: Path | None = None) -> Path:
+    """The folder of `SEMCAST_DATA`, else the default; relative ones start from `base`, or from here."""
+    return (base or Path()) / (os.environ.get("SEMCAST_DATA") or DEFAULT)
