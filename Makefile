@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test test-pipeline check bench lock clean
+.PHONY: install demo test test-pipeline check bench report lock clean
 
 install: $(STAMP)
 
@@ -20,8 +20,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline
+	$(BIN)/python -m pytest tests/pipeline
 
-# The Spark jobs, in one session of their own.
+# The Spark jobs alone. They run in one process, for they share a session.
 test-pipeline: install
 	$(BIN)/python -m pytest tests/pipeline
 
@@ -33,6 +34,10 @@ check: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write
+
+# Every sweep that has not run yet (some 10 minutes of one core), then the page.
+report: install
+	$(BIN)/semcast report --run
 
 # The lock names versions and hashes, never an index.
 lock:

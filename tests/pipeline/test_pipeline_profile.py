@@ -21,8 +21,6 @@ from semcast.pipeline.profile import Settings, profile
 from semcast.pipeline.summary import Bin, Distances, StreamProfile, as_dict, items_of, sizes_of
 from semcast.pipeline.traces import check_rows, read_trace
 
-on_spark = pytest.mark.xdist_group("spark")
-
 Row = tuple[str, int, float, str, int, str]
 COLUMNS = {"stream": TEXT, "seq": WHOLE, "ts": REAL, "key": TEXT, "bytes": WHOLE, "kind": TEXT}
 
@@ -169,7 +167,6 @@ CUTS = [
 ]
 
 
-@on_spark
 @pytest.mark.parametrize("settings", CUTS)
 def test_dense_streams(spark: SparkSession, settings: Settings) -> None:
     rows = tiny() + drawn(1)
@@ -178,7 +175,6 @@ def test_dense_streams(spark: SparkSession, settings: Settings) -> None:
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
-@on_spark
 @pytest.mark.parametrize("settings", CUTS)
 def test_streams_with_gaps(spark: SparkSession, settings: Settings) -> None:
     """Positions are ranks; a gap in the numbers is no distance."""
@@ -188,7 +184,6 @@ def test_streams_with_gaps(spark: SparkSession, settings: Settings) -> None:
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
-@on_spark
 def test_duplicates_that_are_allowed_count_once(spark: SparkSession) -> None:
     rows = drawn(4)
     trace = check_rows(frame(spark, rows + rows[::7]), max_bad=10_000)
@@ -218,7 +213,6 @@ def operations_by_hand(rows: list[Row], mark: list[object]) -> tuple[list[int], 
     return sorted(found), sum(what == "commit" for what, _, _ in sequence)
 
 
-@on_spark
 @pytest.mark.parametrize(("column", "chunk"), [("ts", 4), ("group", 1 << 18)])
 def test_operations(spark: SparkSession, column: str, chunk: int) -> None:
     rng = Random(5)
@@ -248,7 +242,6 @@ def test_operations(spark: SparkSession, column: str, chunk: int) -> None:
 # The recordings
 
 
-@on_spark
 @pytest.mark.parametrize("folder", ["quake-mvd", "market-l2", "wiki-edits"])
 def test_recordings_match_their_reference_profiles(
     spark: SparkSession, recordings: Path, folder: str
@@ -260,7 +253,6 @@ def test_recordings_match_their_reference_profiles(
         check_against(found[name], expected)
 
 
-@on_spark
 def test_a_part_of_a_recording(spark: SparkSession, recordings: Path) -> None:
     """Players and entities alone: the numbers have gaps, and distances count what is left."""
     reference = json.loads((recordings / "quake-mvd" / "profile.json").read_text())
@@ -326,7 +318,6 @@ def write_trace(folder: Path) -> Path:
     return path
 
 
-@on_spark
 @pytest.mark.usefixtures("spark")
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = write_trace(tmp_path), tmp_path / "out"
@@ -381,7 +372,6 @@ def test_wrong_options(words: list[str], message: str) -> None:
         run("trace.csv", *words)
 
 
-@on_spark
 @pytest.mark.usefixtures("spark")
 def test_a_trace_that_cannot_be_used_is_the_users_business(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere.csv: no such file"):

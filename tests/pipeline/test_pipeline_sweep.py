@@ -21,8 +21,6 @@ from semcast.pipeline.sweep.sweep import run_sweep
 from semcast.pipeline.sweep.worker import Outcome, run_cells
 from semcast.sim.experiments import Cell, Result
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SMALL = """
 experiment = "f3"
 title = "small"
@@ -191,12 +189,12 @@ def deaf(_):
     while True: pass
 list(worker.run_cells(deaf, [PlannedCell("a", {})], timeout=0.1))
 """
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 1  # noqa: S603
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 1
 
 
 def test_the_command_line_needs_spark_only_when_it_sweeps() -> None:
     program = "import semcast.cli.sweep, sys; sys.exit('pyspark' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)  # noqa: S603
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 # On Spark
@@ -341,6 +339,19 @@ def test_the_command_exits_with_1_if_a_cell_gave_no_figures(
     args = command_line(str(tmp_path / "small.toml"), "--out", str(tmp_path), "--master", "local[2]")
     assert args.run(args) == 1
     assert "nowhere.csv" in capsys.readouterr().out
+
+
+def test_traces_are_named_in_the_folder_of_recordings(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = "".join(f"game,{n},{n / 100},item{n % 3},10,update\n" for n in range(200))
+    (data / "game.csv").write_text(f"stream,seq,ts,key,bytes,kind\n{rows}")
+    monkeypatch.setenv("SEMCAST_DATA", str(data))
+    spec = spec_of(tmp_path, 'experiment = "g2"\n[fixed]\nskip = 0.0\n[grid]\ntrace = ["game.csv"]')
+    assert run_sweep(spark, spec, tmp_path / "out").ok == 1
+    assert table_of(tmp_path / "out", "small")[0]["trace"] == "game.csv"
 
 
 @pytest.mark.parametrize(

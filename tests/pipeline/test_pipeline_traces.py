@@ -18,8 +18,6 @@ from semcast.pipeline.sources import TraceError
 from semcast.pipeline.survey import Trace
 from semcast.pipeline.traces import TRACE, Columns, check_rows, read_trace
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Message = tuple[int, float, str, int, str]
 
 MESSAGES: list[Message] = [

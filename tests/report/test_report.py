@@ -432,7 +432,7 @@ def test_a_browser_shows_it(tmp_path: Path, width: int) -> None:
     elements(text)
     at = tmp_path / "report.html"
     at.write_text(text.replace("</body>", LOOK), encoding="utf8")
-    shown_by = subprocess.run(  # noqa: S603
+    shown_by = subprocess.run(
         [
             browser,
             *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

@@ -5,7 +5,7 @@ every message counts as a step. The updates of a key are one task's work, unless
 are cut into slices, and the distances over the edges of slices are added.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
@@ -82,39 +82,33 @@ def items(rows: DataFrame) -> DataFrame:
     return counted.select("stream", "key", "updates")
 
 
-def tallies(distance: DataFrame, item: DataFrame) -> DataFrame:
-    """(stream, what, value, key, n): all that is counted of the keys of a trace, in one job.
-
-    What is `distance`: n messages at distance `value`. `frequency`: n keys with `value` updates. `top`: a key
-    with `value` updates, one of those that are written most.
-    """
-    nameless = fn.lit(None).cast("string").alias("key")
-    frequency = item.groupBy("stream", "updates").agg(fn.count("*").alias("n"))
-    ranking = Window.partitionBy("stream").orderBy(fn.desc("updates"), "key")
-    top = item.withColumn("rank", fn.row_number().over(ranking)).where(fn.col("rank") <= TOP)
+def frequencies(item: DataFrame) -> DataFrame:
+    """(stream, updates, keys): how many items are written so often."""
     return (
-        distance.select(
-            "stream", fn.lit("distance").alias("what"), fn.col("distance").alias("value"), nameless, "n"
-        )
-        .union(frequency.select("stream", fn.lit("frequency"), "updates", nameless, "n"))
-        .union(top.select("stream", fn.lit("top"), "updates", "key", fn.lit(1).cast("long")))
-        .select("stream", "what", "value", "key", "n")
+        item.groupBy("stream", "updates").agg(fn.count("*").alias("keys")).select("stream", "updates", "keys")
     )
 
 
-def bins(tally: DataFrame) -> DataFrame:
+def top_items(item: DataFrame) -> DataFrame:
+    """(stream, key, updates) of the items that are written most."""
+    ranking = Window.partitionBy("stream").orderBy(fn.desc("updates"), "key")
+    ranked = item.withColumn("rank", fn.row_number().over(ranking)).where(fn.col("rank") <= TOP)
+    return ranked.select("stream", "key", "updates")
+
+
+def bins(found: DataFrame) -> DataFrame:
     """(stream, low, high, n): distances counted in bins, few enough for the driver."""
-    low, high = bin_edges(fn.col("value"))
-    of_distance = tally.where(fn.col("what") == "distance")
-    return of_distance.groupBy("stream", low.alias("low"), high.alias("high")).agg(fn.sum("n").alias("n"))
+    low, high = bin_edges(fn.col("distance"))
+    binned = found.groupBy("stream", low.alias("low"), high.alias("high")).agg(fn.sum("n").alias("n"))
+    return binned.select("stream", "low", "high", "n")
 
 
-def inside_bins(tally: DataFrame, wanted: Sequence[tuple[str, int, int]]) -> DataFrame:
-    """(stream, value, n): the distances inside some (stream, low, high)."""
-    listed = small_frame(tally.sparkSession, {"stream": TEXT, "low": WHOLE, "high": WHOLE}, wanted)
-    low, _ = bin_edges(fn.col("value"))
-    of_distance = tally.where(fn.col("what") == "distance").withColumn("low", low)
-    return of_distance.join(fn.broadcast(listed), ["stream", "low"]).select("stream", "value", "n")
+def inside_bins(found: DataFrame, wanted: Iterable[tuple[str, int, int]]) -> DataFrame:
+    """(stream, distance, n): the distances inside some bins (stream, low, high)."""
+    listed = small_frame(found.sparkSession, {"stream": TEXT, "low": WHOLE, "high": WHOLE}, wanted)
+    low, _ = bin_edges(fn.col("distance"))
+    joined = found.withColumn("low", low).join(fn.broadcast(listed), ["stream", "low"])
+    return joined.select("stream", "distance", "n")
 
 
 def bin_edges(distance: Column) -> tuple[Column, Column]:

@@ -5,6 +5,7 @@ driver adds up how many rows stand before each of them: nothing ever looks at a 
 """
 
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import accumulate
 
 from pyspark.sql import DataFrame
@@ -25,6 +26,10 @@ def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
         partitions: into how many pieces they are cut if they have to be sorted.
         kept: gives back, in the end, what Spark keeps of them.
     """
+    if len(trace.streams) == 1:
+        # Spark leaves a constant out of every shuffle and sort.
+        named = trace.rows.withColumn("stream", fn.lit(trace.streams[0].stream))
+        trace = replace(trace, rows=named)
     columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in trace.rows.columns else [])]
     if trace.dense:
         rows = trace.rows.withColumn("at", fn.col("seq")).select(*columns)

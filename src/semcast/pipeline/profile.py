@@ -46,8 +46,11 @@ class Profile:
     """The profiles of all streams, and the tables in Spark that they were read off."""
 
     streams: tuple[StreamProfile, ...]
-    tally: DataFrame
+    distances: DataFrame
+    """(stream, distance, n)"""
+
     items: DataFrame
+    """(stream, key, updates)"""
 
 
 def profile(trace: Trace, settings: Settings | None = None) -> tuple[StreamProfile, ...]:
@@ -64,15 +67,16 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
         partitions = settings.partitions or partitions_for(sum(facts.messages for facts in trace.streams))
         rows = positioned(trace, partitions, kept)
         operations = _operations(trace, rows, settings)
+        items = keep(distance.items(rows), kept)
+        counted = _counted(trace, items, operations)
+        found = _count_distances(trace, rows, counted, operations, partitions, settings, kept)
+        exact = _exact(found, counted, settings.purge)
         bursts = _bursts(trace, rows, settings)
-        items = distance.items(rows)
-        tally, counted = _count(trace, rows, items, operations, partitions, settings, kept)
-        exact = _exact(tally, counted, settings.purge)
         streams = tuple(
             _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], settings)
             for facts in trace.streams
         )
-        yield Profile(streams, tally, items)
+        yield Profile(streams, found, items)
 
 
 @dataclass(slots=True)
@@ -104,56 +108,57 @@ def _operations(trace: Trace, rows: DataFrame, settings: Settings) -> dict[str, 
     return find_runs(marked, spans(trace), equal, chunk=settings.chunk)
 
 
-def _count(
+def _counted(trace: Trace, items: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:
+    """How many keys have how many updates, and which have most: both are few."""
+    counted = {}
+    for facts in trace.streams:
+        commits = operations[facts.stream].sizes.total() if operations else 0
+        counted[facts.stream] = _Counted(Distances(facts.messages + commits, ()), commits)
+    for row in distance.frequencies(items).collect():
+        counted[row["stream"]].frequency[row["updates"]] = row["keys"]
+    for row in distance.top_items(items).collect():
+        counted[row["stream"]].top.append((row["key"], row["updates"]))
+    return counted
+
+
+def _count_distances(
     trace: Trace,
     rows: DataFrame,
-    items: DataFrame,
+    counted: dict[str, _Counted],
     operations: dict[str, Runs],
     partitions: int,
     settings: Settings,
     kept: ExitStack,
-) -> tuple[DataFrame, dict[str, _Counted]]:
-    """Count distances and items."""
+) -> DataFrame:
+    """Count distances, and put the bins where they belong."""
     if settings.groups is not None:
         marked = rows.withColumn("mark", fn.col(settings.groups))
         found = commit_distances(marked, operations, partitions, chunk=settings.chunk)
-        tally = keep(distance.tallies(found, items), kept)
-        return tally, _counted(trace, tally, operations)
+        return _binned(keep(found, kept), counted)
     updates = sum(facts.kinds.get("update", 0) for facts in trace.streams)
+    keys = sum(sum(of_stream.frequency.values()) for of_stream in counted.values())
     hot = distance.hot_keys(rows, updates, hot=settings.hot)
     for hash_bits in (settings.hash_bits, 0):
         keyed = distance.keyed_updates(rows, partitions, hot, slice_=settings.hot, hash_bits=hash_bits)
-        tally = keep(distance.tallies(distance.distances(keyed), items), kept)
-        counted = _counted(trace, tally, operations)
-        keys = sum(sum(of_stream.frequency.values()) for of_stream in counted.values())
+        found = _binned(keep(distance.distances(keyed), kept), counted)
         if sum(of_stream.distances.obsolete for of_stream in counted.values()) == updates - keys:
-            return tally, counted
+            return found
     raise AssertionError("keys that go by their names cannot be confused")
 
 
-def _counted(trace: Trace, tally: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:
-    """Collect the bins, and how many keys have how many updates: both are few."""
-    binned = defaultdict(list)
-    for row in (
-        distance.bins(tally).toArrow().sort_by([("stream", "ascending"), ("low", "ascending")]).to_pylist()
-    ):
-        binned[row["stream"]].append(Bin(row["low"], row["high"], row["n"]))
-    counted = {}
-    for facts in trace.streams:
-        commits = operations[facts.stream].sizes.total() if operations else 0
-        counted[facts.stream] = _Counted(
-            Distances(facts.messages + commits, tuple(binned[facts.stream])), commits
-        )
-    for row in tally.where(fn.col("what") != "distance").orderBy(fn.desc("value"), "key").collect():
-        of_stream = counted[row["stream"]]
-        if row["what"] == "top":
-            of_stream.top.append((row["key"], row["value"]))
-        else:
-            of_stream.frequency[row["value"]] = row["n"]
-    return counted
+def _binned(found: DataFrame, counted: dict[str, _Counted]) -> DataFrame:
+    bins = defaultdict(list)
+    for row in distance.bins(found).toArrow().to_pylist():
+        bins[row["stream"]].append(Bin(row["low"], row["high"], row["n"]))
+    for stream, of_stream in counted.items():
+        ordered = sorted(bins[stream], key=lambda each: each.low)
+        of_stream.distances = Distances(of_stream.distances.messages, tuple(ordered))
+    return found
 
 
-def _exact(tally: DataFrame, counted: dict[str, _Counted], purge: float) -> dict[str, dict[str, int | None]]:
+def _exact(
+    distances: DataFrame, counted: dict[str, _Counted], purge: float
+) -> dict[str, dict[str, int | None]]:
     """The distances behind the names, looked up in Spark where a bin holds several."""
     places = {
         (stream, name): None if rank is None else of_stream.distances.place(rank)
@@ -167,8 +172,8 @@ def _exact(tally: DataFrame, counted: dict[str, _Counted], purge: float) -> dict
     }
     inside = defaultdict(list)
     if wide:
-        for row in distance.inside_bins(tally, sorted(wide)).orderBy("stream", "value").collect():
-            inside[row["stream"]].append((row["value"], row["n"]))
+        for row in distance.inside_bins(distances, sorted(wide)).collect():
+            inside[row["stream"]].append((row["distance"], row["n"]))
     found: dict[str, dict[str, int | None]] = {stream: {} for stream in counted}
     for (stream, name), place in places.items():
         found[stream][name] = None if place is None else _pick(place[0], place[1], inside[stream])
@@ -178,7 +183,7 @@ def _exact(tally: DataFrame, counted: dict[str, _Counted], purge: float) -> dict
 def _pick(bin_: Bin, rank: int, inside: list[tuple[int, int]]) -> int:
     if bin_.low == bin_.high:
         return bin_.low
-    return element([(value, n) for value, n in inside if bin_.low <= value <= bin_.high], rank)
+    return element(sorted((value, n) for value, n in inside if bin_.low <= value <= bin_.high), rank)
 
 
 def _stream(
@@ -195,7 +200,7 @@ def _stream(
         d_median=exact["median"],
         d_p90=exact["p90"],
         d_max=exact["max"],
-        items=items_of(counted.frequency, counted.top),
+        items=items_of(counted.frequency, sorted(counted.top, key=lambda item: (-item[1], item[0]))),
         bursts=sizes_of(bursts.sizes),
         purge=settings.purge,
         buffer=exact["purge"],

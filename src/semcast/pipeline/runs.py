@@ -13,7 +13,7 @@ from itertools import groupby
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """How many positions a chunk spans. No result depends on it."""
 
 Goes = Callable[[Column, Column], Column]

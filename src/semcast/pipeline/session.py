@@ -85,6 +85,7 @@ def _settings(partitions: int) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.windowExec.buffer.in.memory.threshold": str(1 << 16),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         "spark.ui.enabled": "false",

@@ -85,11 +85,10 @@ class Trace:
 def survey(
     judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None, slow: bool = False
 ) -> Trace:
-    """Check rows with the columns of the schema, and `file`, `line`, `problem`.
+    """Check rows with the columns of the schema, and `file`, `line`, `nothing`, `good`, `problem`.
 
     Args:
-        judged: the rows. A `problem` of None marks one that is good as far as it alone goes; the empty
-            string, what is no row.
+        judged: the rows. `nothing` marks what is no row, `good` one that is good as far as it alone goes.
         located: the same, with file and line known.
         max_bad: how many rows may be bad.
         expected: how many rows there are, if that is known.
@@ -103,10 +102,10 @@ def survey(
     bad = BadRows(bad_count, _sample(located) if bad_count else ())
     _refuse(bad, max_bad)
     whole = bad_count == 0 and seen == sum(facts.messages for facts in streams)
-    good = judged if whole else judged.where(fn.col("problem").isNull())
+    good = judged if whole else judged.where("good")
     loose = _loose(judged, streams)
     if loose:
-        located = located.where(fn.col("problem").isNull())
+        located = located.where("good")
         copies = _copies(located, loose)
         if copies.count:
             bad = BadRows(bad.count + copies.count, (bad.sample + copies.sample)[:SAMPLE])
@@ -115,7 +114,7 @@ def survey(
             streams, _, _ = _facts(good)
     if not streams:
         raise TraceError("no rows" if not bad.count else f"no rows but bad ones: {bad.sample[0]}")
-    rows = good.drop("file", "line", "problem")
+    rows = good.drop("file", "line", "nothing", "good", "problem")
     return Trace(rows, streams, dense=not loose, bad=bad, slow=slow)
 
 
@@ -130,11 +129,10 @@ def _refuse(bad: BadRows, max_bad: int) -> None:
 
 def _facts(judged: DataFrame) -> tuple[tuple[StreamFacts, ...], int, int]:
     """The streams, the number of bad rows, and the number of all rows."""
-    good = fn.col("problem").isNull()
     counted = judged.groupBy(
-        fn.when(good, fn.col("stream")).alias("stream"),
-        fn.when(good, fn.col("kind")).alias("kind"),
-        fn.coalesce(fn.col("problem") != "", fn.lit(False)).alias("bad"),
+        fn.when(fn.col("good"), fn.col("stream")).alias("stream"),
+        fn.when(fn.col("good"), fn.col("kind")).alias("kind"),
+        (~fn.col("good") & ~fn.col("nothing")).alias("bad"),
     ).agg(
         fn.count("*").alias("n"),
         fn.min("seq").alias("first"),
@@ -204,7 +202,7 @@ def _loose(frame: DataFrame, streams: Iterable[StreamFacts]) -> list[str]:
 
 
 def _sample(judged: DataFrame) -> tuple[BadRow, ...]:
-    bad = judged.where(fn.col("problem") != "").select("file", "line", "problem")
+    bad = judged.where(~fn.col("good") & ~fn.col("nothing")).select("file", "line", "problem")
     return tuple(BadRow(*row) for row in bad.orderBy("file", "line", "problem").limit(SAMPLE).collect())
 
 

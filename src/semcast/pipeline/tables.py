@@ -49,7 +49,7 @@ def write_tables(profile: Profile, folder: str) -> list[str]:
 def summary(profile: Profile) -> DataFrame:
     """A row for each stream."""
     rows = [_summary_row(stream) for stream in profile.streams]
-    return small_frame(profile.tally.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
+    return small_frame(profile.items.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
 
 
 def histogram(profile: Profile) -> DataFrame:
@@ -65,17 +65,16 @@ def histogram(profile: Profile) -> DataFrame:
         )
     ]
     columns = {"stream": TEXT, "low": WHOLE, "below": WHOLE, "all": WHOLE}
-    starts = small_frame(profile.tally.sparkSession, columns, below)
-    low, _ = bin_edges(fn.col("value"))
-    inside = fn.sum("n").over(Window.partitionBy("stream", "low").orderBy("value"))
+    starts = small_frame(profile.items.sparkSession, columns, below)
+    low, _ = bin_edges(fn.col("distance"))
+    inside = fn.sum("n").over(Window.partitionBy("stream", "low").orderBy("distance"))
     return (
-        profile.tally.where(fn.col("what") == "distance")
-        .withColumn("low", low)
+        profile.distances.withColumn("low", low)
         .withColumn("inside", inside)
         .join(fn.broadcast(starts), ["stream", "low"])
         .select(
             "stream",
-            fn.col("value").alias("distance"),
+            "distance",
             fn.col("n").alias("messages"),
             ((fn.col("below") + fn.col("inside")) / fn.col("all")).alias("r"),
         )
@@ -86,7 +85,7 @@ def histogram(profile: Profile) -> DataFrame:
 def item_table(profile: Profile) -> DataFrame:
     """(stream, key, updates, share): how often each item is written, and its share of all updates."""
     updates = small_frame(
-        profile.tally.sparkSession,
+        profile.items.sparkSession,
         {"stream": TEXT, "all": WHOLE},
         [(stream.stream, stream.items.updates) for stream in profile.streams],
     )

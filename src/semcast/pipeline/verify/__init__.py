@@ -2,6 +2,16 @@
 
 from semcast.pipeline.verify.files import Recorded, survey
 from semcast.pipeline.verify.job import Options, Report, verify, wanted_properties
-from semcast.pipeline.verify.verdicts import Offence, Verdict
+from semcast.pipeline.verify.verdicts import KNOWN, Offence, Verdict
 
-__all__ = ["Offence", "Options", "Recorded", "Report", "Verdict", "survey", "verify", "wanted_properties"]
+__all__ = [
+    "KNOWN",
+    "Offence",
+    "Options",
+    "Recorded",
+    "Report",
+    "Verdict",
+    "survey",
+    "verify",
+    "wanted_properties",
+]

@@ -6,11 +6,11 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import AnnotationKind, Kind
+from semcast.history.schema import SCHEMA, AnnotationKind, Kind
 from semcast.pipeline.sources import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
-_REQUIRED = ("run", "process", "incarnation", "index", "kind", "sender_incarnation", "seq", "count")
+_REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
 _UNREADABLE = "an annotation that is unknown here or incomplete"
 EVENT = ("run", "process", "index", "at_ns", "kind", "sender", "seq", "last", "order", "annotation")
 

@@ -10,12 +10,12 @@ from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.sources import local_path
-from semcast.pipeline.verify import cover, ledger, order, relation, samples, states
+from semcast.pipeline.verify import cover, ledger, order, relation, samples, states, tails
 from semcast.pipeline.verify.events import events_of, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.totals import census, pairs, totals
-from semcast.pipeline.verify.verdicts import Evidence, Verdict, judge
+from semcast.pipeline.verify.verdicts import Evidence, Verdict, judge, message
 from semcast.pipeline.verify.violations import VIOLATIONS, counts, together
 from semcast.specs import PROPERTIES, properties_for
 
@@ -90,6 +90,7 @@ class _Job:
         self._rows = read_rows(spark, recorded.files)
         self._events = events_of(self._rows)
         self._evidence = Evidence(recorded.runs)
+        self._tails: DataFrame | None = None
 
     def run(self) -> list[Verdict]:
         self._progress("counting")
@@ -97,6 +98,7 @@ class _Job:
         there = census(sums).collect()
         roster = self._roster(there)
         self._evidence.buffers = {row["run"] for row in there if row["buffers"]}
+        self._look_at_tails(sums)
         total = {row["run"] for row in there if row["total"]}
         self._positions = self._keep(
             relation.positions(self._of_runs(total), relation.annotated(self._of_runs(total)))
@@ -135,6 +137,14 @@ class _Job:
             raise HistoryError(f"{local_path(file)}: row {row}: {problem}")
         roster = roster_of(self._recorded.runs, there, allow_missing=self._options.allow_missing)
         return self._keep(roster_table(self._spark, roster))
+
+    def _look_at_tails(self, sums: DataFrame) -> None:
+        """What senders may have sent after their recording was cut off."""
+        runs = {run for run, info in self._recorded.runs.items() if info.cut_off}
+        if runs:
+            self._tails = self._keep(tails.tails(tails.cut_off(self._spark, self._recorded.runs), sums))
+            told = tails.untold(self._of_runs(runs), self._tails).collect()
+            self._evidence.untold = {row["run"]: message(row) for row in told}
 
     def _order(self) -> list[DataFrame]:
         self._progress("order")
@@ -177,7 +187,7 @@ class _Job:
         multicast = ledger.multicast_spans(self._events, both)
         somewhere = self._keep(ledger.somewhere_spans(delivered, multicast, both))
         book = self._keep(ledger.ledger(delivered, somewhere, both))
-        found = [ledger.integrity_violations(book)]
+        found = [ledger.integrity_violations(book, self._tails)]
         if self._wants("semantic_"):
             self._progress("replacements")
             found.append(

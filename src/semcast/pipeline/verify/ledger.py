@@ -9,6 +9,7 @@ from pyspark.sql import functions as fn
 from semcast.history.schema import Kind
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.spans import chunked, joined, segments
+from semcast.pipeline.verify.tails import told
 from semcast.pipeline.verify.violations import violations
 
 _PAIR = ["run", "process", "sender"]
@@ -83,12 +84,14 @@ def ledger(delivered: DataFrame, somewhere: DataFrame, pairs: DataFrame) -> Data
     )
 
 
-def integrity_violations(ledger: DataFrame) -> DataFrame:
-    """Messages delivered again, and messages that nobody multicast."""
+def integrity_violations(ledger: DataFrame, tails: DataFrame | None = None) -> DataFrame:
+    """Messages delivered again, and messages that nobody multicast, whose recording is cut off or not."""
     repeats = violations(
         ledger.where("delivered > 1"), "integrity", "delivered again", times=fn.col("delivered") - 1
     )
     made_up = ledger.where("delivered > 0 and not multicast")
+    if tails is not None:
+        made_up = told(made_up, tails)
     return repeats.union(violations(made_up, "integrity", "delivered, but nobody multicast it"))
 
 

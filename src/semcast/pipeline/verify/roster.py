@@ -54,18 +54,18 @@ def _of_run(info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) ->
                 f"run {info.run}: the {rows[process]['rows']} events of {process} are not numbered "
                 "0, 1, 2, ...: rows are missing or there twice"
             )
-    missing = sorted(set(info.members) - set(rows))
+    missing = sorted(set(info.members) - set(rows) - set(info.cut_off))
     if missing and not allow_missing:
         names = ", ".join(map(str, missing))
         raise HistoryError(
             f"run {info.run}: nothing was recorded of {names}; "
             "if they really did nothing, say so with --allow-missing"
         )
-    crashed = {process for process, row in rows.items() if row["crashed"]}
+    failed = {*info.cut_off, *(process for process, row in rows.items() if row["crashed"])}
     promised = set(info.members or rows)
     return [
-        Participant(info.run, process, process in promised and process not in crashed)
-        for process in sorted({*info.members, *rows})
+        Participant(info.run, process, process in promised and process not in failed)
+        for process in sorted({*info.members, *rows, *info.cut_off})
     ]
 
 

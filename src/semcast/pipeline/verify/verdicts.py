@@ -10,6 +10,21 @@ from semcast.history import RunInfo
 from semcast.specs import Status
 
 _SEMANTIC, _STATE = "semantic_", "same_state"
+KNOWN = (
+    "relation_is_order",
+    "integrity",
+    "fifo_delivery",
+    "semantic_sender_reliability",
+    "semantic_validity",
+    "semantic_agreement",
+    "semantic_uniform_agreement",
+    "semantic_fifo_completeness",
+    "buffer_bound",
+    "same_state",
+    "same_state_of_correct_senders",
+)
+"""The properties that have a form in Spark. Of others nothing is said, and never that they hold."""
+
 _MAX_REASONS = 3
 
 
@@ -69,13 +84,20 @@ class Evidence:
     circular: set[str] = field(default_factory=set)
     """Runs whose obsolescence relation is not an order."""
 
+    untold: Mapping[str, MessageId] = field(default_factory=dict)
+    """Runs with a message that was sent where the recording of its sender is cut off."""
+
     def unknown(self, run: str, name: str) -> str:
         """Why the history cannot tell, empty if it can."""
         info = self.runs[run]
+        if name not in KNOWN:
+            return "only `semcast check` can tell"
         if name.startswith((_SEMANTIC, _STATE)) and not info.quiesced:
             return "the run was not over"
         if name.startswith(_SEMANTIC) and run in self.circular:
             return "the obsolescence relation is not an order"
+        if name.startswith(_SEMANTIC):
+            return self.doubt(run, name)
         if name.startswith(_STATE) and (run, name) not in self.states:
             return "no state was recorded"
         if name == "buffer_bound" and info.buffer_limit is None:
@@ -83,6 +105,13 @@ class Evidence:
         if name == "buffer_bound" and run not in self.buffers:
             return "no occupancy was recorded"
         return ""
+
+    def doubt(self, run: str, name: str) -> str:
+        """Why it is not known to hold, even if nothing is known to break it."""
+        if run not in self.untold or not name.startswith((_SEMANTIC, "integrity")):
+            return ""
+        message = self.untold[run]
+        return f"the recording of {message.sender} is cut off before it sent {message.seq}"
 
 
 def judge(
@@ -94,15 +123,14 @@ def judge(
     for row in samples:
         sample.setdefault((row["run"], row["property"]), []).append(_offence(row))
     return [
-        _verdict(
-            run, name, evidence.unknown(run, name), count.get((run, name), 0), sample.get((run, name), [])
-        )
+        _verdict(evidence, run, name, count.get((run, name), 0), sample.get((run, name), []))
         for run, names in wanted.items()
         for name in names
     ]
 
 
-def _verdict(run: str, name: str, unknown: str, count: int, sample: list[Offence]) -> Verdict:
+def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[Offence]) -> Verdict:
+    unknown = evidence.unknown(run, name) or ("" if count else evidence.doubt(run, name))
     if unknown:
         return Verdict(run, name, Status.UNKNOWN, detail=unknown)
     if not count:
@@ -111,6 +139,13 @@ def _verdict(run: str, name: str, unknown: str, count: int, sample: list[Offence
     rest = count - len(reasons)
     detail = "; ".join([*reasons, f"and {rest} more"] if rest else reasons)
     return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample))
+
+
+def message(row: Row) -> MessageId:
+    """The message that a row names."""
+    sender = _member(row["sender"])
+    assert sender is not None
+    return MessageId(sender, row["seq"])
 
 
 def _offence(row: Row) -> Offence:
