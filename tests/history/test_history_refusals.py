@@ -228,7 +228,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_folder_without_histories(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: no *.parquet files in this folder"
+    assert refusal(tmp_path) == f"{tmp_path}: no *.parquet or *.journal files in this folder"
 
 
 def test_files_that_disagree_about_their_run(path: Path) -> None:

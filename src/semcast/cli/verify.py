@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from semcast.cli.errors import UsageError
-from semcast.history import HistoryError
+from semcast.history import HistoryError, converted
 from semcast.specs import PROPERTIES, Status
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="verify recorded histories of any size, on Spark",
         description="Verify recorded histories. Exits with 1 if a property is violated.",
     )
-    parser.add_argument("paths", nargs="+", metavar="HISTORY", type=Path, help="a file, or a folder of files")
+    parser.add_argument(
+        "paths", nargs="+", metavar="HISTORY", type=Path, help="a file or journal, or a folder"
+    )
     parser.add_argument(
         "--property",
         dest="properties",
@@ -78,11 +81,12 @@ def _report(args: argparse.Namespace) -> "Report":
 
     options = Options(args.properties, args.max_sample, args.allow_missing, args.out)
     try:
-        recorded = survey(args.paths)
-        wanted_properties(recorded.runs, args.properties)
-        with Console(stderr=True).status("starting Spark") as status:
-            spark = spark_session("semcast verify", master=args.master, rows_hint=recorded.rows)
-            return verify(spark, recorded, options, lambda step: status.update(f"verifying: {step}"))
+        with tempfile.TemporaryDirectory(prefix="semcast-") as folder:
+            recorded = survey(converted(args.paths, Path(folder)))
+            wanted_properties(recorded.runs, args.properties)
+            with Console(stderr=True).status("starting Spark") as status:
+                spark = spark_session("semcast verify", master=args.master, rows_hint=recorded.rows)
+                return verify(spark, recorded, options, lambda step: status.update(f"verifying: {step}"))
     except (HistoryError, NoJavaError) as error:
         raise UsageError(str(error)) from error
 

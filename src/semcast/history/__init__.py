@@ -1,7 +1,8 @@
-"""Recorded runs: the event schema, the recorder, Parquet files in and out."""
+"""Recorded runs: the event schema, the recorder, journals of live processes, Parquet files in and out."""
 
 from semcast.history.events import Event, History, HistoryError, RunInfo
-from semcast.history.reader import read_histories, read_history
+from semcast.history.journal import record_crash
+from semcast.history.reader import converted, read_histories, read_history
 from semcast.history.recorder import Recorder
 from semcast.history.schema import SCHEMA, SCHEMA_VERSION, Kind
 from semcast.history.writer import write_history
@@ -15,7 +16,9 @@ __all__ = [
     "Kind",
     "Recorder",
     "RunInfo",
+    "converted",
     "read_histories",
     "read_history",
+    "record_crash",
     "write_history",
 ]

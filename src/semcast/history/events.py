@@ -28,6 +28,8 @@ class RunInfo(msgspec.Struct, frozen=True):
     quiesced: bool
     """Whether the run went on until nothing that was owed could still arrive."""
     note: str = ""
+    cut_off: tuple[MemberId, ...] = ()
+    """Of whom it is not known what they did after their last event."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -85,8 +87,8 @@ class History:
     """The events of one run, by process and in the local order there.
 
     Events of one process are given in that order. A member is correct if it has no crash event, even
-    if it recorded nothing. A later incarnation that is not named as a member is a process of the run,
-    but nothing is owed to it.
+    if it recorded nothing, unless its recording is cut off. A later incarnation that is not named as a member
+    is a process of the run, but nothing is owed to it.
     """
 
     def __init__(self, info: RunInfo, events: Iterable[Event]) -> None:
@@ -94,11 +96,12 @@ class History:
         self._of: dict[MemberId, list[Event]] = {}
         for event in events:
             self._of.setdefault(event.process, []).append(event)
-        self.processes: tuple[MemberId, ...] = tuple(sorted({*info.members, *self._of}))
+        self.processes: tuple[MemberId, ...] = tuple(sorted({*info.members, *self._of, *info.cut_off}))
         self.events: tuple[Event, ...] = tuple(chain.from_iterable(map(self.of, self.processes)))
         self.crashed: tuple[MemberId, ...] = tuple(filter(self._crashes, self.processes))
         members = sorted(info.members or self.processes)
-        self.correct: tuple[MemberId, ...] = tuple(p for p in members if p not in self.crashed)
+        failed = {*self.crashed, *info.cut_off}
+        self.correct: tuple[MemberId, ...] = tuple(p for p in members if p not in failed)
 
     def of(self, process: MemberId) -> Sequence[Event]:
         """The events of one process, in local order."""

@@ -1,6 +1,6 @@
 """Reading histories: a broken file is refused, naming the file and the row (counted from 0)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 from semcast.core.ids import MemberId
 from semcast.history.decoding import Columns, decode
 from semcast.history.events import Event, History, HistoryError, RunInfo
+from semcast.history.journal import SUFFIX, Journal, read_journal
 from semcast.history.schema import RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, Kind
 from semcast.history.wellformed import problem
+from semcast.history.writer import write_history
 
 _Row = tuple[Event, Path, int]
 """An event and where it was found."""
@@ -30,17 +32,46 @@ def read_history(path: Path) -> History:
 def read_histories(path: Path) -> list[History]:
     """Read every run in a file or in a folder, in the order of their first files.
 
-    A run may be spread over several files, and its rows may lie in any order.
+    A run may be spread over several files, and its rows may lie in any order. Journals of live processes
+    are read as far as they are sound.
     """
     infos: dict[str, tuple[RunInfo, Path]] = {}
     rows: dict[str, list[_Row]] = {}
+    journals: list[Journal] = []
     for file in _files(path):
-        info, table = _load(file)
+        if file.suffix == SUFFIX:
+            journal = read_journal(file)
+            journals.append(journal)
+            if journal.info is None:
+                continue
+            info, found = journal.info, _journal_rows(file, journal)
+        else:
+            info, table = _load(file)
+            found = _rows(file, info, table)
         known, first = infos.setdefault(info.run, (info, file))
         if info != known:
             raise HistoryError(f"{file}: describes run {info.run} differently than {first}")
-        rows.setdefault(info.run, []).extend(_rows(file, info, table))
-    return [_history(info, first, rows[run]) for run, (info, first) in infos.items()]
+        rows.setdefault(info.run, []).extend(found)
+    if not infos:
+        raise HistoryError(f"{path}: no journal here has a readable header")
+    return [
+        _history(_with_cut_off(info, rows[run], journals), first, rows[run])
+        for run, (info, first) in infos.items()
+    ]
+
+
+def converted(paths: Sequence[Path], folder: Path) -> list[Path]:
+    """The same histories for who reads Parquet only: journals are written to a folder as Parquet files."""
+    found: list[Path] = []
+    for number, path in enumerate(paths):
+        journals = path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}")))
+        if not journals:
+            found.append(path)
+            continue
+        for run, history in enumerate(read_histories(path)):
+            found.append(folder / f"{number}-{run}.parquet")
+            write_history(history, found[-1])
+    return found
 
 
 def _files(path: Path) -> list[Path]:
@@ -48,10 +79,38 @@ def _files(path: Path) -> list[Path]:
         raise HistoryError(f"{path}: no such file or folder")
     if not path.is_dir():
         return [path]
-    files = sorted(path.glob("*.parquet"))
+    files = sorted(file for file in path.iterdir() if file.suffix in (".parquet", SUFFIX))
     if not files:
-        raise HistoryError(f"{path}: no *.parquet files in this folder")
+        raise HistoryError(f"{path}: no *.parquet or *{SUFFIX} files in this folder")
     return files
+
+
+def _with_cut_off(info: RunInfo, rows: list[_Row], journals: list[Journal]) -> RunInfo:
+    """The run with those named of whom not all is known.
+
+    A journal without a header may belong to any run. Where processes write journals, a member that has
+    none did something nobody knows.
+    """
+    theirs = [journal for journal in journals if journal.info is None or journal.info.run == info.run]
+    if not theirs:
+        return info
+    cut_off = {journal.process for journal in theirs if journal.unknown is not None}
+    seen = {member for event, _, _ in rows if event.kind is Kind.VIEW for member in event.members or ()}
+    silent = (
+        {*info.members, *seen}
+        - {journal.process for journal in theirs}
+        - {event.process for event, _, _ in rows}
+    )
+    return msgspec.structs.replace(info, cut_off=tuple(sorted({*info.cut_off, *cut_off, *silent})))
+
+
+def _journal_rows(file: Path, journal: Journal) -> Iterator[_Row]:
+    assert journal.info is not None
+    for row, event in enumerate(journal.events):
+        fault = problem(event) or _foreign(journal.info, journal.info.run, event)
+        if fault is not None:
+            _refuse(file, row, fault)
+        yield event, file, row
 
 
 def _load(file: Path) -> tuple[RunInfo, pa.Table]:

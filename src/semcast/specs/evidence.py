@@ -3,7 +3,7 @@
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.relation import Relation
@@ -27,7 +27,17 @@ class Evidence:
         for event in history.events:
             self._take(event)
         self.senders = sorted({*self._multicast, *(sender for _, sender in self._delivered)})
+        self.cut_off = frozenset(history.info.cut_off)
+        self.untold = self._untold(history)
+        """A message that its sender must have sent after its recording was cut off, if there is one.
+
+        Then not everything is known of what replaces what, either.
+        """
         self._has: dict[tuple[MemberId, MemberId], Runs] = {}
+
+    def beyond(self, message: MessageId) -> bool:
+        """Whether it was sent, if it was, where the recording of its sender is cut off."""
+        return message.sender in self.cut_off and message.seq > self.multicast(message.sender).highest()
 
     def multicast(self, sender: MemberId) -> Runs:
         """What `sender` multicast."""
@@ -61,6 +71,18 @@ class Evidence:
                 delivered = self._delivered[event.process, event.sender] = Runs()
             known = delivered.add(event.seq, event.last)
             self.repeats.extend((event, span) for span in known)
+
+    def _untold(self, history: History) -> MessageId | None:
+        if not self.cut_off:
+            return None
+        for event in history.events:
+            named = [] if event.by is None else [event.by]
+            if event.sender is not None and event.kind in (Kind.DELIVER, Kind.PURGE):
+                named.append(MessageId(event.sender, event.last))
+            for message in named:
+                if self.beyond(message):
+                    return message
+        return None
 
     @cached_property
     def _direct(self) -> list[int]:

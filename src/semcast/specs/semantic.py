@@ -14,7 +14,7 @@ from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.evidence import Evidence, evidence_of
 from semcast.specs.runs import Runs, union
-from semcast.specs.verdict import Findings, Verdict, unknown
+from semcast.specs.verdict import Findings, Verdict, unknown, untold
 
 
 class _Debt(NamedTuple):
@@ -59,6 +59,8 @@ def _judge(name: str, history: History, debts: Callable[[Evidence], Iterable[_De
     evidence = evidence_of(history)
     if evidence.relation.endless:
         return unknown(name, "the obsolescence relation is not an order")
+    if evidence.untold is not None:
+        return untold(name, evidence.untold)
     findings = Findings(name)
     for debt in debts(evidence):
         _find_unpaid(evidence, debt, findings)

@@ -4,6 +4,7 @@ import enum
 
 import msgspec
 
+from semcast.core.ids import MessageId
 from semcast.history.events import Event
 
 MAX_OFFENDING = 10
@@ -16,7 +17,7 @@ class Status(enum.Enum):
     HOLDS = "holds"
     VIOLATED = "violated"
     UNKNOWN = "unknown"
-    """The history cannot tell: the run was not over, or nothing of the kind was recorded."""
+    """The history cannot tell: the run was not over, or something was not recorded."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -44,6 +45,11 @@ def unknown(name: str, detail: str) -> Verdict:
     return Verdict(name, Status.UNKNOWN, detail=detail)
 
 
+def untold(name: str, message: MessageId) -> Verdict:
+    """Too much is missing where a recording is cut off."""
+    return unknown(name, f"the recording of {message.sender} is cut off before it sent {message.seq}")
+
+
 class Findings:
     """Gathers what breaks a property: counts everything, remembers the first few."""
 
@@ -68,10 +74,10 @@ class Findings:
             self._reasons.append(reason)
         self._events.extend(event for event in events if event not in self._events)
 
-    def verdict(self) -> Verdict:
-        """Holds if nothing was found."""
+    def verdict(self, doubt: MessageId | None = None) -> Verdict:
+        """Holds if nothing was found, or is unknown if there is a message that nobody can judge."""
         if not self._count:
-            return Verdict(self._name, Status.HOLDS)
+            return Verdict(self._name, Status.HOLDS) if doubt is None else untold(self._name, doubt)
         rest = self._count - len(self._reasons)
         reasons = "; ".join(self._reasons) + (f"; and {rest} more" if rest else "")
         offending = tuple(self._events[:MAX_OFFENDING])

@@ -12,9 +12,10 @@ from semcast.specs.verdict import Findings, Verdict
 def evs_1_3_sent_before_in_same_configuration(history: History) -> Verdict:
     """1.3: what is delivered in c was sent in reg(c), by a member of it.
 
-    Counts messages at each process; those delivered outside every configuration are for 2.2.
+    Counts messages at each process; those delivered outside every configuration are for 2.2. What a sender
+    may have sent after its recording was cut off does not count.
     """
-    return judge("evs_1_3_sent_before_in_same_configuration", history, _find_strangers)
+    return judge("evs_1_3_sent_before_in_same_configuration", history, _find_strangers, told=True)
 
 
 def evs_1_4_once(history: History) -> Verdict:
@@ -52,7 +53,8 @@ def _find_strangers(known: Configurations, findings: Findings) -> None:
         wrong = sorted(
             part
             for part in stay.delivered
-            if not known.sent_in(part, reg) or known.parts.sender(part) not in members
+            if not (known.sent_in(part, reg) or known.evidence.beyond(known.parts.first(part)))
+            or known.parts.sender(part) not in members
         )
 
         def case(message: MessageId, stay: Stay = stay, reg: Configuration = reg) -> tuple[str, list[Event]]:
@@ -113,6 +115,8 @@ def _find_absent(known: Configurations, findings: Findings) -> None:
         last = life.stays[-1]
         for process in sorted(last.members):
             other = known.life(process)
+            if process in known.evidence.cut_off:
+                continue
             if other.crashed or not other.stays or other.stays[-1].configuration != last.configuration:
                 findings.count(1)
                 events = [stay.event for stay in (last, *other.stays[-1:])]

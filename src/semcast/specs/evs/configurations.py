@@ -17,7 +17,7 @@ from semcast.history.events import Event, History
 from semcast.history.schema import SAFE, Kind
 from semcast.specs.evidence import evidence_of
 from semcast.specs.evs.parts import Parts
-from semcast.specs.verdict import Findings, Verdict, unknown
+from semcast.specs.verdict import Findings, Verdict, unknown, untold
 
 
 class Configuration(NamedTuple):
@@ -68,6 +68,8 @@ class Life:
     def __init__(self, process: MemberId) -> None:
         self.process = process
         self.crashed = False
+        """Or cut off: it may have crashed right after its last row."""
+
         self.stays: list[Stay] = []
         self.com: dict[Configuration, list[Stay]] = {}
         """The stays by `reg`."""
@@ -102,6 +104,8 @@ class Configurations:
         self.resent: list[tuple[Event, int]] = []
         """Parts that were sent before."""
 
+        for process in history.info.cut_off:
+            self.lives[process].crashed = True
         for life in self.lives.values():
             _Reading(self, life).read(self.rows[life.process])
         self.of: dict[Configuration, list[Stay]] = {}
@@ -301,9 +305,19 @@ def judge(
     find: Callable[[Configurations, Findings], None],
     *,
     semantic: bool = False,
+    told: bool = False,
     at_the_end: bool = False,
 ) -> Verdict:
-    """The verdict on a property; `find` looks for what breaks it."""
+    """The verdict on a property; `find` looks for what breaks it.
+
+    Args:
+        name: of the property.
+        history: to be judged.
+        find: looks for what breaks the property.
+        semantic: it rests on what replaces what.
+        told: it rests on the sending of every message, and `find` passes over those not recorded.
+        at_the_end: nothing can be said before the run is over.
+    """
     if at_the_end and not history.info.quiesced:
         return unknown(name, "the run was not over")
     known = configurations_of(history)
@@ -311,6 +325,8 @@ def judge(
         return unknown(name, "no configuration was recorded")
     if semantic and known.evidence.relation.endless:
         return unknown(name, "the obsolescence relation is not an order")
+    if semantic and known.evidence.untold is not None:
+        return untold(name, known.evidence.untold)
     findings = Findings(name)
     find(known, findings)
-    return findings.verdict()
+    return findings.verdict(known.evidence.untold if told else None)

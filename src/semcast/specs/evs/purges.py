@@ -2,8 +2,9 @@
 
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
+from semcast.specs.evidence import evidence_of
 from semcast.specs.evs.configurations import Configurations, Life, judge
-from semcast.specs.verdict import Findings, Verdict
+from semcast.specs.verdict import Findings, Verdict, untold
 
 
 def evs_purge_within_configuration(history: History) -> Verdict:
@@ -12,7 +13,9 @@ def evs_purge_within_configuration(history: History) -> Verdict:
     Counts receipts, by messages. Whether the other one was delivered is judged once the process has moved
     on from that configuration, or the run is over.
     """
-    return judge("evs_purge_within_configuration", history, _find_unfounded)
+    name = "evs_purge_within_configuration"
+    message = evidence_of(history).untold
+    return judge(name, history, _find_unfounded) if message is None else untold(name, message)
 
 
 def _find_unfounded(known: Configurations, findings: Findings) -> None:

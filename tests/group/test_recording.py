@@ -1,0 +1,291 @@
+"""A live group of three on loopback, recorded: what comes back is a history that keeps every promise."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from semcast.cli.main import main
+from semcast.core import Batch, Item, KEnumeration, MemberId, MessageId, Purged, Sent, View, ViewChange
+from semcast.core.messages import batch_of
+from semcast.group.errors import ConfigurationError
+from semcast.group.group import Group, join
+from semcast.group.recording import Recording
+from semcast.history import History, Kind, RunInfo, read_history, record_crash
+from semcast.history.journal import JournalWriter, read_journal
+from semcast.net.driver import Outgoing
+from semcast.specs import Status, check
+
+A, B = MemberId("a"), MemberId("b")
+PATIENCE = 30.0
+
+
+def violations(history: History) -> list[str]:
+    return [str(verdict) for verdict in check(history) if verdict.status is Status.VIOLATED]
+
+
+@asynccontextmanager
+async def three(folder: Path) -> AsyncIterator[list[Group]]:
+    name = f"recorded {os.getpid()} {folder.name}"
+    async with asyncio.timeout(PATIENCE), AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(join(name, name=each, record=str(folder), record_run="three"))
+            for each in "abc"
+        ]
+
+
+class Reader:
+    """Takes what a member gets."""
+
+    def __init__(self, group: Group) -> None:
+        self.got = 0
+        self.together = asyncio.Event()
+        self.done = asyncio.Event()
+        self._expected: int | None = None
+        self._group = group
+        self.task = asyncio.create_task(self._read())
+
+    def expect(self, messages: int) -> None:
+        self._expected = messages
+        self._look()
+
+    async def _read(self) -> None:
+        async for deliveries in self._group.batches():
+            for each in deliveries:
+                if isinstance(each, Batch):
+                    self.got += len(each.payloads)
+                elif isinstance(each, ViewChange) and len(each.view.members) == 3:
+                    self.together.set()
+            self._look()
+
+    def _look(self) -> None:
+        if self._expected is not None and self.got >= self._expected:
+            self.done.set()
+
+
+async def converse(folder: Path) -> None:
+    async with three(folder) as groups:
+        readers = [Reader(group) for group in groups]
+        for reader in readers:
+            await reader.together.wait()
+        for group in groups:
+            await group.send_many([b"plain"] * 500)
+            await group.send_many([b"safe"] * 20, order="safe")
+            await group.send(b"x" * 200_000)  # in fragments
+        for reader in readers:
+            reader.expect(3 * 521)
+            await reader.done.wait()
+        for number in range(200):
+            await groups[0].send(b"update", item=f"item {number % 3}")
+        await groups[0].send(b"the end")
+        for reader in readers:
+            reader.expect(3 * 521 + 1)
+            await reader.done.wait()
+        for reader in readers:
+            reader.task.cancel()
+        await asyncio.gather(*(reader.task for reader in readers), return_exceptions=True)
+
+
+def test_a_live_history_keeps_every_promise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(converse(tmp_path))
+    history = read_history(tmp_path)
+    assert (history.info.run, history.info.stack, history.info.cut_off) == ("three", "ring", ())
+    assert [process.name for process in history.crashed] == ["a", "b", "c"]  # they have left
+    assert violations(history) == []
+    sent = {
+        process.name: [event for event in history.of(process) if event.kind is Kind.MULTICAST]
+        for process in history.processes
+    }
+    assert {name: sum(event.count for event in events) for name, events in sent.items()} == {
+        "a": 722,
+        "b": 521,
+        "c": 521,
+    }
+    assert sum(event.count for event in sent["b"] if event.level == "safe") == 20
+    assert sum(event.annotation == Item("item 1") for event in sent["a"]) == 67
+    assert main(["check", str(tmp_path)]) == 0
+    assert "three" in capsys.readouterr().out
+
+
+KILLED = textwrap.dedent("""
+    import asyncio, sys
+    from semcast.group.group import join
+
+    async def main() -> None:
+        async with join(sys.argv[1], name="victim", record=sys.argv[2], record_run="killed") as group:
+            async for event in group:
+                if group.view is not None and len(group.view.members) == 2:
+                    break
+            while True:
+                await group.send(b"last words", item="words")
+                await group.send_many([b"more"] * 10)
+
+    asyncio.run(main())
+""")
+
+
+async def outlive(folder: Path) -> None:
+    """Take messages of another process, kill it, and stay until it is out of the view."""
+    name = f"killed {os.getpid()} {folder.name}"
+    async with (
+        asyncio.timeout(PATIENCE),
+        join(name, name="a", record=str(folder), record_run="killed") as group,
+    ):
+        command = [sys.executable, "-c", KILLED, name, str(folder)]
+        victim = subprocess.Popen(command)
+        try:
+            got, alone = 0, 0
+            async for deliveries in group.batches():
+                for each in deliveries:
+                    if isinstance(each, Batch):
+                        got += len(each.payloads)
+                    elif isinstance(each, ViewChange):
+                        alone += len(each.view.members) == 1
+                if got > 1000:
+                    victim.send_signal(signal.SIGKILL)
+                if alone == 2:
+                    break
+        finally:
+            victim.kill()
+            victim.wait()
+
+
+def test_sigkill_takes_nothing_away(tmp_path: Path) -> None:
+    asyncio.run(outlive(tmp_path))
+    history = read_history(tmp_path)
+    victim = next(process for process in history.processes if process.name == "victim")
+    assert history.info.cut_off == (victim,)
+    assert violations(history) == []
+    record_crash(tmp_path, "victim")
+    history = read_history(tmp_path)
+    assert history.info.cut_off == ()
+    assert history.of(victim)[-1].kind is Kind.CRASH
+    assert [str(v) for v in check(history, ["integrity", "evs_1_3_sent_before_in_same_configuration"])] == [
+        "integrity: holds",
+        "evs_1_3_sent_before_in_same_configuration: holds",
+    ]
+    assert violations(history) == []
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+async def disseminate(folder: Path) -> None:
+    members = [f"{each}=127.0.0.1:{port}" for each, port in zip("abc", free_ports(3), strict=True)]
+    name = f"fixed {os.getpid()}"
+    async with asyncio.timeout(PATIENCE), AsyncExitStack() as stack:
+        groups = [
+            await stack.enter_async_context(
+                join(name, name=each, stack="s-rm", members=members, record=str(folder))
+            )
+            for each in "abc"
+        ]
+        readers = [Reader(group) for group in groups]
+        await groups[0].send_many([b"plain"] * 300)
+        await groups[1].send(b"one", item="x")
+        await groups[2].send(b"two")
+        for reader in readers:
+            reader.expect(302)
+            await reader.done.wait()
+            reader.task.cancel()
+        await asyncio.gather(*(reader.task for reader in readers), return_exceptions=True)
+
+
+def test_a_fixed_group_is_recorded_as_well(tmp_path: Path) -> None:
+    asyncio.run(disseminate(tmp_path))
+    history = read_history(tmp_path)
+    assert (history.info.stack, history.info.cut_off) == ("s-rm", ())
+    assert [process.name for process in history.correct] == ["a", "b", "c"]
+    assert violations(history) == []
+    assert [str(verdict) for verdict in check(history, ["integrity"])] == ["integrity: holds"]
+
+
+def recording(folder: Path, *, announced: bool) -> Recording:
+    info = RunInfo("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
+    ticks = iter(range(100))
+    return Recording(A, JournalWriter(folder, A, info), announced=announced, clock=lambda: next(ticks))
+
+
+def rows(folder: Path) -> list[str]:
+    return [str(event) for path in sorted(folder.glob("*.journal")) for event in read_journal(path).events]
+
+
+def sent(first: int, payloads: Sequence[bytes], item: str | None = None, *, view: int = 2) -> Sent:
+    return Sent(batch_of(A, first, list(payloads), Item(item) if item else None), view)
+
+
+def test_rows_that_go_on_are_one_row(tmp_path: Path) -> None:
+    watcher = recording(tmp_path, announced=True)
+    watcher.on_deliveries(0, [ViewChange(View(2, (A, B)))])
+    watcher.on_events(
+        0,
+        [
+            sent(1, [b"x"] * 3),
+            sent(4, [b"x"] * 2),
+            sent(6, [b"x"], "i"),
+            sent(7, [b"x"], "j"),
+            sent(8, [b"x"]),
+            sent(9, [b"x"], view=3),
+            Purged(MessageId(B, 1), MessageId(B, 2)),
+            Purged(MessageId(B, 3)),
+        ],
+    )
+    watcher.on_multicast(0, [(Outgoing([b"x"], None, safe=False), 1)])  # the stack will say when it leaves
+    watcher.on_deliveries(
+        0,
+        [batch_of(A, 1, [b"x"] * 3), batch_of(A, 4, [b"x"]), batch_of(B, 5, [b"x"]), batch_of(B, 7, [b"x"])],
+    )
+    watcher.on_events(0, [])
+    watcher.close()
+    assert rows(tmp_path) == [
+        "a[0] at 0 ns: view 2 of a, b",
+        "a[1] at 1 ns: multicast (a,1..5)",
+        "a[2] at 1 ns: multicast (a,6)",
+        "a[3] at 1 ns: multicast (a,7)",
+        "a[4] at 1 ns: multicast (a,8)",
+        "a[5] at 1 ns: multicast (a,9)",
+        "a[6] at 1 ns: purge (b,1) by (b,2)",
+        "a[7] at 1 ns: purge (b,3)",
+        "a[8] at 2 ns: deliver (a,1..4)",
+        "a[9] at 2 ns: deliver (b,5)",
+        "a[10] at 2 ns: deliver (b,7)",
+        "a[11] at 3 ns: crash",
+    ]
+
+
+def test_a_stack_that_announces_nothing_sends_what_it_takes(tmp_path: Path) -> None:
+    watcher = recording(tmp_path, announced=False)
+    annotated = Outgoing([b"y"], KEnumeration(4, 1), safe=False)
+    watcher.on_multicast(0, [(Outgoing([b"x"] * 3, None, safe=False), 3), (annotated, 1)])
+    watcher.on_multicast(0, [(Outgoing([b"x"] * 9, None, safe=False), 2), (annotated, 0)])
+    watcher.close()
+    assert rows(tmp_path)[:-1] == [
+        "a[0] at 0 ns: multicast (a,1..3)",
+        "a[1] at 0 ns: multicast (a,4)",
+        "a[2] at 1 ns: multicast (a,5..6)",
+    ]
+
+
+def test_where_nothing_can_be_recorded_nobody_joins(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    async def attempt() -> None:
+        join("nowhere", record=str(tmp_path / "file"))
+
+    with pytest.raises(ConfigurationError, match="cannot record in"):
+        asyncio.run(attempt())
