@@ -5,10 +5,24 @@ import sys
 from collections.abc import Sequence
 
 from semcast import __version__
-from semcast.cli import check, demo, model, profile, report, sim, sweep, verify
+from semcast.cli import (
+    check,
+    demo,
+    keygen,
+    members,
+    model,
+    profile,
+    report,
+    send,
+    sim,
+    sweep,
+    tail,
+    top,
+    verify,
+)
 from semcast.cli.errors import UsageError
 
-VERBS = (demo, sim, check, model, profile, sweep, verify, report)
+VERBS = (demo, send, tail, members, top, keygen, sim, check, model, profile, sweep, verify, report)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -39,3 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""`semcast demo`: one slow receiver drags a reliable group down, and a semantic one not."""
+"""`semcast demo --simulated`: one slow receiver drags a reliable group down, and a semantic one not."""
 
 import argparse
 import json
@@ -25,14 +25,6 @@ class Point(msgspec.Struct, frozen=True):
     reliable: Throughput
     semantic: Throughput
     model: float
-
-
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declare the verb."""
-    parser = verbs.add_parser("demo", help="a slow receiver, with and without obsolescence")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart")
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
+from semcast.core.views import View
 
 
 class Stack(Protocol):
@@ -52,3 +53,6 @@ class Stack(Protocol):
 
     def phase(self) -> str:
         """What the stack is doing, in a word of its own."""
+
+    def view(self) -> View:
+        """The view the stack is in. The application may not have taken all that comes before it."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,10 +17,15 @@ from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
-from semcast.group.stacks import build
+from semcast.group.stacks import Parts, build
 from semcast.net.driver import Driver, Outgoing, Watcher
+from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
+
+if TYPE_CHECKING:
+    from semcast.group.recording import Recording
 
 Order = Literal["agreed", "safe"]
 GroupEvent = Message | ViewChange | TransitionalView
@@ -39,6 +44,8 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     malformed: dict[str, int]
     waiting_to_send: int
     buffered: int
+    sealing: SealingStatistics | None = None
+    """Where datagrams are sealed."""
 
 
 class Group:
@@ -52,6 +59,9 @@ class Group:
         self._loop = asyncio.get_running_loop()
         parts = build(name, settings)
         self.member = parts.member
+        self._keys = parts.keys
+        self._recordings = _recordings(name, settings, parts)
+        self._metrics = Metrics(name, settings.metrics)
         self._events = _Events(self)
         self._driver = Driver(
             parts.member,
@@ -60,7 +70,8 @@ class Group:
             parts.codec,
             peers=parts.peers,
             wake_application=self._wake_from_driver,
-            watchers=[self._events],
+            watchers=[*self._recordings, self._events, *self._metrics.watchers],
+            tend=None if parts.keys is None else parts.keys.tend,
         )
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
@@ -74,9 +85,14 @@ class Group:
     # Life
 
     async def __aenter__(self) -> "Group":
-        self._driver.start()
-        await self._settled.wait()
-        self._check_open()
+        try:
+            self._driver.start()
+            await self._settled.wait()
+            self._check_open()
+            await self._metrics.start(self._driver)
+        except BaseException:  # cancelled, perhaps: nothing is left behind
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -91,11 +107,14 @@ class Group:
         self._closed = True
         self._room.set()
         self._arrived.set()
-        if not self._driver.finished:
+        await self._metrics.close()
+        if not self._driver.finished and hasattr(self._driver.stack, "leave"):
             self._driver.call(_leave)
             with suppress(TimeoutError):  # the others will notice
                 await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
         await asyncio.to_thread(self._driver.close)
+        for recording in self._recordings:
+            recording.close()
         if self._driver.failure is not None:
             raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
 
@@ -182,6 +201,7 @@ class Group:
             self._driver.taken()
             self._note_views(deliveries)
             yield deliveries
+            await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """What happens, one by one."""
@@ -204,6 +224,11 @@ class Group:
 
     # About it
 
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where metrics are served, if that was wanted."""
+        return self._metrics.address
+
     def stats(self) -> GroupStatistics:
         """A snapshot."""
         driver = self._driver
@@ -215,6 +240,7 @@ class Group:
             malformed={why.value: count for why, count in driver.stats.malformed.items()},
             waiting_to_send=driver.unsent,
             buffered=driver.stack.buffered(),
+            sealing=None if self._keys is None else self._keys.stats(),
         )
 
     # Between the threads
@@ -269,6 +295,9 @@ class _Events(Watcher):
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
         """Nothing to keep."""
 
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """Nothing to keep."""
+
     def take(self) -> list[Purged]:
         receipts, self._receipts = self._receipts, []
         return receipts
@@ -280,6 +309,14 @@ def _annotation(item: str | None, obsoletes: Sequence[MessageId] | None) -> Anno
     if item is not None:
         return Item(item)
     return None if obsoletes is None else Enumeration(tuple(obsoletes))
+
+
+def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
+    if not settings.record:
+        return []
+    from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
+
+    return [open_recording(group, settings, parts)]
 
 
 def _leave(stack: Stack, now: Nanos) -> None:

@@ -39,12 +39,16 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Listen beyond loopback without a key."""
     record: str = ""
     """Folder for a recording of what happens here."""
+    record_run: str = ""
+    """Name of the recorded run, the same at all members; the group's by default."""
     policy: str = "purge"
     """What to do when the application is too slow: block, purge, leave."""
     queue_messages: int = 1024
     """Messages that wait for the application."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
+    window: int = 0
+    """ring: packets under way, at most; 0 for what a receiver's socket holds."""
     datagram: int = 0
     """Bytes of a datagram; 0 for what the network carries whole."""
     token_loss: str = "500ms"  # noqa: S105
@@ -60,6 +64,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         for name in ("queue_messages", "send_messages"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.window and not 4 <= self.window <= 4096:
+            raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
         if self.datagram and not 500 <= self.datagram <= 65_000:
             raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
         parse_duration(self.token_loss)

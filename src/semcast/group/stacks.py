@@ -11,12 +11,15 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
+from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
 from semcast.group.settings import GroupSettings, parse_duration
-from semcast.net.addresses import LOOPBACK, Address, is_loopback, meeting_point, parse_address
+from semcast.net.addresses import LOOPBACK, Address, meeting_point, parse_address
+from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.semantic import SemanticMulticast, Settings
-from semcast.wire import Codec
+from semcast.wire import DatagramCodec
+from semcast.wire.keyring import Keyring
 
 PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
@@ -30,36 +33,36 @@ class Parts(msgspec.Struct, frozen=True):
     member: MemberId
     stack: Stack
     endpoint: Endpoint
-    codec: Codec
+    codec: DatagramCodec
     peers: tuple[Address, ...]
+    keys: KeyFile | None = None
+    """Where datagrams are sealed."""
 
 
 def build(group: str, settings: GroupSettings) -> Parts:
     """Open the sockets and put the stack together."""
-    bind = _bind_address(settings)
-    if not is_loopback(bind) and not settings.key_file and not settings.insecure:
-        raise ConfigurationError(
-            f"bind {bind[0]}: beyond loopback a group needs a key (key_file, see `semcast keygen`),"
-            " or insecure = true"
-        )
+    bind = bind_address(settings)
+    check_exposure(bind, settings)
+    keyring = keyring_of(settings)
     member = _member(settings)
     if settings.stack == "s-rm":
-        return _static(group, settings)
+        return _static(group, settings, keyring)
     meeting = meeting_point(group) if settings.multicast else None
     try:
         endpoint = Endpoint(bind, meeting)
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {bind[0]}:{bind[1]}: {error.strerror}") from error
-    datagram = settings.datagram or endpoint.datagram_bytes
+    datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
     stack = Ring(member, ring_settings(settings, datagram), Random(token_hex(8)), Outbox())
     peers = tuple(parse_address(peer) for peer in settings.peers)
-    return Parts(member, stack, endpoint, Codec(group, (), datagram), peers)
+    codec, keys = codec_of(group, (), datagram, member.name, keyring, settings)
+    return Parts(member, stack, endpoint, codec, peers, keys)
 
 
 def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
     """The ring for datagrams of a size: its window fits in a receiver's socket."""
     packet = datagram - PACKET_OVERHEAD
-    window = max(16, min(512, WINDOW_BYTES // datagram))
+    window = settings.window or max(16, min(512, WINDOW_BYTES // datagram))
     loss = parse_duration(settings.token_loss)
     return RingSettings(
         packet_bytes=packet,
@@ -74,7 +77,7 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
     )
 
 
-def _static(group: str, settings: GroupSettings) -> Parts:
+def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Parts:
     """S-RM: the members and their addresses are known to all."""
     where: dict[MemberId, Address] = {}
     for text in settings.members:
@@ -88,16 +91,19 @@ def _static(group: str, settings: GroupSettings) -> Parts:
         raise ConfigurationError(
             f"name {settings.name!r} is not among the members: {known or 'none are given'}"
         )
-    endpoint = Endpoint(where[me])
+    check_exposure(where[me], settings)
+    endpoint = Endpoint(where[me], meeting_point(group) if settings.multicast else None)  # for observers
     members = sorted(where)
-    datagram = settings.datagram or endpoint.datagram_bytes
+    datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
     stack_settings = Settings(buffer_messages=settings.queue_messages, frame_bytes=datagram - PACKET_OVERHEAD)
     stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
     peers = tuple(address for member, address in where.items() if member != me)
-    return Parts(me, stack, endpoint, Codec(group, members, datagram), peers)
+    codec, keys = codec_of(group, members, datagram, me.name, keyring, settings)
+    return Parts(me, stack, endpoint, codec, peers, keys)
 
 
-def _bind_address(settings: GroupSettings) -> Address:
+def bind_address(settings: GroupSettings) -> Address:
+    """Where to listen; port 0 for any."""
     if not settings.bind:
         return LOOPBACK, 0
     host, _, port = settings.bind.rpartition(":")

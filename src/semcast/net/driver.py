@@ -27,8 +27,9 @@ from semcast.core.stack import Stack
 from semcast.net.addresses import Address, AddressBook
 from semcast.net.mailbox import Mailbox
 from semcast.net.sockets import Endpoint
-from semcast.wire import Codec, Malformed
+from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
+from semcast.wire.status import Status
 
 Command = Callable[[Stack, Nanos], None]
 
@@ -47,6 +48,9 @@ class Watcher(Protocol):
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
         """What the application is about to get."""
+
+    def on_multicast(self, now: Nanos, taken: "Sequence[tuple[Outgoing, int]]") -> None:
+        """What the stack took from the application and how many messages of each, before any leaves."""
 
 
 class DriverStatistics(msgspec.Struct):
@@ -76,6 +80,7 @@ class Driver:
         wake_application: called, from the driver's thread, when there is something in the mailbox, room for
             more messages, or an end.
         watchers: told of all that happens.
+        tend: called once a second, in the driver's thread.
     """
 
     def __init__(
@@ -83,11 +88,12 @@ class Driver:
         member: MemberId,
         stack: Stack,
         endpoint: Endpoint,
-        codec: Codec,
+        codec: DatagramCodec,
         *,
         peers: Sequence[Address] = (),
         wake_application: Callable[[], None],
         watchers: Sequence[Watcher] = (),
+        tend: Callable[[], None] | None = None,
     ) -> None:
         self.member = member
         self.stack = stack
@@ -103,6 +109,7 @@ class Driver:
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._wake_application = wake_application
         self._watchers = watchers
+        self._tend = tend
         self._book = AddressBook()
         self._outgoing: deque[Outgoing] = deque()
         self.unsent = 0
@@ -117,6 +124,7 @@ class Driver:
         self._asleep = False
         self._closing = False
         self._housekeeping_at: Nanos = 0
+        self._started_at: Nanos = 0
         self._refused = False  # flow control wants the application to wait
         self._thread = threading.Thread(target=self._run, name=f"semcast {member}", daemon=True)
 
@@ -177,7 +185,8 @@ class Driver:
             poll.register(self._wake_fd, select.EPOLLIN)
             for fileno in self.endpoint.filenos():
                 poll.register(fileno, select.EPOLLIN)
-            self.stack.start(time.monotonic_ns())
+            self._started_at = time.monotonic_ns()
+            self.stack.start(self._started_at)
             while not self._closing:
                 self._turn()
                 self._sleep(poll)
@@ -186,16 +195,19 @@ class Driver:
 
     def _sleep(self, poll: select.epoll) -> None:
         self._asleep = True
-        if self._outgoing_is_moving() or self._commands or self._closing:
+        if self._outgoing_is_moving() or self._commands or self._closing or self._can_deliver():
             timeout = 0.0
-        elif self._due:
-            timeout = max(0.0, (self._due[0][0] - time.monotonic_ns()) / SECOND)
         else:
-            timeout = 1.0
+            due = min(self._due[0][0], self._housekeeping_at) if self._due else self._housekeeping_at
+            timeout = max(0.0, (due - time.monotonic_ns()) / SECOND)
         for fileno, _ in poll.poll(timeout):
             if fileno == self._wake_fd:
                 os.eventfd_read(self._wake_fd)
         self._asleep = False
+
+    def _can_deliver(self) -> bool:
+        """Whether the application made room while the driver was not looking."""
+        return self.mailbox.has_room() and self.stack.deliverable()
 
     def _outgoing_is_moving(self) -> bool:
         """Whether something was handed over that the stack has not refused yet."""
@@ -220,6 +232,9 @@ class Driver:
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self._book.forget(now)
+            if self._tend is not None:
+                self._tend()
+            self._announce_status(now)
 
     def _receive(self, now: Nanos) -> None:
         decode, on_frame, heard = self._codec.decode, self.stack.on_frame, self._book.heard
@@ -233,7 +248,8 @@ class Driver:
                 continue  # our own, from the meeting point
             heard(now, source, address)
             for frame in datagram.frames:
-                on_frame(now, source, frame)
+                if type(frame) is not Status:  # that is for observers
+                    on_frame(now, source, frame)
 
     def _fire(self, now: Nanos) -> None:
         while self._due and self._due[0][0] <= now:
@@ -244,16 +260,20 @@ class Driver:
 
     def _multicast(self, now: Nanos) -> None:
         freed = 0
+        given: list[tuple[Outgoing, int]] = []
         while self._outgoing:
             each = self._outgoing[0]
             taken = self.stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
             freed += taken
+            given.append((each, taken))
             if taken < len(each.payloads):
                 self._outgoing[0] = Outgoing(each.payloads[taken:], each.annotation, each.safe)
                 self._refused = True
                 break
             self._outgoing.popleft()
         if freed:
+            for watcher in self._watchers:
+                watcher.on_multicast(now, given)
             with self._lock:
                 self.unsent -= freed
             if self.application_waits:
@@ -270,8 +290,8 @@ class Driver:
                     watcher.on_deliveries(now, deliveries)
                 mailbox.put(deliveries)
                 put = True
+                self._drain(now)  # what this made the stack send comes before what it delivers next
         if put:
-            self._drain(now)
             self._wake_application()
 
     def _drain(self, now: Nanos) -> None:
@@ -312,7 +332,32 @@ class Driver:
             endpoint.send(encode(self.member, frames), targets)
             beacons = [frame for frame in frames if isinstance(frame, _BEACONS)]
             if beacons:
-                strangers = [peer for peer in self._peers if peer not in targets]
-                datagrams = encode(self.member, beacons)
-                endpoint.announce(datagrams)
-                endpoint.send(datagrams, strangers)
+                self._announce(beacons)
+
+    def _announce(self, frames: Sequence[Frame]) -> None:
+        """Tell those who are not known yet: at the meeting point, and where others may be."""
+        known = self._book.targets()
+        self.endpoint.announce(self._codec.encode(self.member, frames))
+        strangers = [peer for peer in self._peers if peer not in known]
+        if strangers:  # may be at the meeting point, too: the same sealed datagram twice would be a replay
+            self.endpoint.send(self._codec.encode(self.member, frames), strangers)
+
+    def _announce_status(self, now: Nanos) -> None:
+        """For observers, who never say that they are there."""
+        stack, stats = self.stack, self.stack.stats
+        view = stack.view()
+        status = Status(
+            phase=stack.phase(),
+            view=view.id,
+            representative=view.representative,
+            members=len(view.members),
+            sent=stats.sent,
+            delivered=stats.delivered,
+            purged=stats.purged_delivery,
+            retransmitted=stats.retransmitted,
+            buffered=stack.buffered(),
+            unsent=self.unsent,
+            uptime=now - self._started_at,
+        )
+        if status.phase != "left":
+            self._announce([status])

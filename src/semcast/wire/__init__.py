@@ -1,7 +1,7 @@
 """What travels: typed frames, and datagrams that pack many of them."""
 
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
-from semcast.wire.datagrams import VERSION, Codec, Datagram, Malformed
+from semcast.wire.datagrams import VERSION, Codec, Datagram, DatagramCodec, Malformed
 from semcast.wire.frames import (
     ChannelAck,
     ChannelData,
@@ -21,6 +21,7 @@ __all__ = [
     "Codec",
     "Data",
     "Datagram",
+    "DatagramCodec",
     "Gossip",
     "Malformed",
     "Notice",

@@ -8,6 +8,7 @@ import enum
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -16,6 +17,8 @@ from semcast.core.outbox import Frame
 from semcast.wire.frames import AnyFrame
 
 VERSION = 1
+SEALED_VERSION = 0x81
+"""Of datagrams that only a key opens (`sealing.py`)."""
 _HEADER = struct.Struct(">B8s")
 _COUNT = struct.Struct(">BH")
 _ARRAY16 = 0xDC
@@ -31,6 +34,12 @@ class Malformed(enum.Enum):
     GROUP = "another group"
     BODY = "undecodable body"
     OVERSIZED = "oversized"
+    SEALED = "sealed, and there is no key here"
+    UNSEALED = "not sealed"
+    KEY = "sealed with an unknown key"
+    FORGED = "forged or damaged"
+    REPLAYED = "replayed"
+    STALE = "of an old session"
 
 
 class Datagram(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +47,16 @@ class Datagram(msgspec.Struct, frozen=True, gc=False):
 
     source: MemberId
     frames: list[AnyFrame]
+
+
+class DatagramCodec(Protocol):
+    """What a driver needs of a codec, sealed or not."""
+
+    def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
+        """Pack frames, in order, into as few datagrams as possible."""
+
+    def decode(self, data: bytes) -> Datagram | Malformed:
+        """A datagram, or why it is none. Never raises, whatever the bytes."""
 
 
 class Codec:
@@ -91,7 +110,7 @@ class Codec:
         if len(data) > 0xFFFF:
             return Malformed.OVERSIZED
         if data[0] != VERSION:
-            return Malformed.VERSION
+            return Malformed.SEALED if data[0] == SEALED_VERSION else Malformed.VERSION
         if not data.startswith(self._header):
             return Malformed.GROUP
         try:

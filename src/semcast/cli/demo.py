@@ -1,0 +1,166 @@
+"""`semcast demo`: five processes on this host, one of them slow; first without obsolescence, then with it."""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from semcast.cli import simulated_demo
+from semcast.demo.supervisor import DemoError, Group, Process
+from semcast.history import read_histories
+from semcast.specs import Status, check
+
+MEMBERS = 5
+RATE = 1500
+SLOW_MS = 10
+SECONDS = 6.0
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("demo", help="a slow receiver, with and without obsolescence")
+    parser.add_argument("--simulated", action="store_true", help="in virtual time, for many delays")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each of the two runs")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart (simulated)")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo; 0 only if everything held."""
+    if args.simulated:
+        return simulated_demo.run(args)
+    console = Console(stderr=args.json, highlight=False)
+    try:
+        result = asyncio.run(_demo(console, args.seconds))
+    except DemoError as error:
+        console.print(f"demo: {error}", style="red")
+        return 1
+    if args.json:
+        print(json.dumps(result, indent=2))
+    return 0 if result["held"] else 1
+
+
+async def _demo(console: Console, seconds: float) -> dict[str, Any]:
+    console.print(
+        f"{MEMBERS} processes on this host keep a table of prices in common. p0 sends {RATE}\n"
+        f"quotes a second; the application of p{MEMBERS - 1} blocks for {SLOW_MS} ms with each.\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="semcast-demo-") as folder:
+        plain = await _run(console, "plain reliability", "block", seconds, Path(folder) / "plain")
+        semantic = await _run(console, "with obsolescence", "purge", seconds, Path(folder) / "semantic")
+    faster = semantic["rate"] / max(plain["rate"], 1.0)
+    console.print(
+        f"\nReliable: the fast members got {plain['rate']:.0f} quotes a second, as the slow one does.\n"
+        f"With obsolescence: {semantic['rate']:.0f} a second, {faster:.0f} times as many. The slow one\n"
+        f"skipped {semantic['purged']} quotes that newer ones had replaced, and was\n"
+        f"{semantic['stale_ms']} ms behind at the most."
+    )
+    held = bool(plain["held"] and semantic["held"] and faster > 2)
+    return {"plain": plain, "semantic": semantic, "faster": round(faster, 1), "held": held}
+
+
+async def _run(console: Console, title: str, policy: str, seconds: float, record: Path) -> dict[str, Any]:
+    record.mkdir(parents=True)
+    name = f"demo-{os.getpid()}-{policy}"
+    processes = [
+        Process(
+            name,
+            f"p{number}",
+            policy=policy,
+            rate=RATE,
+            delay=SLOW_MS if number == MEMBERS - 1 else 0,
+            record=str(record),
+        )
+        for number in range(MEMBERS)
+    ]
+    group = Group(processes)
+    await group.start()
+    try:
+        result = await _watch(console, title, group, seconds)
+        if policy == "purge":
+            await _crash_and_return(console, group)
+        processes[0].tell("stop")
+        await group.until(group.agreed, 30, "come to the same table")
+        console.print(f"  all {MEMBERS} tables are the same, {processes[0].report['items']} prices each")
+    finally:
+        await group.stop()
+    return {**result, "held": _verify(console, record)}
+
+
+async def _watch(console: Console, title: str, group: Group, seconds: float) -> dict[str, Any]:
+    """Show a live table while quotes flow."""
+    sender, slow = group.processes[0], group.processes[-1]
+    sender.tell("go")
+    started = time.monotonic()
+    before = group.processes[1].report["delivered"]
+    stale = 0
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
+        while time.monotonic() - started < seconds:
+            await asyncio.sleep(0.25)
+            if time.monotonic() - started > 2.0:
+                stale = max(stale, slow.report.get("stale_ms") or 0)
+            live.update(_table(title, group))
+    rate = (group.processes[1].report["delivered"] - before) / (time.monotonic() - started)
+    return {"rate": round(rate, 1), "purged": slow.report["purged"], "stale_ms": stale}
+
+
+async def _crash_and_return(console: Console, group: Group) -> None:
+    """Kill one with SIGKILL while quotes flow; it comes back and gets the state."""
+    victim = group.processes[2]
+    console.print(f"  kill -9 {victim.name} ...")
+    await victim.kill()
+    others = [process for process in group.processes if process is not victim]
+    started = time.monotonic()
+    await group.until(
+        lambda: all(process.report.get("view") == MEMBERS - 1 for process in others), 15, "notice the crash"
+    )
+    console.print(
+        f"  the others go on without it after {time.monotonic() - started:.1f} s; it starts again ..."
+    )
+    started = time.monotonic()
+    await victim.start()
+    await group.until(lambda: group.together() and bool(victim.report.get("items")), 15, "take it back")
+    console.print(
+        f"  {victim.name} is back after {time.monotonic() - started:.1f} s"
+        f" with {victim.report['items']} prices from the others"
+    )
+
+
+def _verify(console: Console, record: Path) -> bool:
+    """Judge what the members recorded."""
+    histories = read_histories(record)
+    verdicts = [verdict for history in histories for verdict in check(history)]
+    broken = [verdict for verdict in verdicts if verdict.status is Status.VIOLATED]
+    events = sum(len(history.events) for history in histories)
+    held = sum(verdict.status is Status.HOLDS for verdict in verdicts)
+    console.print(f"  {events} recorded events checked: {held} properties hold, {len(broken)} are broken")
+    for verdict in broken:
+        console.print(str(verdict), style="red", markup=False)
+    return not broken
+
+
+def _table(title: str, group: Group) -> Table:
+    table = Table(title=title)
+    for column in ("member", "delivered/s", "queue", "purged", "behind (ms)", "view of"):
+        table.add_column(column, justify="left" if column == "member" else "right")
+    for number, process in enumerate(group.processes):
+        report = process.report
+        label = process.name + (" sends" if number == 0 else " slow" if number == MEMBERS - 1 else "")
+        table.add_row(
+            label,
+            f"{process.rate:.0f}",
+            str(report.get("queue", "-")),
+            str(report.get("purged", "-")),
+            str(report.get("stale_ms") if report.get("stale_ms") is not None else "-"),
+            str(report.get("view", "-")),
+        )
+    return table

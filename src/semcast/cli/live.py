@@ -1,0 +1,161 @@
+"""What the verbs that meet a live group share: its options, its errors, and how its things are shown."""
+
+import argparse
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Any
+
+from semcast.cli.errors import UsageError
+from semcast.core.annotations import Item
+from semcast.core.ids import MemberId
+from semcast.core.messages import Message
+from semcast.core.views import View
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.group.settings import GroupSettings, resolve
+
+
+def add_group(parser: argparse.ArgumentParser) -> None:
+    """Which group, and how to reach it."""
+    parser.add_argument("group", metavar="GROUP", help="name of the group")
+    parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
+    parser.add_argument(
+        "--bind", metavar="ADDRESS", help="address and port to listen on (default: loopback, any port)"
+    )
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        metavar="ADDRESS",
+        action="append",
+        help="look for members there, too; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def settings_of(args: argparse.Namespace, own: Mapping[str, Any] | None = None) -> GroupSettings:
+    """The settings in force for this command.
+
+    What `semcast.toml` and the environment say of a program is for that program: its port, its name, its
+    recording and its metrics are not ours.
+    """
+    if not args.group:
+        raise UsageError("a group needs a name")
+    given: dict[str, Any] = {"key_file": args.key_file, "bind": args.bind, "peers": args.peers}
+    with errors_explained():
+        found = resolve(given)
+        if args.bind is None and found.bind:
+            given["bind"] = found.bind.rpartition(":")[0] + ":0"
+        given.update(record="", metrics="", **(own or {}))
+        return resolve(given)
+
+
+def member_name(args: argparse.Namespace) -> str | None:
+    """A name for who is there for one command: given, or made up. S-RM knows all names beforehand."""
+    if args.name is not None:
+        return str(args.name)
+    return None if settings_of(args).stack == "s-rm" else f"{args.verb}-{token_hex(3)}"
+
+
+@contextmanager
+def errors_explained() -> Iterator[None]:
+    """Wrong settings are the user's business, and are told in one line."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def stopping_on_signals() -> Iterator[asyncio.Event]:
+    """An event that is set when this program is interrupted or ended, so that it can leave in good order."""
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stopped.set)
+    try:
+        yield stopped
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+
+
+def why(error: GroupError) -> str:
+    """An error, with what is behind it."""
+    return f"{error}: {error.__cause__}" if error.__cause__ is not None else str(error)
+
+
+# How things are shown. Names, items and payloads come from others: nothing in them may move the cursor.
+
+
+def plain(text: str) -> str:
+    r"""Text on one line, safe for a terminal.
+
+    >>> plain("a\tb\x1b[2J")
+    'a\\tb\\x1b[2J'
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+def payload_text(payload: bytes) -> str:
+    r"""A payload as text, where it is text, else in hexadecimal.
+
+    >>> payload_text(b"101.5"), payload_text(b"\xff\x00")
+    ('101.5', '0xff00')
+    """
+    try:
+        return plain(payload.decode())
+    except UnicodeDecodeError:
+        return "0x" + payload.hex()
+
+
+def short_names(members: Iterable[MemberId]) -> dict[MemberId, str]:
+    """Names for a table: the incarnation is shown only where two members differ in nothing else.
+
+    >>> list(short_names([MemberId("a", 7), MemberId("b", 8), MemberId("b", 9)]).values())
+    ['a', 'b#8', 'b#9']
+    """
+    known = dict.fromkeys(members)
+    often = Counter(member.name for member in known)
+    return {member: plain(member.name if often[member.name] == 1 else str(member)) for member in known}
+
+
+def view_name(view: int, representative: MemberId | None) -> str:
+    """Which view: its number, and who formed it, since two sides of a partition may count alike."""
+    return str(view) if representative is None else f"{view}@{plain(str(representative))}"
+
+
+def item_of(message: Message) -> str | None:
+    """The item a message is about, if it says so."""
+    return message.annotation.item if isinstance(message.annotation, Item) else None
+
+
+def member_json(member: MemberId | None) -> dict[str, object] | None:
+    """A member."""
+    return None if member is None else {"name": member.name, "incarnation": member.incarnation}
+
+
+def view_json(view: View) -> dict[str, object]:
+    """A view."""
+    return {
+        "id": view.id,
+        "representative": member_json(view.representative),
+        "members": [member_json(member) for member in view.members],
+    }
+
+
+def message_json(message: Message) -> dict[str, object]:
+    """A message; the payload is `text` where it is text, else `hex`."""
+    described: dict[str, object] = {
+        "sender": member_json(message.sender),
+        "seq": message.id.seq,
+        "item": item_of(message),
+    }
+    try:
+        described["text"] = message.payload.decode()
+    except UnicodeDecodeError:
+        described["hex"] = message.payload.hex()
+    return described

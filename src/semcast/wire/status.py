@@ -1,0 +1,31 @@
+"""What a live member says of itself once a second, for whoever watches the group without being in it."""
+
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
+from semcast.wire.limits import MAX_MEMBERS, MAX_SEQ
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
+
+
+class Status(Frame, frozen=True, array_like=True, tag=17, gc=False):
+    """Where a member stands. Drivers send it and keep it from the stacks, which know nothing of it."""
+
+    phase: Annotated[str, msgspec.Meta(max_length=32)]
+    view: Count
+    representative: MemberId | None
+    """Who formed the view, where views have such a one."""
+    members: Annotated[int, msgspec.Meta(ge=0, le=MAX_MEMBERS)]
+    sent: Count
+    delivered: Count
+    purged: Count
+    """Messages that its application did not get because others replace them."""
+    retransmitted: Count
+    buffered: Count
+    unsent: Count
+    """Messages that flow control holds back."""
+    uptime: Count
+    """Nanoseconds since it started: tells an old report from a new one, and is what rates refer to."""
