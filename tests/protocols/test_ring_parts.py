@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -251,7 +252,7 @@ def item(seq: int, tag: str = "a") -> Batch:
 
 
 def test_a_batch_is_cut_where_the_queue_is_full() -> None:
-    queue = DeliveryQueue(4, Purging.EAGER)
+    queue = DeliveryQueue(4, Purging.LAZY)
     assert queue.add(plain(1, 3)) == 3
     assert queue.add(plain(4, 3)) == 1
     assert queue.add(plain(5, 2)) == 0
@@ -262,7 +263,7 @@ def test_a_batch_is_cut_where_the_queue_is_full() -> None:
 
 
 def test_a_full_queue_takes_what_makes_room_for_itself() -> None:
-    queue = DeliveryQueue(2, Purging.EAGER)
+    queue = DeliveryQueue(2, Purging.LAZY)
     assert [queue.add(batch) for batch in (item(1), plain(2), item(3), item(4, "b"))] == [1, 1, 1, 0]
     [receipt] = queue.take_receipts()
     assert (receipt.id, receipt.by) == (MessageId(P, 1), MessageId(P, 3))
@@ -278,32 +279,34 @@ def test_without_purging_annotations_mean_nothing() -> None:
 
 @pytest.mark.parametrize("change", [view(2), TransitionalView(View(1, MEMBERS))])
 def test_nothing_is_purged_across_a_change(change: ViewChange | TransitionalView) -> None:
-    queue = DeliveryQueue(10, Purging.EAGER)
+    queue = DeliveryQueue(10, Purging.LAZY)
     queue.add(item(1))
     queue.change(change)
     queue.add(item(2))
     queue.add(item(3))
+    queue.pop(0)  # the application takes less than there is
     [receipt] = queue.take_receipts()
     assert receipt.id.seq == 2
     assert [entry for entry in seqs(queue.pop(FAR)) if isinstance(entry, int)] == [1, 3]
-    full = DeliveryQueue(1, Purging.EAGER)
+    full = DeliveryQueue(1, Purging.LAZY)
     full.add(item(1))
     full.change(change)
     assert full.add(item(2)) == 0, "the only victim is out of reach"
 
 
 def test_receipts_of_before_a_change_are_not_lost() -> None:
-    queue = DeliveryQueue(10, Purging.EAGER)
+    queue = DeliveryQueue(10, Purging.LAZY)
     queue.add(item(1))
     queue.add(item(2))
     queue.change(view(2))
     queue.add(item(3))
     queue.add(item(4))
+    queue.pop(0)
     assert [receipt.id.seq for receipt in queue.take_receipts()] == [1, 3]
 
 
 def test_force_goes_beyond_the_limit_and_what_comes_after_waits() -> None:
-    queue = DeliveryQueue(2, Purging.EAGER)
+    queue = DeliveryQueue(2, Purging.LAZY)
     queue.force(plain(1, 5))
     overfull = [queue.overfull]
     assert len(queue) == 5
@@ -316,7 +319,7 @@ def test_force_goes_beyond_the_limit_and_what_comes_after_waits() -> None:
 
 
 def test_pop_with_limits_hands_changes_over_for_nothing() -> None:
-    queue = DeliveryQueue(10, Purging.EAGER)
+    queue = DeliveryQueue(10, Purging.LAZY)
     assert not queue
     queue.change(view(1))
     assert queue
@@ -335,7 +338,7 @@ def test_pop_with_limits_hands_changes_over_for_nothing() -> None:
 
 
 def test_what_is_deliverable_for_nothing_is_handed_over_for_nothing() -> None:
-    queue = DeliveryQueue(10, Purging.EAGER)
+    queue = DeliveryQueue(10, Purging.LAZY)
     queue.add(plain(1))
     queue.pop(1)
     queue.change(view(2))
@@ -355,59 +358,84 @@ STEPS = st.lists(
 )
 
 
+@dataclass(eq=False)
+class Entry:
+    seq: int
+    tag: int | None
+    by: int | None = None
+
+
 @settings(deadline=None, max_examples=150)
 @given(st.integers(1, 8), STEPS)
-def test_delivery_queue_against_a_list(limit: int, steps: list[tuple[str, int]]) -> None:
-    """Model: one list of ("view",) and (seq, tag); a tag purges an equal one after the last view."""
-    queue = DeliveryQueue(limit, Purging.EAGER)
-    model: list[tuple[int, int | None] | str] = []
+def test_delivery_queue_against_a_list(limit: int, steps: list[tuple[str, int]]) -> None:  # noqa: PLR0915
+    """Model: one list of views and messages; a tag makes an equal one after the last view obsolete.
+
+    Obsolete ones go in the order in which they became so, one configuration after the other.
+    """
+    queue = DeliveryQueue(limit, Purging.LAZY)
+    model: list[Entry | None] = []  # None is a view
     purged: list[tuple[int, int]] = []
     seq = 0
 
     def messages() -> int:
-        return sum(entry != "view" for entry in model)
+        return sum(entry is not None for entry in model)
 
-    def victim(tag: int) -> int | None:
-        for place in reversed(range(len(model))):
-            entry = model[place]
-            if isinstance(entry, str):
+    def victim(tag: int) -> Entry | None:
+        for entry in reversed(model):
+            if entry is None:
                 return None
-            if entry[1] == tag:
-                return place
+            if entry.tag == tag and entry.by is None:
+                return entry
         return None
+
+    def purge(most: int) -> None:
+        segment = 0
+        doomed = []
+        for entry in model:
+            segment += entry is None
+            if entry is not None and entry.by is not None:
+                doomed.append((segment, entry.by, entry))
+        for _, _, entry in sorted(doomed, key=lambda each: each[:2])[: max(most, 0)]:
+            assert entry.by is not None
+            model.remove(entry)
+            purged.append((entry.seq, entry.by))
 
     for kind, value in steps:
         if kind == "change":
-            model.append("view")
+            model.append(None)
             queue.change(view(1))
         elif kind == "pop":
+            if messages() > value:
+                purge(messages())
             expected: list[int | str] = []
             left = value
-            while model and (model[0] == "view" or left > 0):
+            while model and (model[0] is None or left > 0):
                 entry = model.pop(0)
-                expected.append("view" if isinstance(entry, str) else entry[0])
-                left -= entry != "view"
+                expected.append("view" if entry is None else entry.seq)
+                left -= entry is not None
             assert seqs(queue.pop(value)) == expected
         elif kind == "plain":
+            purge(value - (limit - messages()))
             taken = min(max(limit - messages(), 0), value)
             assert queue.add(plain(seq + 1, value)) == taken
-            model += [(seq + 1 + place, None) for place in range(taken)]
+            model += [Entry(seq + 1 + place, None) for place in range(taken)]
             seq += value
         else:
             seq += 1
-            place = victim(value)
             if kind == "item":
-                fits = messages() < limit or place is not None
-                assert queue.add(item(seq, str(value))) == fits
+                purge(1 - (limit - messages()))
+                old = victim(value)
+                fits = messages() < limit
+                assert queue.add(item(seq, str(value))) == (fits or old is not None)
             else:
-                fits = True
+                old, fits = victim(value), True
                 queue.force(item(seq, str(value)))
-            if fits:
-                if place is not None:
-                    gone = model.pop(place)
-                    assert not isinstance(gone, str)
-                    purged.append((gone[0], seq))
-                model.append((seq, value))
+            if fits or old is not None:
+                if old is not None:
+                    old.by = seq
+                model.append(Entry(seq, value))
+                if not fits:
+                    purge(1)
         assert len(queue) == messages()
         assert bool(queue) == bool(model)
         assert queue.overfull == (messages() > limit)

@@ -62,7 +62,7 @@ for stack, seed in (("s-rm", 23), ("s-srm", 4), ("reliable", 9)):
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     digests = [
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", REPLAY],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,

@@ -1,7 +1,8 @@
 """What waits for the application: messages in order, and the configuration changes between them.
 
 Each configuration has a purging buffer of its own, so nothing is ever purged across a change of
-configuration, and a message is purged only for one that waits here itself.
+configuration, and a message is purged only for one that waits here itself. What is obsolete stays as long
+as the application keeps up: it goes when the application takes less than there is, or when room is needed.
 """
 
 from collections import deque
@@ -19,6 +20,7 @@ class DeliveryQueue:
     """Bounded in messages; what a configuration change forces in may exceed the bound for a while."""
 
     def __init__(self, limit: int, purging: Purging) -> None:
+        assert purging in (Purging.LAZY, Purging.OFF), "what an application keeps up with is not purged"
         self._limit = limit
         self._purging = purging
         self._segments: deque[PurgingBuffer | Change] = deque()
@@ -38,25 +40,34 @@ class DeliveryQueue:
         return self._messages > self._limit
 
     def add(self, batch: Batch) -> int:
-        """Append as many messages as there is room for, at the price of what they make obsolete."""
+        """Append as many messages as there is room for, at the price of what is obsolete."""
         buffer = self._open()
         room = self._limit - self._messages
         count = len(batch.payloads)
+        if count > room:
+            room += self._purge(count - room)
         if count <= room:
-            if batch.annotation is None:
-                buffer.add(batch)
-                self._messages += count
-            else:
-                self._append(buffer, batch)
+            self._append(buffer, batch)
             return count
         if batch.annotation is not None:
             if not buffer.victims(batch):
                 return 0
             self._append(buffer, batch)
+            self._purge(1)
             return 1
         if room > 0:
             self._append(buffer, batch.cut(batch.first, batch.first + room - 1))
         return max(room, 0)
+
+    def _purge(self, most: int) -> int:
+        """Purge what is obsolete, oldest first and no more than `most`; returns how many that were."""
+        purged = 0
+        for segment in self._segments:
+            if isinstance(segment, PurgingBuffer):
+                while purged < most and segment.reclaim():
+                    purged += 1
+        self._messages -= purged
+        return purged
 
     def force(self, batch: Batch) -> None:
         """Append, full or not."""
@@ -64,15 +75,15 @@ class DeliveryQueue:
 
     def change(self, change: Change) -> None:
         """From here on another configuration."""
-        if self._tail is not None:
-            self._receipts += self._tail.take_receipts()
-            self._tail = None
+        self._tail = None
         self._segments.append(change)
 
     def pop(self, most: int) -> list[Delivery]:
         """The oldest `most` messages at most, and the changes of configuration before and between them."""
         taken: list[Delivery] = []
         segments = self._segments
+        if self._messages > most:
+            self._purge(self._messages)
         while segments:
             head = segments[0]
             if isinstance(head, PurgingBuffer):
@@ -83,6 +94,7 @@ class DeliveryQueue:
                 count = sum([len(batch.payloads) for batch in batches])
                 most -= count
                 self._messages -= count
+                self._receipts += head.take_receipts()
                 if head is self._tail or len(head):
                     break
             else:
@@ -92,8 +104,9 @@ class DeliveryQueue:
 
     def take_receipts(self) -> list[Purged]:
         """What was purged since the last call."""
-        if self._tail is not None:
-            self._receipts += self._tail.take_receipts()
+        for segment in self._segments:
+            if isinstance(segment, PurgingBuffer):
+                self._receipts += segment.take_receipts()
         if not self._receipts:
             return []
         receipts, self._receipts = self._receipts, []
@@ -109,7 +122,6 @@ class DeliveryQueue:
         return self._tail
 
     def _append(self, buffer: PurgingBuffer, batch: Batch) -> None:
-        before = len(buffer)
         added = buffer.add(batch)
         assert added, "the buffer itself has no limit"
-        self._messages += len(buffer) - before
+        self._messages += len(batch.payloads)

@@ -64,7 +64,7 @@ class OperationalRing:
         """The highest number of any configuration this member has heard of."""
         self.order = self._order(self._conf_id(self.highest), (me,))
         self._rng = rng
-        purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.EAGER
+        purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.LAZY
         self._queue = self._delivery_queue(purging)
         self._sends = SendQueue(me, settings.packet_bytes, settings.send_messages, settings.send_bytes)
         self._rest: deque[Batch] = deque()  # delivered by the ring, and no room in the queue yet
@@ -145,6 +145,8 @@ class OperationalRing:
         self.stats.delivered += delivered
         if self._rest:
             self._pump(now)
+        else:
+            self._give_receipts()
         if self._sends:
             self._want_token(now)
         return taken

@@ -109,7 +109,7 @@ class Ring(MembershipRing):
 
     def _on_regular_token(self, now: Nanos, source: MemberId, token: Token) -> None:
         if token.conf == self.order.conf and self._ring_works():
-            if token.seq < self.order.delivered and token.number > self._token_number:
+            if token.seq < self.order.delivered and self._fresh(source, token):
                 # Somebody passed off a packet under a number that no token gave out: begin anew.
                 self.stats.malformed += 1
                 self._on_token_loss(now)
@@ -124,6 +124,11 @@ class Ring(MembershipRing):
                 self._acknowledge(source, token)
         else:
             self.stats.stale += 1
+
+    def _fresh(self, source: MemberId, token: Token) -> bool:
+        """Whether this is the token, as far as can be told."""
+        order = self.order
+        return token.number > self._token_number and source == order.predecessor and order.credible(token)
 
     def _on_token_wanted(self, now: Nanos, source: MemberId, frame: TokenWanted) -> None:
         if frame.conf == self.order.conf and source in self.order.members:
