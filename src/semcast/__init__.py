@@ -19,6 +19,7 @@ from semcast.group import (
     GroupEvent,
     GroupSettings,
     GroupStatistics,
+    Order,
     ReplicatedDict,
     join,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "MemberId",
     "Message",
     "MessageId",
+    "Order",
     "Purged",
     "ReplicatedDict",
     "TransitionalView",

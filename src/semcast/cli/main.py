@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from semcast import __version__
 from semcast.cli import (
+    bench,
     check,
     demo,
     keygen,
@@ -22,7 +23,7 @@ from semcast.cli import (
 )
 from semcast.cli.errors import UsageError
 
-VERBS = (demo, send, tail, members, top, keygen, sim, check, model, profile, sweep, verify, report)
+VERBS = (demo, send, tail, members, top, bench, keygen, sim, check, model, profile, sweep, verify, report)
 
 
 def build_parser() -> argparse.ArgumentParser:

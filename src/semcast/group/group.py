@@ -23,6 +23,7 @@ from semcast.group.stacks import Parts, build
 from semcast.net.driver import Driver, Outgoing, Watcher
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
+from semcast.wire import check_message
 
 if TYPE_CHECKING:
     from semcast.group.recording import Recording
@@ -146,6 +147,15 @@ class Group:
         await self._wait_for_room(len(payloads))
         return self._send(payloads, None, order)
 
+    async def send_items(self, updates: Sequence[tuple[str, bytes]], *, order: Order = "agreed") -> MessageId:
+        """Multicast several updates, each of an item, in order; returns the id of the last."""
+        if not updates:
+            raise ValueError("there is nothing to send")
+        await self._wait_for_room(len(updates))
+        for item, payload in updates:
+            last = self._send([payload], Item(item), order)
+        return last
+
     def try_send(
         self,
         payload: bytes,
@@ -178,6 +188,8 @@ class Group:
         largest = max(map(len, payloads))
         if largest > self._largest:
             raise ValueError(f"payload of {largest} bytes: at most {self._largest} are allowed")
+        if annotation is not None:
+            check_message(b"", annotation)
         self._driver.send(Outgoing(payloads, annotation, order == "safe"))
         self._next_seq += len(payloads)
         return MessageId(self.member, self._next_seq - 1)
@@ -201,7 +213,8 @@ class Group:
             self._driver.taken()
             self._note_views(deliveries)
             yield deliveries
-            await asyncio.sleep(0)  # there may always be more, and others want to run, too
+            if mailbox:
+                await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """What happens, one by one."""

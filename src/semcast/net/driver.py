@@ -187,23 +187,26 @@ class Driver:
                 poll.register(fileno, select.EPOLLIN)
             self._started_at = time.monotonic_ns()
             self.stack.start(self._started_at)
+            ready: list[int] = []
             while not self._closing:
-                self._turn()
-                self._sleep(poll)
+                self._turn(ready)
+                ready = self._sleep(poll)
         finally:
             poll.close()
 
-    def _sleep(self, poll: select.epoll) -> None:
+    def _sleep(self, poll: select.epoll) -> list[int]:
+        """Wait for something to happen; returns the sockets at which it did."""
         self._asleep = True
         if self._outgoing_is_moving() or self._commands or self._closing or self._can_deliver():
             timeout = 0.0
         else:
             due = min(self._due[0][0], self._housekeeping_at) if self._due else self._housekeeping_at
             timeout = max(0.0, (due - time.monotonic_ns()) / SECOND)
-        for fileno, _ in poll.poll(timeout):
-            if fileno == self._wake_fd:
-                os.eventfd_read(self._wake_fd)
+        ready = [fileno for fileno, _ in poll.poll(timeout)]
         self._asleep = False
+        if self._wake_fd in ready:
+            os.eventfd_read(self._wake_fd)
+        return ready
 
     def _can_deliver(self) -> bool:
         """Whether the application made room while the driver was not looking."""
@@ -213,13 +216,14 @@ class Driver:
         """Whether something was handed over that the stack has not refused yet."""
         return bool(self._outgoing) and not self._refused
 
-    def _turn(self) -> None:
+    def _turn(self, ready: Sequence[int]) -> None:
         """One burst of everything."""
         now = time.monotonic_ns()
         stack = self.stack
         while self._commands:
             self._commands.popleft()(stack, now)
-        self._receive(now)
+        if ready:
+            self._receive(now, ready)
         self._fire(now)
         self._drain(now)
         self._refused = False
@@ -236,9 +240,9 @@ class Driver:
                 self._tend()
             self._announce_status(now)
 
-    def _receive(self, now: Nanos) -> None:
+    def _receive(self, now: Nanos, ready: Sequence[int]) -> None:
         decode, on_frame, heard = self._codec.decode, self.stack.on_frame, self._book.heard
-        for data, address in self.endpoint.receive():
+        for data, address in self.endpoint.receive(ready):
             datagram = decode(data)
             if isinstance(datagram, Malformed):
                 self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1

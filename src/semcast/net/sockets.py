@@ -4,7 +4,7 @@ import errno
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ _SEGMENTS = 64
 _SEGMENTED = 65_000
 """Bytes that one call may hand to the kernel to be cut into datagrams."""
 _ANCILLARY = 128
+_SMALL = 512
 
 # Not in the socket module of every Python.
 _SOL_UDP = 17
@@ -110,12 +111,12 @@ class Endpoint:
         if self._meeting is not None:
             self.send(datagrams, [self._meeting])
 
-    def receive(self) -> list[tuple[bytes, Address]]:
-        """What has arrived, up to a burst for each socket."""
+    def receive(self, ready: Collection[int]) -> list[tuple[bytes, Address]]:
+        """What has arrived at the sockets that are ready, up to a burst for each."""
         found: list[tuple[bytes, Address]] = []
-        self._drain(self._own, found)
-        if self._meeting_socket is not None:
-            self._drain(self._meeting_socket, found)
+        for each in (self._own, self._meeting_socket):
+            if each is not None and each.fileno() in ready:
+                self._drain(each, found)
         self.stats.datagrams_in += len(found)
         return found
 
@@ -138,6 +139,8 @@ class Endpoint:
                     stats.kernel_drops = max(stats.kernel_drops, int.from_bytes(value[:4], sys.byteorder))
             if size >= len(data):
                 found.append((data, address))
+                if size < _SMALL:
+                    return  # a token, or little else: no need to ask whether there is more
             else:
                 found += [(data[at : at + size], address) for at in range(0, len(data), size)]
 

@@ -61,6 +61,8 @@ class Token(Frame, frozen=True, array_like=True, tag=8, gc=False):
     """Who lowered `aru` last and may raise it again; -1 if it was equal to `seq`."""
     rtr: Spans
     fcc: Seq
+    pressing: Annotated[int, msgspec.Meta(ge=-1, lt=MAX_MEMBERS)] = -1
+    """Who waits for the token to come round, though there is nothing new; -1 for nobody."""
 
 
 class RecoveryToken(Frame, frozen=True, array_like=True, tag=9, gc=False):

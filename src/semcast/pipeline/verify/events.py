@@ -12,7 +12,21 @@ from semcast.pipeline.sources import literal
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
 _REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
 _UNREADABLE = "an annotation that is unknown here or incomplete"
-EVENT = ("run", "process", "index", "at_ns", "kind", "sender", "seq", "last", "order", "annotation")
+EVENT = (
+    "run",
+    "process",
+    "index",
+    "at_ns",
+    "kind",
+    "sender",
+    "seq",
+    "last",
+    "order",
+    "annotation",
+    "view",
+    "level",
+    "members",
+)
 
 
 def read_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
@@ -34,6 +48,9 @@ def events_of(rows: DataFrame) -> DataFrame:
         (fn.col("seq") + fn.col("count") - 1).alias("last"),
         "order",
         "annotation",
+        "view",
+        "level",
+        "members",
         _problem().isNotNull().alias("malformed"),
     )
 
@@ -66,7 +83,8 @@ def _kind_problem() -> Column:
     kind, sender, count = fn.col("kind"), fn.col("sender"), fn.col("count")
     message = kind.isin(list(_MESSAGES))
     is_author = (sender == fn.col("process")) & (fn.col("sender_incarnation") == fn.col("incarnation"))
-    view = (kind == Kind.VIEW.value) & (fn.col("view").isNull() | fn.col("members").isNull())
+    is_view = kind.isin(Kind.VIEW.value, Kind.TRANSITIONAL.value)
+    view = is_view & (fn.col("view").isNull() | fn.col("members").isNull())
     strange = fn.exists(
         "members", lambda m: m.isNull() | m.getField("name").isNull() | m.getField("incarnation").isNull()
     )
@@ -77,7 +95,7 @@ def _kind_problem() -> Column:
         .when(message & (fn.col("seq") < 1), fn.concat(kind, fn.lit(" of a message below 1")))
         .when(message & (count < 1), fn.concat(kind, fn.lit(" of no messages: at least one is needed")))
         .when((kind == Kind.MULTICAST.value) & ~is_author, fn.lit("multicast by another than its sender"))
-        .when(view, fn.lit("view without a number or without members"))
+        .when(view, fn.concat(kind, fn.lit(" without a number or without members")))
         .when(fn.col("members").isNotNull() & strange, fn.lit("a view with an incomplete member"))
         .when((kind == Kind.BUFFER.value) & (count < 0), fn.lit("buffer of less than no messages"))
         .when(apply, fn.lit("apply without a sender or without a digest"))

@@ -2,7 +2,7 @@
 
 Each configuration has a purging buffer of its own, so nothing is ever purged across a change of
 configuration, and a message is purged only for one that waits here itself. What is obsolete stays as long
-as the application keeps up: it goes when the application takes less than there is, or when room is needed.
+as the application keeps up: it goes when the application is behind, or when room is needed.
 """
 
 from collections import deque
@@ -78,11 +78,14 @@ class DeliveryQueue:
         self._tail = None
         self._segments.append(change)
 
-    def pop(self, most: int) -> list[Delivery]:
-        """The oldest `most` messages at most, and the changes of configuration before and between them."""
+    def pop(self, most: int, *, behind: bool = True) -> list[Delivery]:
+        """The oldest `most` messages at most, and the changes of configuration before and between them.
+
+        Where the application is `behind`, what is obsolete goes first.
+        """
         taken: list[Delivery] = []
         segments = self._segments
-        if self._messages > most:
+        if behind and self._messages > most:
             self._purge(self._messages)
         while segments:
             head = segments[0]

@@ -405,7 +405,7 @@ class MembershipRing(OperationalRing):
         if finished == (1 << len(ring.members)) - 1:
             self._install(now)
             if len(ring.members) > 1:
-                self._visit(now, self.me, Token(ring.conf, token.number, 0, 0, -1, [], 0))
+                self._visit(now, Token(ring.conf, token.number, 0, 0, -1, [], 0))
             return
         bits = finished.to_bytes((finished.bit_length() + 7) // 8, "little")
         onward = RecoveryToken(ring.conf, token.number + 1, bits, rtr)
@@ -488,7 +488,7 @@ class MembershipRing(OperationalRing):
         self._full_since = None
         self._left.clear()
         self._last_sent = 0
-        self._idle_visits = 0
+        self._idle = False
         self._wanted = False
         self._pump(now)
 

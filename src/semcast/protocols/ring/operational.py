@@ -29,9 +29,6 @@ from semcast.wire.ring import ConfId, FormToken, Leave, Packet, RecoveryToken, T
 
 AnyToken = Token | RecoveryToken | FormToken
 
-_IDLE_VISITS = 3
-"""After so many visits to the first member with nothing new, everybody has released the token twice."""
-
 _STUCK: Nanos = MILLISECOND
 
 
@@ -73,13 +70,14 @@ class OperationalRing:
         self._seen = False  # the application knows of this configuration
         self._blocked = False
         self._full_since: Nanos | None = None
+        self._caught_up_at: Nanos = 0  # when the application last had taken everything
         self._left: set[MemberId] = set()
         self._last_sent = 0
         self._leaving: str | None = None
         # Tokens
         self._token_number = 0
-        self._held: tuple[MemberId, Token] | None = None
-        self._idle_visits = 0
+        self._held: Token | None = None
+        self._idle = False  # when the token was here last, there was nothing new
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
         self._outgoing: tuple[MemberId, AnyToken] | None = None
@@ -135,7 +133,10 @@ class OperationalRing:
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over messages and configuration changes, in order."""
-        taken = self._queue.pop(most)
+        queue = self._queue
+        taken = queue.pop(most, behind=now - self._caught_up_at > self.settings.lag)
+        if not len(queue):
+            self._caught_up_at = now
         delivered = 0
         for each in taken:
             if type(each) is Batch:
@@ -212,6 +213,8 @@ class OperationalRing:
         """Hand the queue whatever is in order, and safe where that was asked for."""
         if self.state in (State.FORM, State.EVS):
             return  # what is delivered from here on is decided together
+        if not len(self._queue):
+            self._caught_up_at = now
         order, rest, add = self.order, self._rest, self._queue.add
         while True:
             while rest:
@@ -270,11 +273,11 @@ class OperationalRing:
         self._accept(now, token)
         hold = self._hold_for(token)
         if hold:
-            self._held = (source, token)
+            self._held = token
             self._acknowledge(source, token)
             self.out.set_timer(RingTimer.HOLD, now + hold)
         else:
-            self._visit(now, source, token)
+            self._visit(now, token)
 
     def _accept(self, now: Nanos, token: AnyToken) -> None:
         self._token_number = self.stats.token_hops = token.number
@@ -291,19 +294,25 @@ class OperationalRing:
         """How long the first member waits for better times before it passes on a token with nothing new."""
         stuck = token.fcc == 0 and (token.seq, token.aru, token.rtr) == self._last_seen
         self._last_seen = (token.seq, token.aru, token.rtr)
-        idle = stuck and token.seq == token.aru == self.order.my_aru and not token.rtr
-        self._idle_visits = self._idle_visits + 1 if idle else 0
-        if self.order.rank != 0:
+        self._idle = stuck and token.seq == token.aru == self.order.my_aru and not token.rtr
+        if self.order.rank != 0 or not stuck:
             return 0
-        if self._idle_visits > _IDLE_VISITS and not self._has_to_send():
-            return self.settings.hold
+        if self._idle:
+            return self.settings.hold if self._pressing(token) < 0 and not self._has_to_send() else 0
         # Somebody's application holds the ring back: no use in going round at full speed.
-        return min(self.settings.hold, _STUCK) if stuck and not idle else 0
+        return min(self.settings.hold, _STUCK)
+
+    def _pressing(self, token: Token) -> int:
+        """Who needs another rotation: somebody has messages that are not known to be safe yet."""
+        order = self.order
+        if order.delivered < order.my_aru and not self._rest:
+            return order.rank
+        return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
         return self._seen and bool(self._sends)
 
-    def _visit(self, now: Nanos, source: MemberId, token: Token) -> None:
+    def _visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
         order, out = self.order, self.out
         answers = order.answers(token.rtr, self._flow.limit) if token.rtr else []
@@ -323,12 +332,11 @@ class OperationalRing:
         fcc = self._flow.account(token.seq, token.fcc, sent, seq, lost=bool(token.rtr))
         for packet in packets[: len(packets) - accelerated] if accelerated else packets:
             out.multicast(packet)
-        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc)
+        pressing = self._pressing(token)
+        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing)
         self._pass(now, order.successor, onward, seq)
         for packet in packets[-accelerated:] if accelerated else ():
             out.multicast(packet)
-        if not packets:
-            self._acknowledge(source, token)
         self._wanted = False
         self._pump(now)
         order.trim()
@@ -397,15 +405,15 @@ class OperationalRing:
             self._send_alone(now)
         elif self._held is not None:
             self._release_held(now)
-        elif self._idle_visits and not self._wanted and self.order.rank != 0:
+        elif self._idle and not self._wanted and self.order.rank != 0:
             self._wanted = True
             self.out.send(self.order.members[0], TokenWanted(self.order.conf))
 
     def _release_held(self, now: Nanos) -> None:
         if self._held is not None:
-            (source, token), self._held = self._held, None
+            token, self._held = self._held, None
             if self._ring_works() and token.conf == self.order.conf:
-                self._visit(now, source, token)
+                self._visit(now, token)
 
     def _send_alone(self, now: Nanos) -> None:
         """In a ring of one, everybody has everything at once."""

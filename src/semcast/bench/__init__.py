@@ -1,0 +1,5 @@
+"""What `semcast bench` measures: real processes on this host, delivered at the slowest member."""
+
+from semcast.bench.runs import Case, Figures, measure
+
+__all__ = ["Case", "Figures", "measure"]

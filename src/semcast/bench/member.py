@@ -1,0 +1,153 @@
+"""One member of a benchmark: `python -m semcast.bench.member GROUP NUMBER CASE` prints its figures."""
+
+import asyncio
+import os
+import resource
+import struct
+import sys
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+import semcast
+from semcast.bench.runs import Case, Figures
+from semcast.core.events import Delivery
+from semcast.core.messages import Batch
+
+_STAMP = struct.Struct("<d")
+_LAST = b"last message of this sender "
+AT_ONCE = 500
+
+
+class Bench:
+    """Sends its share, and counts what comes until everybody's last message has."""
+
+    def __init__(self, number: int, case: Case, group: semcast.Group) -> None:
+        self._number = number
+        self._case = case
+        self._group = group
+        self._sends = number < case.senders
+        self._sleep = case.sleeping / 1000 if number == case.members - 1 else 0.0
+        self._delivered = 0
+        self._ended = 0
+        self._first = self._last = 0.0
+        self._sent_last = 0.0
+        self._latencies: list[float] = []
+        self._sender: asyncio.Task[None] | None = None
+
+    async def run(self) -> Figures:
+        """Until all senders have ended."""
+        before = os.times()
+        reading = self._read_single() if self._case.reading == "single" else self._read_batches()
+        await reading
+        if self._sender is not None:
+            await self._sender
+        used = os.times()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        ranked = sorted(self._latencies)
+        stats = self._group.stats()
+        await asyncio.sleep(0.5)  # let the slower ones have the last messages before this one leaves
+        return Figures(
+            member=self._number,
+            delivered=self._delivered,
+            purged=stats.stack.purged_delivery,
+            seconds=self._last - self._first,
+            cpu=used.user + used.system - before.user - before.system,
+            memory_mb=usage.ru_maxrss / 1024,
+            latency_ms=(1e3 * ranked[len(ranked) // 2], 1e3 * ranked[len(ranked) * 99 // 100])
+            if ranked
+            else None,
+            fresh_after=self._last - self._sent_last if self._sent_last else None,
+        )
+
+    async def _read_batches(self) -> None:
+        async for deliveries in self._group.batches():
+            for each in deliveries:
+                self._take(each)
+            if self._ended == self._case.senders:
+                return
+
+    async def _read_single(self) -> None:
+        async for event in self._group:
+            if isinstance(event, semcast.Message):
+                self._count([event.payload])
+            elif isinstance(event, semcast.ViewChange):
+                self._on_view(event)
+            if self._ended == self._case.senders:
+                return
+
+    def _take(self, each: Delivery) -> None:
+        if isinstance(each, Batch):
+            self._count(each.payloads)
+        elif isinstance(each, semcast.ViewChange):
+            self._on_view(each)
+
+    def _on_view(self, change: semcast.ViewChange) -> None:
+        complete = len(change.view.members) == self._case.members
+        if complete and self._sends and self._sender is None:
+            self._sender = asyncio.create_task(self._send())
+
+    def _count(self, payloads: Sequence[bytes]) -> None:
+        now = time.perf_counter()
+        if not self._delivered:
+            self._first = now
+        self._delivered += len(payloads)
+        self._last = now
+        if self._sleep:
+            time.sleep(self._sleep * len(payloads))
+        if self._case.rate:
+            self._latencies += [now - _STAMP.unpack_from(payload)[0] for payload in payloads]
+        if payloads[-1].startswith(_LAST, _STAMP.size):
+            self._ended += 1
+            self._sent_last = _STAMP.unpack_from(payloads[-1])[0]
+
+    async def _send(self) -> None:
+        case = self._case
+        count = case.count // case.senders
+        if case.rate:
+            await self._send_steadily(count)
+        elif case.items:
+            filler = bytes(max(case.size, _STAMP.size))
+            names = [f"item {number}" for number in range(case.items)]
+            for start in range(0, count, AT_ONCE):
+                chosen = [names[place % case.items] for place in range(start, min(start + AT_ONCE, count))]
+                await self._group.send_items([(name, filler) for name in chosen])
+        else:
+            payloads = [bytes(max(case.size, _STAMP.size))] * AT_ONCE
+            for start in range(0, count, AT_ONCE):
+                await self._group.send_many(payloads[: count - start], order=self._order())
+        await self._group.send(_STAMP.pack(time.perf_counter()) + _LAST, order=self._order())
+
+    async def _send_steadily(self, count: int) -> None:
+        filler = bytes(max(0, self._case.size - _STAMP.size))
+        started = time.perf_counter()
+        for number in range(count):
+            due = started + number / self._case.rate
+            if due > time.perf_counter():
+                await asyncio.sleep(due - time.perf_counter())
+            await self._group.send(_STAMP.pack(time.perf_counter()) + filler, order=self._order())
+
+    def _order(self) -> semcast.Order:
+        return "safe" if self._case.order == "safe" else "agreed"
+
+
+async def main() -> None:
+    """Join, run, print."""
+    group, number, work = sys.argv[1:]
+    case = msgspec.json.decode(work, type=Case)
+    async with semcast.join(
+        group,
+        name=f"m{number}",
+        queue_messages=100_000,
+        send_messages=5_000,
+        datagram=case.datagram,
+        key_file=case.key_file,
+        record=case.record,
+    ) as joined:
+        figures = await Bench(int(number), case, joined).run()
+    sys.stdout.buffer.write(msgspec.json.encode(figures))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

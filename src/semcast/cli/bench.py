@@ -1,0 +1,92 @@
+"""`semcast bench`: how fast a group is on this host, with real processes."""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from semcast.bench import Case, Figures, measure
+from semcast.bench.runs import BenchError
+from semcast.cli.errors import UsageError
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("bench", help="throughput and latency of a group on this host")
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--senders", type=int, default=1)
+    parser.add_argument("--size", type=int, default=64, help="bytes of a message")
+    parser.add_argument("--messages", type=int, default=500_000)
+    parser.add_argument("--order", choices=("agreed", "safe"), default="agreed")
+    parser.add_argument("--items", type=int, default=0, help="messages are updates of so many items")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="a second for each sender; 0 for all it takes"
+    )
+    parser.add_argument("--reading", choices=("batches", "single"), default="batches")
+    parser.add_argument("--sleeping", type=float, default=0.0, help="ms the last member blocks a message")
+    parser.add_argument("--datagram", type=int, default=0, help="bytes of a datagram, 0 for what fits")
+    parser.add_argument("--key-file", default="", help="seal with the keys of this file")
+    parser.add_argument("--record", action="store_true", help="record what happens")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure one case and show it."""
+    if args.members < 1 or not 1 <= args.senders <= args.members:
+        raise UsageError(f"--senders {args.senders}: between 1 and the {args.members} members")
+    if args.messages < args.senders or args.size < 1 or args.items < 0 or args.rate < 0:
+        raise UsageError("--messages, --size, --items and --rate must be positive")
+    with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
+        case = Case(
+            members=args.members,
+            senders=args.senders,
+            size=args.size,
+            count=args.messages,
+            order=args.order,
+            items=args.items,
+            rate=args.rate,
+            reading=args.reading,
+            sleeping=args.sleeping,
+            datagram=args.datagram,
+            key_file=str(Path(args.key_file).resolve()) if args.key_file else "",
+            record=folder if args.record else "",
+        )
+        try:
+            figures = measure(case)
+        except BenchError as error:
+            Console(stderr=True).print(f"semcast bench: {error}", style="red")
+            return 1
+    if args.json:
+        members: list[dict[str, Any]] = [
+            {**msgspec.to_builtins(each), "rate": round(each.rate, 1)} for each in figures
+        ]
+        print(json.dumps({"case": msgspec.to_builtins(case), "members": members}, indent=2))
+    else:
+        Console().print(_table(case, figures))
+    return 0
+
+
+def _table(case: Case, figures: list[Figures]) -> Table:
+    what = f"{case.size} B, {case.order}" + (f", {case.items} items" if case.items else "")
+    table = Table(title=f"{case.members} members, {case.senders} sending, {what}")
+    for column in ("member", "messages/s", "delivered", "purged", "cpu s", "MB", "p50 ms", "p99 ms"):
+        table.add_column(column, justify="right")
+    for each in figures:
+        latency = each.latency_ms
+        table.add_row(
+            f"m{each.member}",
+            f"{each.rate:,.0f}",
+            f"{each.delivered:,}",
+            f"{each.purged:,}",
+            f"{each.cpu:.2f}",
+            f"{each.memory_mb:.0f}",
+            f"{latency[0]:.2f}" if latency else "-",
+            f"{latency[1]:.2f}" if latency else "-",
+        )
+    return table
