@@ -80,11 +80,13 @@ class BlockingGroup:
         payload: bytes,
         *,
         item: str | None = None,
+        items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
     ) -> MessageId:
         """Multicast one message; waits only if flow control must."""
-        return self._call(self._opened().send(payload, item=item, obsoletes=obsoletes, order=order))
+        sending = self._opened().send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+        return self._call(sending)
 
     def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
         """Multicast several messages that never become obsolete."""

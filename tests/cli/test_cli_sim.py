@@ -58,7 +58,7 @@ def test_sim_run_replays_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["sim", "run", "--slow", "soon"], "not a duration"),
         (["sim", "run", "--senders", "9"], "there are 5 members"),
         (["sim", "run", "--trace", "nowhere.csv"], "nowhere.csv"),
-        (["sim", "run", "--buffer", "0"], "buffer_messages"),
+        (["sim", "run", "--buffer", "0"], "--buffer"),
         (["sim", "run", "--rate", "0"], "--rate"),
         (["sim", "run", "--loss", "2"], "--loss"),
         (["sim", "run", "--members", "0"], "--members"),
@@ -95,7 +95,7 @@ def test_a_broken_protocol_is_reported_with_the_way_back(capsys: pytest.CaptureF
 
 def test_the_demo_shows_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="the chart needs the pipeline extra")
-    assert main(["demo", "--json", "--out", str(tmp_path)]) == 0
+    assert main(["demo", "--simulated", "--json", "--out", str(tmp_path)]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     assert [point["delay_ms"] for point in points] == [5, 10, 15, 20, 25, 30, 40]
     assert (tmp_path / "slow-receiver.png").stat().st_size > 10_000

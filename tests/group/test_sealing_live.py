@@ -83,7 +83,12 @@ async def members(
 ) -> list[Listener]:
     """Join with several names; all of them see the same view in the end."""
     made = [
-        semcast.join(group, name=name, key_file=str(keys[name] if isinstance(keys, dict) else keys or ""))
+        semcast.join(
+            group,
+            name=name,
+            bind="127.0.0.1:0",
+            key_file=str(keys[name] if isinstance(keys, dict) else keys or ""),
+        )
         for name in names
     ]
     joined = await asyncio.gather(*(stack.enter_async_context(each) for each in made))

@@ -139,6 +139,7 @@ async def main() -> None:
     async with semcast.join(
         group,
         name=f"m{number}",
+        bind="127.0.0.1:0",
         queue_messages=100_000,
         send_messages=5_000,
         datagram=case.datagram,

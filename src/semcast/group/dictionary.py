@@ -8,8 +8,8 @@ has: joiners get the state that way, and sides that were apart become one.
 import asyncio
 import enum
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -134,23 +134,39 @@ class ReplicatedDict(Mapping[str, Any]):
 
     async def ready(self) -> None:
         """Wait until the state of those who were there before has come."""
-        await self.wait_until(lambda _: self.group.view is not None and not self._silent)
+        await self.wait_until(lambda _: self.group.arrived and not self._silent)
 
     # Writing
 
     async def set(self, key: str, value: Any) -> None:
         """Assign; a newer assignment makes this one obsolete for members that are behind."""
-        await self._update(key, Entry(value, self._stamp()))
+        await self._assign({key: Entry(value, self._stamp())})
+
+    async def update(self, values: Mapping[str, Any]) -> None:
+        """Assign to several keys at once: everybody sees all of it or nothing."""
+        if values:
+            stamp = self._stamp()
+            await self._assign({key: Entry(value, stamp) for key, value in values.items()})
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[dict[str, Any]]:
+        """Collect assignments, and make them at once: `async with d.transaction() as t: t["a"] = 1`.
+
+        Nothing is sent if the block raises.
+        """
+        values: dict[str, Any] = {}
+        yield values
+        await self.update(values)
 
     async def delete(self, key: str) -> None:
         """Remove a key."""
         if key not in self:
             raise KeyError(key)
-        await self._update(key, Entry(None, self._stamp(), deleted=True))
+        await self._assign({key: Entry(None, self._stamp(), deleted=True)})
 
-    async def _update(self, key: str, entry: Entry) -> None:
-        self._apply({key: entry})
-        await self.group.send(self._encode(_Word(_What.UPDATE, {key: entry})), item=key)
+    async def _assign(self, entries: dict[str, Entry]) -> None:
+        self._apply(entries)
+        await self.group.send(self._encode(_Word(_What.UPDATE, entries)), items=list(entries))
 
     def _stamp(self) -> Stamp:
         """Later than all that was seen here, and close to the time of day."""

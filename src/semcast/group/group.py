@@ -1,8 +1,9 @@
 """`join` and `Group`: a live group for programs that use asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,6 @@ from semcast.core.annotations import Annotation, Enumeration, Item
 from semcast.core.events import Delivery, Event, Left, Purged, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, Message
-from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
@@ -23,7 +23,8 @@ from semcast.group.stacks import Parts, build
 from semcast.net.driver import Driver, Outgoing, Watcher
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
-from semcast.wire import check_message
+from semcast.obsolescence import ItemsTracker
+from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 if TYPE_CHECKING:
     from semcast.group.recording import Recording
@@ -79,6 +80,8 @@ class Group:
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
         self._next_seq = 1
+        self._items = ItemsTracker(parts.member)
+        self._unread: Iterator[GroupEvent] = iter(())
         self._left: str | None = None
         self._closed = False
         self._wake_pending = False
@@ -108,16 +111,21 @@ class Group:
         self._closed = True
         self._room.set()
         self._arrived.set()
-        await self._metrics.close()
-        if not self._driver.finished and hasattr(self._driver.stack, "leave"):
-            self._driver.call(_leave)
-            with suppress(TimeoutError):  # the others will notice
-                await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
-        await asyncio.to_thread(self._driver.close)
-        for recording in self._recordings:
-            recording.close()
+        try:
+            await self._metrics.close()
+            if not self._driver.finished and hasattr(self._driver.stack, "leave"):
+                self._driver.leave()
+                with suppress(TimeoutError):  # the others will notice
+                    await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
+        finally:  # cancelled, perhaps: nothing is left behind
+            await asyncio.shield(asyncio.to_thread(self._stop))
         if self._driver.failure is not None:
             raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
+
+    def _stop(self) -> None:
+        self._driver.close()
+        for recording in self._recordings:
+            recording.close()
 
     # Sending
 
@@ -126,6 +134,7 @@ class Group:
         payload: bytes,
         *,
         item: str | None = None,
+        items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
     ) -> MessageId:
@@ -133,12 +142,13 @@ class Group:
 
         Args:
             payload: what to send.
-            item: this replaces earlier messages of this member about the same item.
-            obsoletes: this replaces these earlier messages.
+            item: what it is about: it replaces earlier messages of this member about nothing else.
+            items: it updates several items at once, and is replaced when all of them have been updated again.
+            obsoletes: it replaces these earlier messages.
             order: `agreed`, or `safe`: delivered only once every member has it.
         """
         await self._wait_for_room(1)
-        return self._send([payload], _annotation(item, obsoletes), order)
+        return self._send_one(payload, item, items, obsoletes, order)
 
     async def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
         """Multicast several messages that never become obsolete; returns the id of the last."""
@@ -153,7 +163,7 @@ class Group:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(updates))
         for item, payload in updates:
-            last = self._send([payload], Item(item), order)
+            last = self._send_one(payload, item, None, None, order)
         return last
 
     def try_send(
@@ -161,6 +171,7 @@ class Group:
         payload: bytes,
         *,
         item: str | None = None,
+        items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
     ) -> MessageId | None:
@@ -168,7 +179,27 @@ class Group:
         self._check_open()
         if self._driver.unsent >= self.settings.send_messages:
             return None
-        return self._send([payload], _annotation(item, obsoletes), order)
+        return self._send_one(payload, item, items, obsoletes, order)
+
+    def _send_one(
+        self,
+        payload: bytes,
+        item: str | None,
+        items: Sequence[str] | None,
+        obsoletes: Sequence[MessageId] | None,
+        order: Order,
+    ) -> MessageId:
+        if sum(each is not None for each in (item, items, obsoletes)) > 1:
+            raise ValueError("a message has an item, or items, or names what it replaces")
+        if obsoletes is not None:
+            return self._send([payload], Enumeration(tuple(obsoletes)), order)
+        if item is not None:
+            items = (item,)
+        if items is None:
+            return self._send([payload], None, order)
+        for each in items:
+            check_message(b"", Item(each))
+        return self._send([payload], self._items.update(self._next_seq, items), order)
 
     async def _wait_for_room(self, count: int) -> None:
         """Let the driver take what was handed over before, if that is much already."""
@@ -179,57 +210,72 @@ class Group:
             driver.application_waits = True
             if driver.unsent and driver.unsent + count > limit:
                 await self._room.wait()
-            driver.application_waits = False
             self._check_open()
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
         if order not in ("agreed", "safe"):
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
-        largest = max(map(len, payloads))
-        if largest > self._largest:
-            raise ValueError(f"payload of {largest} bytes: at most {self._largest} are allowed")
-        if annotation is not None:
-            check_message(b"", annotation)
+        self._check_message(payloads, annotation, order)
         self._driver.send(Outgoing(payloads, annotation, order == "safe"))
         self._next_seq += len(payloads)
         return MessageId(self.member, self._next_seq - 1)
 
-    @property
-    def _largest(self) -> int:
-        return 1 << 24 if self.settings.stack == "ring" else 1 << 15
+    def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
+        """What the stack would refuse is refused here, where somebody can do something about it."""
+        if {*map(type, payloads)} != {bytes}:
+            raise TypeError("payloads are bytes: encode text, copy what can change")
+        ring = self.settings.stack == "ring"
+        longest, most = max(map(len, payloads)), 1 << 24 if ring else 1 << 15
+        if longest > most:
+            raise ValueError(f"payload of {longest} bytes: at most {most} are allowed")
+        if order == "safe" and not ring:
+            raise ValueError("there is no safe order in s-rm")
+        if annotation is not None:
+            check_message(payloads[0][: MAX_PAYLOAD // 2] if ring else payloads[0], annotation)
 
     # Receiving
 
     async def batches(self) -> AsyncIterator[Sequence[Delivery]]:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
-        mailbox = self._driver.mailbox
         while True:
-            while not mailbox:
-                self._check_open()
-                self._arrived.clear()
-                if not mailbox:
-                    await self._arrived.wait()
-            deliveries = mailbox.take()
-            self._driver.taken()
-            self._note_views(deliveries)
-            yield deliveries
-            if mailbox:
-                await asyncio.sleep(0)  # there may always be more, and others want to run, too
+            yield await self._take()
+            await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
-        """What happens, one by one."""
-        async for deliveries in self.batches():
-            for each in deliveries:
-                if isinstance(each, Batch):
-                    for message in each.messages():
-                        yield message
-                else:
-                    yield each
+        """What happens, one by one. A loop that was left can be taken up again: nothing is lost."""
+        while True:
+            for event in self._unread:
+                yield event
+            await asyncio.sleep(0)
+            self._unread = chain.from_iterable(map(_events, await self._take()))
+
+    async def _take(self) -> Sequence[Delivery]:
+        """The next list, as soon as there is one."""
+        mailbox = self._driver.mailbox
+        while not mailbox:
+            self._check_open()
+            self._arrived.clear()
+            if not mailbox:
+                await self._arrived.wait()
+        deliveries = mailbox.take()
+        self._driver.taken()
+        self._note_views(deliveries)
+        return deliveries
 
     def _note_views(self, deliveries: Sequence[Delivery]) -> None:
         for each in deliveries:
             if isinstance(each, ViewChange):
                 self.view = each.view
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where this member listens: an address that others may have among their `peers`."""
+        return self._driver.endpoint.address
+
+    @property
+    def arrived(self) -> bool:
+        """Whether this program has seen the view in which its member began to work."""
+        return self.view is not None and self.view.id >= self._driver.first_view
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
@@ -250,9 +296,9 @@ class Group:
             view=self.view,
             stack=msgspec.structs.replace(driver.stack.stats),
             network=msgspec.structs.replace(driver.endpoint.stats),
-            malformed={why.value: count for why, count in driver.stats.malformed.items()},
+            malformed={why.value: count for why, count in driver.stats.malformed.copy().items()},
             waiting_to_send=driver.unsent,
-            buffered=driver.stack.buffered(),
+            buffered=driver.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
         )
 
@@ -316,12 +362,8 @@ class _Events(Watcher):
         return receipts
 
 
-def _annotation(item: str | None, obsoletes: Sequence[MessageId] | None) -> Annotation | None:
-    if item is not None and obsoletes is not None:
-        raise ValueError("a message has an item or names what it replaces, not both")
-    if item is not None:
-        return Item(item)
-    return None if obsoletes is None else Enumeration(tuple(obsoletes))
+def _events(each: Delivery) -> Sequence[GroupEvent]:
+    return each.messages() if isinstance(each, Batch) else (each,)
 
 
 def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
@@ -330,12 +372,6 @@ def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Reco
     from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
 
     return [open_recording(group, settings, parts)]
-
-
-def _leave(stack: Stack, now: Nanos) -> None:
-    leave = getattr(stack, "leave", None)
-    if leave is not None:
-        leave(now)
 
 
 def join(group: str, *, config: Path | None = None, **settings: Any) -> Group:

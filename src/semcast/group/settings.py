@@ -28,7 +28,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     members: tuple[str, ...] = ()
     """s-rm: every member as `name=address:port`, the same list everywhere."""
     bind: str = ""
-    """Address and port to listen on; loopback by default, and elsewhere only with a key."""
+    """Address and port to listen on. By default loopback, with a key this host's address on its network."""
     peers: tuple[str, ...] = ()
     """Addresses to look for others at, besides the meeting point."""
     multicast: bool = True

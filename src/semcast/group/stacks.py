@@ -7,13 +7,13 @@ from secrets import token_hex
 
 import msgspec
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MILLISECOND, MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
 from semcast.group.settings import GroupSettings, parse_duration
-from semcast.net.addresses import LOOPBACK, Address, meeting_point, parse_address
+from semcast.net.addresses import LOOPBACK, Address, local_address, meeting_point, parse_address
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
@@ -23,6 +23,8 @@ from semcast.wire.keyring import Keyring
 
 PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
+SEARCH = 300 * MILLISECOND
+"""How long a member that starts looks for others before it works alone."""
 WINDOW_BYTES = 2 << 20
 """Bytes of packets under way, at most: half of what a receiver's socket holds."""
 
@@ -74,6 +76,7 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         token_loss=loss,
         retransmit=min(20_000_000, loss // 4),
         hold=min(100_000_000, loss // 4),
+        search=SEARCH,
     )
 
 
@@ -105,7 +108,7 @@ def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Par
 def bind_address(settings: GroupSettings) -> Address:
     """Where to listen; port 0 for any."""
     if not settings.bind:
-        return LOOPBACK, 0
+        return (local_address() if settings.key_file else LOOPBACK), 0
     host, _, port = settings.bind.rpartition(":")
     return (host, 0) if port == "0" else parse_address(settings.bind)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import ipaddress
+import socket
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 
@@ -32,6 +33,15 @@ def parse_address(text: str) -> Address:
         raise AddressError(f"{text!r} is not an address: {error}") from error
 
 
+def valid_host(text: str) -> bool:
+    """Whether it is the address of one host."""
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ipaddress.AddressValueError:
+        return False
+    return not address.is_multicast and not address.is_unspecified and str(address) != "255.255.255.255"
+
+
 def meeting_point(group: str) -> Address:
     """The multicast address and port at which the members of a group find each other.
 
@@ -41,6 +51,17 @@ def meeting_point(group: str) -> Address:
     digest = hashlib.blake2b(group.encode(), digest_size=8).digest()
     port = _PORTS.start + int.from_bytes(digest[:4], "big") % len(_PORTS)
     return f"239.255.{digest[4]}.{digest[5]}", port
+
+
+def local_address() -> str:
+    """The address of this host on the network that multicasts leave by; loopback where there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("239.255.0.1", _PORTS.start))  # nothing is sent
+        except OSError:
+            return LOOPBACK
+        address: str = probe.getsockname()[0]
+        return address
 
 
 def is_loopback(address: Address) -> bool:
@@ -65,6 +86,16 @@ class AddressBook:
                 self._drop(oldest)
             self._known[member] = address
             self._targets = None
+
+    def introduced(self, now: Nanos, member: MemberId, address: Address) -> None:
+        """Another member says that `member` is there: good until it is heard itself, or for a while."""
+        if member not in self._known and len(self._known) < _MOST:
+            self.heard(now - _FORGET // 2, member, address)
+
+    def contacts(self, most: int) -> list[tuple[MemberId, Address]]:
+        """Those heard last, and where they are."""
+        recent = sorted(self._heard, key=self._heard.__getitem__, reverse=True)[:most]
+        return [(member, self._known[member]) for member in recent]
 
     def find(self, member: MemberId) -> Address | None:
         """Where a member is, if that is known."""

@@ -24,12 +24,13 @@ from semcast.core.events import Delivery, Event
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
 from semcast.core.stack import Stack
-from semcast.net.addresses import Address, AddressBook
+from semcast.net.addresses import Address, AddressBook, valid_host
 from semcast.net.mailbox import Mailbox
 from semcast.net.sockets import Endpoint
 from semcast.wire import DatagramCodec, Malformed
+from semcast.wire.limits import MAX_CONTACTS
 from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
-from semcast.wire.status import Status
+from semcast.wire.status import Contacts, Status
 
 Command = Callable[[Stack, Nanos], None]
 
@@ -105,6 +106,8 @@ class Driver:
         """Whether the thread has ended, for whatever reason."""
         self.settled = False
         """Whether the stack has looked for others and begun to work, with them or alone."""
+        self.first_view = 0
+        """The view in which it began to work."""
         self._codec = codec
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._wake_application = wake_application
@@ -123,6 +126,7 @@ class Driver:
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._closing = False
+        self._leave_asked = False
         self._housekeeping_at: Nanos = 0
         self._started_at: Nanos = 0
         self._refused = False  # flow control wants the application to wait
@@ -151,6 +155,19 @@ class Driver:
     def taken(self) -> None:
         """The application took a list out of the mailbox."""
         self._wake()
+
+    def leave(self) -> None:
+        """Leave the group once the stack has taken what was handed over; nothing may be handed over after."""
+        self._leave_asked = True
+        self._wake()
+
+    def buffered(self) -> int:
+        """Messages in the buffers of the stack."""
+        while True:
+            try:
+                return self.stack.buffered()
+            except RuntimeError:  # it changed while it was being counted
+                continue
 
     def close(self) -> None:
         """Stop, and wait until the thread has ended."""
@@ -197,7 +214,8 @@ class Driver:
     def _sleep(self, poll: select.epoll) -> list[int]:
         """Wait for something to happen; returns the sockets at which it did."""
         self._asleep = True
-        if self._outgoing_is_moving() or self._commands or self._closing or self._can_deliver():
+        leaves = self._leave_asked and not self._outgoing
+        if self._outgoing_is_moving() or self._commands or leaves or self._closing or self._can_deliver():
             timeout = 0.0
         else:
             due = min(self._due[0][0], self._housekeeping_at) if self._due else self._housekeeping_at
@@ -228,10 +246,14 @@ class Driver:
         self._drain(now)
         self._refused = False
         self._multicast(now)
+        if self._leave_asked and not self._outgoing:
+            self._leave_asked = False
+            _leave(stack, now)
         self._drain(now)
         self._deliver(now)
         if not self.settled and stack.phase() == "operational":
             self.settled = True
+            self.first_view = stack.view().id
             self._wake_application()
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
@@ -252,8 +274,15 @@ class Driver:
                 continue  # our own, from the meeting point
             heard(now, source, address)
             for frame in datagram.frames:
-                if type(frame) is not Status:  # that is for observers
+                if type(frame) is Contacts:
+                    self._meet(now, frame)
+                elif type(frame) is not Status:  # that is for observers
                     on_frame(now, source, frame)
+
+    def _meet(self, now: Nanos, frame: Contacts) -> None:
+        for member, host, port in frame.known:
+            if member != self.member and valid_host(host):
+                self._book.introduced(now, member, (host, port))
 
     def _fire(self, now: Nanos) -> None:
         while self._due and self._due[0][0] <= now:
@@ -263,6 +292,9 @@ class Driver:
                 self.stack.on_timer(now, timer)
 
     def _multicast(self, now: Nanos) -> None:
+        if self._outgoing and self.stack.phase() == "left":
+            self._discard()
+            return
         freed = 0
         given: list[tuple[Outgoing, int]] = []
         while self._outgoing:
@@ -278,10 +310,21 @@ class Driver:
         if freed:
             for watcher in self._watchers:
                 watcher.on_multicast(now, given)
-            with self._lock:
-                self.unsent -= freed
-            if self.application_waits:
-                self._wake_application()
+            self._free(freed)
+
+    def _discard(self) -> None:
+        """The stack is out of the group: nobody takes these any more."""
+        freed = 0
+        while self._outgoing:
+            freed += len(self._outgoing.popleft().payloads)
+        self._free(freed)
+
+    def _free(self, count: int) -> None:
+        with self._lock:
+            self.unsent -= count
+        if self.application_waits:
+            self.application_waits = False  # whoever still has to wait says so again
+            self._wake_application()
 
     def _deliver(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time."""
@@ -337,6 +380,9 @@ class Driver:
             beacons = [frame for frame in frames if isinstance(frame, _BEACONS)]
             if beacons:
                 self._announce(beacons)
+                if not self.endpoint.meets and targets:
+                    known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
+                    endpoint.send(encode(self.member, [Contacts(known)]), targets)
 
     def _announce(self, frames: Sequence[Frame]) -> None:
         """Tell those who are not known yet: at the meeting point, and where others may be."""
@@ -365,3 +411,9 @@ class Driver:
         )
         if status.phase != "left":
             self._announce([status])
+
+
+def _leave(stack: Stack, now: Nanos) -> None:
+    leave = getattr(stack, "leave", None)
+    if leave is not None:
+        leave(now)

@@ -82,6 +82,11 @@ class Endpoint:
         self._meeting_socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
 
     @property
+    def meets(self) -> bool:
+        """Whether there is a meeting point."""
+        return self._meeting is not None
+
+    @property
     def datagram_bytes(self) -> int:
         """How large a datagram may be: never so large that the network has to cut it."""
         return LOOPBACK_DATAGRAM if is_loopback(self.address) else NETWORK_DATAGRAM

@@ -3,6 +3,7 @@
 from semcast.obsolescence.buffer import Purging, PurgingBuffer, Receipt
 from semcast.obsolescence.relation import obsoletes
 from semcast.obsolescence.trackers import (
+    ItemsTracker,
     OperationObserver,
     OperationTracker,
     ReadWriteTracker,
@@ -10,6 +11,7 @@ from semcast.obsolescence.trackers import (
 )
 
 __all__ = [
+    "ItemsTracker",
     "OperationObserver",
     "OperationTracker",
     "Purging",

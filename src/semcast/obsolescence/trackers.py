@@ -9,10 +9,11 @@ never becomes obsolete moves the map on, too, which figure 6.1 forgets. The prin
 in the tests, which catch them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-from semcast.core.annotations import KEnumeration
+from semcast.core.annotations import Enumeration, Item, KEnumeration
+from semcast.core.ids import MemberId, MessageId
 
 V = TypeVar("V")
 
@@ -150,6 +151,55 @@ class OperationObserver(Generic[V]):
         """A commit was delivered: everything before it belongs to complete operations."""
         self.state.update(self._queue)
         self._queue.clear()
+
+
+class ItemsTracker:
+    """Messages that update one item or several: one is obsolete when all its items were updated again.
+
+    The last of those later updates names it; by then a member has, or has replacements of, the others, for
+    they came before. Messages of one item that replace only such use the item's tag, which is shorter.
+
+    >>> tracker = ItemsTracker(MemberId("p"))
+    >>> tracker.update(1, ["a", "b"])
+    Enumeration(ids=())
+    >>> tracker.update(2, ["a"])
+    Item(item='a')
+    >>> tracker.update(3, ["b"]).ids        # now nothing of message 1 is left
+    (MessageId(sender=MemberId(name='p', incarnation=0), seq=1),)
+    """
+
+    def __init__(self, me: MemberId) -> None:
+        self._me = me
+        self._latest: dict[str, int] = {}  # item -> the last message that updated it
+        self._left: dict[int, int] = {}  # message -> how many of its items it is the last update of
+        self._tagged: set[int] = set()
+
+    def update(self, seq: int, items: Sequence[str]) -> Item | Enumeration:
+        """The annotation of message `seq`, which updates these items."""
+        chosen = dict.fromkeys(items)
+        if not chosen:
+            raise ValueError("an update is of at least one item")
+        victims = [earlier for earlier in map(self._overwrite, chosen) if earlier is not None]
+        for item in chosen:
+            self._latest[item] = seq
+        self._left[seq] = len(chosen)
+        tagged = self._tagged.issuperset(victims)
+        self._tagged.difference_update(victims)
+        if len(chosen) == 1 and tagged:
+            self._tagged.add(seq)
+            return Item(next(iter(chosen)))
+        return Enumeration(tuple(MessageId(self._me, victim) for victim in sorted(victims)))
+
+    def _overwrite(self, item: str) -> int | None:
+        """One update less is the last of its item; returns the message if nothing is left of it."""
+        earlier = self._latest.get(item)
+        if earlier is None:
+            return None
+        self._left[earlier] -= 1
+        if self._left[earlier]:
+            return None
+        del self._left[earlier]
+        return earlier
 
 
 class ReadWriteTracker:

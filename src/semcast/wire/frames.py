@@ -11,7 +11,7 @@ from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_BITMAP, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
 from semcast.wire.ring import RingFrame
-from semcast.wire.status import Status
+from semcast.wire.status import Contacts, Status
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
@@ -80,4 +80,4 @@ class ChannelAck(Frame, frozen=True, array_like=True, tag=6, gc=False):
 
 
 SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
-AnyFrame = SemanticFrame | RingFrame | Status
+AnyFrame = SemanticFrame | RingFrame | Status | Contacts

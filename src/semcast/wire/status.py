@@ -6,7 +6,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.limits import MAX_MEMBERS, MAX_SEQ
+from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS, MAX_SEQ
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 
@@ -29,3 +29,18 @@ class Status(Frame, frozen=True, array_like=True, tag=17, gc=False):
     """Messages that flow control holds back."""
     uptime: Count
     """Nanoseconds since it started: tells an old report from a new one, and is what rates refer to."""
+
+
+class Contacts(Frame, frozen=True, array_like=True, tag=18, gc=False):
+    """Where others are: for members who look for each other by lists that do not name everybody."""
+
+    known: Annotated[
+        list[
+            tuple[
+                MemberId,
+                Annotated[str, msgspec.Meta(max_length=15)],
+                Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)],
+            ]
+        ],
+        msgspec.Meta(max_length=MAX_CONTACTS),
+    ]

@@ -57,6 +57,7 @@ class MembershipRing(OperationalRing):
         self._reps: set[MemberId] = set()
         self._failed: set[MemberId] = set()
         self._proposals: dict[MemberId, Sets] = {}
+        self._searching = False  # just started, and nobody was heard of yet
         self._awaits_form = False
         self._commit_until: Nanos = 0
         self.form_id: ConfId | None = None
@@ -109,11 +110,14 @@ class MembershipRing(OperationalRing):
     def _on_attempt_join(self, now: Nanos, source: MemberId, frame: AttemptJoin) -> None:
         if self._notice(now, source, frame.conf, alone=frame.alone):
             self.highest = max(self.highest, frame.highest)
-            self._collect(source)
+            self._collect(now, source)
 
-    def _collect(self, source: MemberId) -> None:
+    def _collect(self, now: Nanos, source: MemberId) -> None:
         if self.state is State.GATHER and source not in self._failed and len(self._reps) < MAX_MEMBERS:
             self._reps.add(source)
+            if self._searching:
+                self._searching = False
+                self._plan_gather(now)
 
     def _on_leave(self, now: Nanos, source: MemberId, frame: Leave) -> None:
         if frame.conf != self.order.conf or source not in self.order.members:
@@ -192,7 +196,7 @@ class MembershipRing(OperationalRing):
             return
         self.highest = max(self.highest, frame.highest)
         if self.state is State.GATHER:
-            self._collect(source)
+            self._collect(now, source)
         elif self.state is State.COMMIT and source not in self._failed:
             self._on_proposal(now, source, (frozenset(frame.reps), frozenset(frame.failed)))
 

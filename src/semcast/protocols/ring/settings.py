@@ -56,6 +56,8 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     hold: Nanos = 50 * MILLISECOND
     """How long the token of an idle ring is held."""
     gather: Nanos = 30 * MILLISECOND
+    search: Nanos = 0
+    """How long a member that starts looks for others before it works alone, if longer than it gathers."""
     join: Nanos = 20 * MILLISECOND
     """How often a proposal is repeated."""
     commit: Nanos = 120 * MILLISECOND

@@ -33,6 +33,9 @@ class Ring(MembershipRing):
         self._plan_token_loss(now)
         self.out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self.settings.presence))
         self._gather(now, Cause.STARTED)
+        if self.settings.search > self.settings.gather:
+            self._searching = True
+            self.out.set_timer(RingTimer.GATHER, now + self.settings.search)
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """Dispatch; what no correct member sends is dropped and counted."""
