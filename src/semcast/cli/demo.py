@@ -16,6 +16,7 @@ from rich.table import Table
 from semcast.cli import simulated_demo
 from semcast.demo.supervisor import DemoError, Group, Process
 from semcast.history import read_histories
+from semcast.history.journal import record_crash
 from semcast.specs import Status, check
 
 MEMBERS = 5
@@ -58,6 +59,9 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
         plain = await _run(console, "plain reliability", "block", seconds, Path(folder) / "plain")
         semantic = await _run(console, "with obsolescence", "purge", seconds, Path(folder) / "semantic")
     faster = semantic["rate"] / max(plain["rate"], 1.0)
+    console.print("\nquotes a second at the fast members")
+    for title, rate in (("plain reliability", plain["rate"]), ("with obsolescence", semantic["rate"])):
+        console.print(f"  {title:18} {'█' * max(1, round(50 * rate / RATE))} {rate:.0f}")
     console.print(
         f"\nReliable: the fast members got {plain['rate']:.0f} quotes a second, as the slow one does.\n"
         f"With obsolescence: {semantic['rate']:.0f} a second, {faster:.0f} times as many. The slow one\n"
@@ -87,7 +91,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
     try:
         result = await _watch(console, title, group, seconds)
         if policy == "purge":
-            await _crash_and_return(console, group)
+            await _crash_and_return(console, group, record)
         processes[0].tell("stop")
         await group.until(group.agreed, 30, "come to the same table")
         console.print(f"  all {MEMBERS} tables are the same, {processes[0].report['items']} prices each")
@@ -109,15 +113,17 @@ async def _watch(console: Console, title: str, group: Group, seconds: float) -> 
             if time.monotonic() - started > 2.0:
                 stale = max(stale, slow.report.get("stale_ms") or 0)
             live.update(_table(title, group))
+    console.print()
     rate = (group.processes[1].report["delivered"] - before) / (time.monotonic() - started)
     return {"rate": round(rate, 1), "purged": slow.report["purged"], "stale_ms": stale}
 
 
-async def _crash_and_return(console: Console, group: Group) -> None:
+async def _crash_and_return(console: Console, group: Group, record: Path) -> None:
     """Kill one with SIGKILL while quotes flow; it comes back and gets the state."""
     victim = group.processes[2]
     console.print(f"  kill -9 {victim.name} ...")
     await victim.kill()
+    record_crash(record, victim.name)
     others = [process for process in group.processes if process is not victim]
     started = time.monotonic()
     await group.until(
