@@ -23,6 +23,8 @@ from semcast.sim.stacks import ring
 from semcast.sim.workloads import Source, constant, plain, poisson
 
 BANDWIDTH = 10_000_000
+RECORD = 16
+"""Bytes by which a padded message may be larger than asked for: a message must not take two packets."""
 FLOOD = 100_000.0
 """Messages a second that no member gets through: there is always something to send."""
 
@@ -110,7 +112,7 @@ def _settings(cell: RingCell) -> RingSettings:
         return ours
     return msgspec.structs.replace(
         ours,
-        packet_bytes=cell.size,
+        packet_bytes=cell.size + RECORD,
         visit=cell.visit,
         visit_least=1,
         window=max(512, 2 * cell.visit * cell.members),
