@@ -1,8 +1,8 @@
 """What people would use instead, measured in the same run: one sender, two more processes, on loopback.
 
 Each function gives messages a second at the slowest receiver, or None where the package is not installed
-(`pip install semcast[bench]`; PySyncObj by its own name). None of them gives order, membership and
-bounded memory at once.
+(`pip install semcast[bench]`; PySyncObj by its own name) or does not finish. None of them gives order,
+membership and bounded memory at once.
 """
 
 import importlib.util
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
+from queue import Empty
 from typing import Any
 
 Worker = Callable[..., None]
@@ -51,6 +52,8 @@ def _processes(work: list[tuple[Worker, tuple[object, ...]]]) -> float | None:
         process.start()
     try:
         rates = [results.get(timeout=_PATIENCE) for _ in range(2)]
+    except Empty:
+        return None
     finally:
         for process in processes:
             process.kill()
@@ -71,6 +74,7 @@ def _zmq_sender(_results: "Queue[float]", port: int, size: int, count: int) -> N
     context = zmq.Context()
     out = context.socket(zmq.XPUB)
     out.setsockopt(zmq.XPUB_NODROP, 1)
+    out.setsockopt(zmq.XPUB_VERBOSE, 1)  # both subscribers are to be seen
     out.setsockopt(zmq.SNDHWM, 10_000)
     out.bind(f"tcp://127.0.0.1:{port}")
     for _ in range(2):
