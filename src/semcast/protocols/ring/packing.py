@@ -14,6 +14,8 @@ from semcast.core.messages import Batch, batch_of
 from semcast.wire.annotations import from_wire, to_wire
 from semcast.wire.ring import Part
 
+MAX_PARTS = 64
+"""Parts of a packet, at most: each costs its receivers some time, and a token must not wait for long."""
 PART_OVERHEAD = 12
 PAYLOAD_OVERHEAD = 3
 
@@ -128,7 +130,7 @@ class SendQueue:
     def _draft(self, need: int, *, safe: bool) -> Draft:
         """The packet that is being filled, or a new one if `need` bytes do not fit there."""
         draft = self._drafts[-1] if self._drafts else None
-        if draft is None or draft.room < need or draft.safe is not safe:
+        if draft is None or draft.room < need or draft.safe is not safe or len(draft.parts) >= MAX_PARTS:
             draft = Draft(self._packet_bytes, safe=safe)
             self._drafts.append(draft)
         return draft
