@@ -197,6 +197,7 @@ class Group:
             items = (item,)
         if items is None:
             return self._send([payload], None, order)
+        self._check_message([payload], None, order)  # what is refused must not count as an update
         for each in items:
             check_message(b"", Item(each))
         return self._send([payload], self._items.update(self._next_seq, items), order)
@@ -213,8 +214,6 @@ class Group:
             self._check_open()
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
-        if order not in ("agreed", "safe"):
-            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         self._check_message(payloads, annotation, order)
         self._driver.send(Outgoing(payloads, annotation, order == "safe"))
         self._next_seq += len(payloads)
@@ -222,6 +221,8 @@ class Group:
 
     def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
         """What the stack would refuse is refused here, where somebody can do something about it."""
+        if order not in ("agreed", "safe"):
+            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
             raise TypeError("payloads are bytes: encode text, copy what can change")
         ring = self.settings.stack == "ring"
@@ -239,14 +240,16 @@ class Group:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
         while True:
             yield await self._take()
-            await asyncio.sleep(0)  # there may always be more, and others want to run, too
+            if self._driver.mailbox:
+                await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """What happens, one by one. A loop that was left can be taken up again: nothing is lost."""
         while True:
             for event in self._unread:
                 yield event
-            await asyncio.sleep(0)
+            if self._driver.mailbox:
+                await asyncio.sleep(0)
             self._unread = chain.from_iterable(map(_events, await self._take()))
 
     async def _take(self) -> Sequence[Delivery]:

@@ -127,6 +127,7 @@ class Driver:
         self._asleep = False
         self._closing = False
         self._leave_asked = False
+        self._nobody_reads = False  # the application is done; what still comes is taken for it
         self._housekeeping_at: Nanos = 0
         self._started_at: Nanos = 0
         self._refused = False  # flow control wants the application to wait
@@ -158,7 +159,7 @@ class Driver:
 
     def leave(self) -> None:
         """Leave the group once the stack has taken what was handed over; nothing may be handed over after."""
-        self._leave_asked = True
+        self._leave_asked = self._nobody_reads = True
         self._wake()
 
     def buffered(self) -> int:
@@ -228,7 +229,7 @@ class Driver:
 
     def _can_deliver(self) -> bool:
         """Whether the application made room while the driver was not looking."""
-        return self.mailbox.has_room() and self.stack.deliverable()
+        return (self.mailbox.has_room() or self._nobody_reads) and self.stack.deliverable()
 
     def _outgoing_is_moving(self) -> bool:
         """Whether something was handed over that the stack has not refused yet."""
@@ -330,13 +331,14 @@ class Driver:
         """Fill the mailbox: the application may take its time."""
         put = False
         mailbox, stack = self.mailbox, self.stack
-        while mailbox.has_room() and stack.deliverable():
+        while (mailbox.has_room() or self._nobody_reads) and stack.deliverable():
             deliveries = stack.deliver(now, mailbox.want)
             if deliveries:
                 for watcher in self._watchers:
                     watcher.on_deliveries(now, deliveries)
-                mailbox.put(deliveries)
-                put = True
+                if not self._nobody_reads:
+                    mailbox.put(deliveries)
+                    put = True
                 self._drain(now)  # what this made the stack send comes before what it delivers next
         if put:
             self._wake_application()

@@ -150,18 +150,11 @@ class Endpoint:
                 found += [(data[at : at + size], address) for at in range(0, len(data), size)]
 
     def _note(self, error: OSError) -> None:
-        """A datagram was lost on the way out. Anything else than that is an error of ours."""
-        lossy = {
-            errno.EAGAIN,
-            errno.ENOBUFS,
-            errno.ECONNREFUSED,
-            errno.ENETUNREACH,
-            errno.EHOSTUNREACH,
-            errno.ENETDOWN,
-            errno.EPERM,
-            errno.EMSGSIZE,
-        }
-        if error.errno not in lossy:
+        """A datagram was lost on the way out: links, routes and addresses come and go, and filters refuse.
+
+        Only what cannot be the network's doing is an error of ours.
+        """
+        if error.errno in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT):
             raise error
         self.stats.send_errors += 1
 
