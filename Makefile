@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test test-pipeline check bench report lock clean
+.PHONY: install demo test test-pipeline test-live check bench report lock clean
 
 install: $(STAMP)
 
@@ -19,12 +19,16 @@ demo: install
 	$(BIN)/semcast demo
 
 test: install
-	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline
+	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/live
 	$(BIN)/python -m pytest tests/pipeline
 
 # The Spark jobs alone. They run in one process, for they share a session.
 test-pipeline: install
 	$(BIN)/python -m pytest tests/pipeline
+
+# Groups of real processes, killed, stopped, fuzzed and cut off; some need root. Minutes, and best on a quiet machine.
+test-live: install
+	$(BIN)/python -m pytest tests/live
 
 check: install
 	$(BIN)/ruff check .

@@ -287,15 +287,16 @@ def test_a_sealed_group_is_for_those_who_have_the_key(
     start: Start, group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = str(tmp_path / "key")
+    here = ("--bind", "127.0.0.1:0")
     assert main(["keygen", key]) == 0
-    tail = start("tail", group, "--json", "--views", "--count", "1", "--name", "a", "--key-file", key)
+    tail = start("tail", group, "--json", "--views", "--count", "1", "--name", "a", "--key-file", key, *here)
     tail.until(with_members(1))
     capsys.readouterr()
     assert main(["members", group]) == 1
     assert "sealed" in capsys.readouterr().err
-    assert main(["members", group, "--key-file", key, "--json"]) == 0
+    assert main(["members", group, "--key-file", key, "--json", *here]) == 0
     assert [each["member"]["name"] for each in printed_json(capsys)["members"]] == ["a"]
-    assert main(["send", group, "hush", "--key-file", key]) == 0
+    assert main(["send", group, "hush", "--key-file", key, *here]) == 0
     assert tail.ends() == 0
 
 

@@ -540,6 +540,7 @@ def test_requests_are_bounded() -> None:
 def test_answers_are_what_is_here_and_bounded() -> None:
     here = having([1, 2, 4, 5])
     assert [found.seq for found in here.answers([(1, 3), (5, 9)], 10)] == [1, 2, 5]
+    assert [found.seq for found in here.answers([(1, 3), (4, 9)], 10)] == [4]  # the others had their turn
     assert [found.seq for found in here.answers([(1, 3), (5, 9)], 2)] == [1, 2]
 
 

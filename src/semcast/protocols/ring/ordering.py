@@ -34,6 +34,7 @@ class RingOrder:
         """`aru` confirmed by two releases of the token: everybody has the packets up to here."""
         self.store: dict[int, Packet] = {}
         self._released_aru = 0
+        self._answered: set[int] = set()  # at the last visit
         self._token_seq = 0  # the highest number a token has shown
         self._asked_upto = 0  # the token's seq at the previous visit
         self._reach = REACH * window
@@ -104,14 +105,18 @@ class RingOrder:
         return len(false)
 
     def answers(self, rtr: Iterable[Span], most: int) -> list[Packet]:
-        """The packets asked for that are here."""
+        """The packets asked for that are here, but for those sent at the last visit: let others try, too.
+
+        The link from this member to who asks may be dead in this direction.
+        """
         found: list[Packet] = []
         for seq in numbers(rtr):
             if len(found) == most:
                 break
-            packet = self.store.get(seq) if seq > self.confirmed_aru else None
+            packet = self.store.get(seq) if seq > self.confirmed_aru and seq not in self._answered else None
             if packet is not None:
                 found.append(packet)
+        self._answered = {packet.seq for packet in found}
         return found
 
     def requests(self, rtr: Iterable[Span], answered: set[int], seq: int, *, accelerated: bool) -> list[Span]:
