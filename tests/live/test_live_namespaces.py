@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import pytest
 from tests.live.lab.hosts import Lan
 from tests.live.lab.supervisor import Cluster, delivered, judge, multicast
 
