@@ -1,6 +1,7 @@
 """`semcast`: parses the command line and runs one verb."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -43,11 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
     except UsageError as error:
         print(f"semcast {args.verb}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Somebody closed our output (`semcast ... | head`): nothing left to say.
+        # Somebody closed our output (`semcast ... | head`): nothing left to say, not even at the very end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
