@@ -12,8 +12,8 @@ class Replacements:
     """Edges from a message (`new`) to one that it replaces (`old`), by node: 0, 1, 2, ..."""
 
     def __init__(self, old: _Ints, new: _Ints) -> None:
-        nodes, places = np.unique(np.concatenate((old, new)), return_inverse=True)
-        self.size = len(nodes)
+        self._nodes, places = np.unique(np.concatenate((old, new)), return_inverse=True)
+        self.size = len(self._nodes)
         self.old, self.new = places[: len(old)], places[len(old) :]
         by_new = np.argsort(self.new, kind="stable")
         self._olds = self.old[by_new]
@@ -36,6 +36,17 @@ class Replacements:
             olds = self.replaced(front)
             front = np.unique(olds[~reached[olds]])
         return reached
+
+    def reached_nodes(self, seeds: _Ints, asked: _Ints) -> _Flags:
+        """Which of the nodes that are asked for are reached from seeds; both need not be in any edge."""
+        reached = self.reached(self._places(seeds[np.isin(seeds, self._nodes)]))
+        known: _Flags = np.isin(asked, self._nodes)
+        known[known] = reached[self._places(asked[known])]
+        return known
+
+    def _places(self, nodes: _Ints) -> _Ints:
+        places: _Ints = np.searchsorted(self._nodes, nodes)
+        return places
 
     def endless(self) -> _Flags:
         """Those whose chain of replacements never ends."""

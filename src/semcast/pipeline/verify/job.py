@@ -10,14 +10,14 @@ from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.sources import local_path
-from semcast.pipeline.verify import cover, ledger, order, relation, samples, states, tails
+from semcast.pipeline.verify import cover, evs, ledger, order, relation, samples, states, tails
 from semcast.pipeline.verify.events import events_of, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.totals import census, pairs, totals
-from semcast.pipeline.verify.verdicts import Evidence, Verdict, judge, message
+from semcast.pipeline.verify.verdicts import Evidence, Verdict, as_violation, from_memory, judge, message
 from semcast.pipeline.verify.violations import VIOLATIONS, counts, together
-from semcast.specs import PROPERTIES, properties_for
+from semcast.specs import EVS, PROPERTIES, Status, properties_for
 
 Progress = Callable[[str], None]
 
@@ -32,6 +32,8 @@ class Options:
     max_sample: int = 10
     allow_missing: bool = False
     out: Path | None = None
+    memory_rows: int = 500_000
+    """The most rows of a run that one task may hold to judge what needs all of them at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,17 @@ class _Job:
         self._positions = self._keep(
             relation.positions(self._of_runs(total), relation.annotated(self._of_runs(total)))
         )
+        sizes: dict[str, int] = {}
+        for row in there:
+            sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
         found = [
             *self._order(),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(self._keep(pairs(sums, roster))),
             *self._buffers(),
             *self._states(roster),
+            *self._synchrony(sums),
+            *self._in_memory(sizes),
         ]
         return self._judge(self._keep(self._judged(found)))
 
@@ -116,14 +123,16 @@ class _Job:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
         return frame.localCheckpoint()
 
-    def _wants(self, prefix: str) -> bool:
-        return any(name.startswith(prefix) for name in self._names)
+    def _wants(self, *prefixes: str) -> bool:
+        return any(name.startswith(prefixes) for name in self._names)
 
-    def _of_runs(self, runs: set[str]) -> DataFrame:
+    def _of_runs(self, runs: set[str], rows: DataFrame | None = None) -> DataFrame:
+        """The events of some runs, or other rows."""
+        rows = self._events if rows is None else rows
         if len(runs) == len(self._recorded.runs):
-            return self._events
+            return rows
         names = self._spark.createDataFrame([(run,) for run in sorted(runs)], "run string")
-        return self._events.join(fn.broadcast(names), "run", "left_semi")
+        return rows.join(fn.broadcast(names), "run", "left_semi")
 
     def _roster(self, there: list[Row]) -> DataFrame:
         if not there:
@@ -168,7 +177,7 @@ class _Job:
 
     def _relation(self, odd: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
-        if not odd or not (self._wants("semantic_") or "relation_is_order" in self._names):
+        if not odd or not self._wants("semantic_", "relation_is_order", "evs_", "pair_"):
             return []
         self._progress("obsolescence relation")
         notes = self._keep(relation.annotated(self._of_runs(odd)))
@@ -221,6 +230,42 @@ class _Job:
         told = states.state_evidence(final, roster).collect()
         self._evidence.states = {(row["run"], row["property"]) for row in told}
         return [states.state_violations(final, roster)]
+
+    def _synchrony(self, sums: DataFrame) -> list[DataFrame]:
+        """Extended virtual synchrony, as far as it is about who has what where."""
+        runs = {
+            run: self._recorded.runs[run]
+            for run, names in self._wanted.items()
+            if any(name in EVS and name not in evs.IN_MEMORY for name in names)
+        }
+        if not runs:
+            return []
+        self._progress("configurations")
+        synchrony = evs.Synchrony(self._spark, self._of_runs(set(runs)), runs, self._keep)
+        self._evidence.nowhere = synchrony.nowhere
+        if len(synchrony.nowhere) == len(runs):
+            return []
+        return [synchrony.found(self._of_runs(set(runs), sums), self._positions, self._tails)]
+
+    def _in_memory(self, sizes: Mapping[str, int]) -> list[DataFrame]:
+        """Extended virtual synchrony, as far as it is about the order of everything."""
+        wanted = {
+            run: [name for name in names if name in evs.IN_MEMORY] for run, names in self._wanted.items()
+        }
+        most = self._options.memory_rows
+        small = {run: names for run, names in wanted.items() if names and sizes[run] <= most}
+        for run in wanted.keys() - small.keys():
+            size = f"the run has {sizes[run]} rows, and more than {most} are not judged in memory"
+            for name in wanted[run]:
+                unknown = Verdict(run, name, Status.UNKNOWN, detail=f"{size}; use `semcast check`")
+                self._evidence.in_memory[run, name] = unknown
+        if not small:
+            return []
+        self._progress("order of everything")
+        rows = evs.verdicts(self._of_runs(set(small), self._rows), self._recorded.runs, small)
+        told = [from_memory(row) for row in rows]
+        self._evidence.in_memory.update(((each.run, each.property), each) for each in told)
+        return [self._spark.createDataFrame([as_violation(each) for each in told if each.count], VIOLATIONS)]
 
     def _judged(self, found: list[DataFrame]) -> DataFrame:
         """The violations of what is wanted and can be told."""

@@ -7,9 +7,19 @@ from pyspark.sql import Row
 
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history import RunInfo
-from semcast.specs import Status
+from semcast.specs import EVS, Status
 
 _SEMANTIC, _STATE = "semantic_", "same_state"
+_OVER_REPLACEMENTS = (
+    "evs_3_self_delivery",
+    "evs_4_failure_atomicity",
+    "evs_7_1_safe",
+    "pair_transitional",
+    "pair_transitional_then_regular",
+)
+_PURGES = "evs_purge_within_configuration"
+_AT_THE_END = "evs_2_1_installed_by_all"
+_TOLD = ("integrity", "evs_1_3_sent_before_in_same_configuration")
 KNOWN = (
     "relation_is_order",
     "integrity",
@@ -22,6 +32,7 @@ KNOWN = (
     "buffer_bound",
     "same_state",
     "same_state_of_correct_senders",
+    *EVS,
 )
 """The properties that have a form in Spark. Of others nothing is said, and never that they hold."""
 
@@ -87,11 +98,19 @@ class Evidence:
     untold: Mapping[str, MessageId] = field(default_factory=dict)
     """Runs with a message that was sent where the recording of its sender is cut off."""
 
+    nowhere: set[str] = field(default_factory=set)
+    """Runs in which no configuration was recorded."""
+
+    in_memory: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+    """What the checkers in memory said, or why they were not asked."""
+
     def unknown(self, run: str, name: str) -> str:
         """Why the history cannot tell, empty if it can."""
         info = self.runs[run]
         if name not in KNOWN:
             return "only `semcast check` can tell"
+        if name in EVS:
+            return self._unknown_of_evs(run, name)
         if name.startswith((_SEMANTIC, _STATE)) and not info.quiesced:
             return "the run was not over"
         if name.startswith(_SEMANTIC) and run in self.circular:
@@ -106,9 +125,19 @@ class Evidence:
             return "no occupancy was recorded"
         return ""
 
+    def _unknown_of_evs(self, run: str, name: str) -> str:
+        if name == _AT_THE_END and not self.runs[run].quiesced:
+            return "the run was not over"
+        if run in self.nowhere:
+            return "no configuration was recorded"
+        if name in _OVER_REPLACEMENTS and run in self.circular:
+            return "the obsolescence relation is not an order"
+        return self.doubt(run, name) if name in (*_OVER_REPLACEMENTS, _PURGES) else ""
+
     def doubt(self, run: str, name: str) -> str:
         """Why it is not known to hold, even if nothing is known to break it."""
-        if run not in self.untold or not name.startswith((_SEMANTIC, "integrity")):
+        rests = name.startswith(_SEMANTIC) or name in (*_TOLD, *_OVER_REPLACEMENTS, _PURGES)
+        if run not in self.untold or not rests:
             return ""
         message = self.untold[run]
         return f"the recording of {message.sender} is cut off before it sent {message.seq}"
@@ -130,6 +159,8 @@ def judge(
 
 
 def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[Offence]) -> Verdict:
+    if (run, name) in evidence.in_memory:
+        return evidence.in_memory[run, name]
     unknown = evidence.unknown(run, name) or ("" if count else evidence.doubt(run, name))
     if unknown:
         return Verdict(run, name, Status.UNKNOWN, detail=unknown)
@@ -139,6 +170,33 @@ def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[O
     rest = count - len(reasons)
     detail = "; ".join([*reasons, f"and {rest} more"] if rest else reasons)
     return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample))
+
+
+def from_memory(row: Row) -> Verdict:
+    """What a checker in memory said."""
+    sample = tuple(map(_event_at_fault, row["offending"]))
+    return Verdict(row["run"], row["property"], Status(row["status"]), row["count"], row["detail"], sample)
+
+
+def as_violation(verdict: Verdict) -> tuple[object, ...]:
+    """The cases of a verdict from memory as one row of violations, at its first event."""
+    first = verdict.sample[0]
+    process, about = first.process, first.message
+    assert process is not None
+    sender = None if about is None else (about.sender.name, about.sender.incarnation)
+    seq = 0 if about is None else about.seq
+    where = (process.name, process.incarnation)
+    return (
+        verdict.run,
+        verdict.property,
+        where,
+        sender,
+        seq,
+        seq,
+        verdict.count,
+        first.index,
+        verdict.detail,
+    )
 
 
 def message(row: Row) -> MessageId:
@@ -160,6 +218,13 @@ def _offence(row: Row) -> Offence:
         at=None if event is None else event["at_ns"],
         kind=None if event is None else event["kind"],
     )
+
+
+def _event_at_fault(event: Row) -> Offence:
+    sender = _member(event["sender"])
+    process = _member(event["process"])
+    about = None if sender is None or not event["seq"] else MessageId(sender, event["seq"])
+    return Offence(process, about, "is at fault", process, event["index"], event["at_ns"], event["kind"])
 
 
 def _member(struct: Row | None) -> MemberId | None:

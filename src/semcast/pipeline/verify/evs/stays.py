@@ -1,0 +1,109 @@
+"""Who was in which configuration: few rows, read on the driver by the code that the checkers in memory use.
+
+There are as many as configurations times members, whatever was sent in them. Of each run a history of just
+these rows is made, so that stays, com(c) and who owes what mean here exactly what they mean there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+
+from semcast.core.ids import MemberId
+from semcast.history import Event, History, Kind, RunInfo
+from semcast.pipeline.verify.events import of_kind
+from semcast.specs.evs.configurations import Configurations, Stay, configurations_of
+
+_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.CRASH)
+
+Who = tuple[str, MemberId]
+"""A run, and a process or sender there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows of one process from one change on: of its configuration, or that it crashed."""
+
+    who: Who
+    first: int
+    """The index of the first row."""
+
+    stay: int | None
+    view: int | None
+    crashed: bool
+
+    @property
+    def outside(self) -> bool:
+        """Whether nothing should happen here."""
+        return self.stay is None or self.crashed
+
+
+def changes(events: DataFrame) -> DataFrame:
+    """The rows that say who is where."""
+    return of_kind(events, *_KINDS).select(
+        "run", "process", "index", "at_ns", "kind", "sender", "view", "members"
+    )
+
+
+def skeletons(infos: Mapping[str, RunInfo], rows: Iterable[Row]) -> dict[str, History]:
+    """Every run with only these rows."""
+    found: dict[str, list[Event]] = {run: [] for run in infos}
+    for row in rows:
+        found[row["run"]].append(_event(infos[row["run"]].group, row))
+    return {
+        run: History(infos[run], sorted(events, key=lambda event: event.index))
+        for run, events in found.items()
+    }
+
+
+class Stays:
+    """The stays of all runs, numbered."""
+
+    def __init__(self, histories: Mapping[str, History]) -> None:
+        self.histories = histories
+        self.runs: dict[str, Configurations] = {}
+        self._offset: dict[str, int] = {}
+        offset = 0
+        for run, history in histories.items():
+            self.runs[run] = configurations_of(history)
+            self._offset[run] = offset
+            offset += len(self.runs[run].stays)
+
+    def number(self, run: str, stay: Stay) -> int:
+        """The number of a stay among those of all runs."""
+        return self._offset[run] + stay.slot
+
+    def pieces(self, processes: Iterable[Who]) -> list[Piece]:
+        """What the rows of each process are cut into, process by process and in their order."""
+        return [piece for who in processes for piece in self._pieces(who)]
+
+    def _pieces(self, who: Who) -> list[Piece]:
+        run, process = who
+        known = self.runs[run]
+        pieces = [Piece(who, 0, None, None, crashed=False)]
+        stays = {stay.event.index: stay for stay in known.life(process).stays}
+        for event in known.rows.get(process, ()):
+            last = pieces[-1]
+            if event.kind is Kind.CRASH:
+                pieces.append(Piece(who, event.index, last.stay, last.view, crashed=True))
+            else:
+                stay = self.number(run, stays[event.index])
+                pieces.append(Piece(who, event.index, stay, event.view, crashed=last.crashed))
+        return pieces
+
+
+def _event(group: str, row: Row) -> Event:
+    return Event(
+        process=_member(row["process"]),
+        index=row["index"],
+        at=row["at_ns"],
+        kind=Kind(row["kind"]),
+        group=group,
+        sender=None if row["sender"] is None else _member(row["sender"]),
+        view=row["view"],
+        members=None if row["members"] is None else tuple(map(_member, row["members"])),
+    )
+
+
+def _member(struct: Row) -> MemberId:
+    return MemberId(struct["name"], struct["incarnation"])
