@@ -14,117 +14,35 @@ block.
 from collections.abc import Sequence
 from random import Random
 
-from semcast.core.annotations import Annotation
-from semcast.core.events import Blocked, Unblocked, ViewChange
+from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch, batch_of
-from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.outbox import Frame, Outbox
 from semcast.obsolescence import Purging
-from semcast.protocols.semantic.buffers import MemberBuffers
-from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
 from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
 from semcast.protocols.semantic.settings import Settings
-from semcast.wire.annotations import from_wire, to_wire
-from semcast.wire.frames import Data, Gossip, Notice, Request
-from semcast.wire.limits import MAX_BITMAP, check_message
-
-_ANSWER_LIMIT = 256
-"""Messages sent again for one request frame, at most."""
+from semcast.wire.frames import Gossip
 
 
-class SrmTimer(Timer):
-    """What S-RM waits for."""
-
-    GOSSIP = "gossip"
-    REQUEST = "request"
-
-
-class SemanticMulticast(MemberBuffers):
+class SemanticMulticast(Dissemination):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: Settings, rng: Random, out: Outbox
     ) -> None:
-        super().__init__(members, settings, out)
-        if me not in self._ranks:
-            raise ValueError(f"{me} is not among the members: membership is static here")
+        super().__init__(me, members, settings, rng, out)
         size = len(self.members)
-        self.f = (size - 1) // 2
-        self._me = self._ranks[me]
-        self._rng = rng
-        self.repairs = Repairs(self._me, size, settings, rng)
         self.stability = StabilityRounds(self._me, size)
         self.safety: SafetyRounds | None = None
         if settings.uniform or settings.purging is not Purging.OFF:
             self.safety = SafetyRounds(self._me, size, self.votes_needed())
         self._failed = [False] * size
-        self._blocked = False
-        self._request_at: Nanos | None = None
-
-    # Inputs
 
     def start(self, now: Nanos) -> None:
         """Announce the static view and begin to gossip, out of step with the others."""
         self.out.deliver(ViewChange(self.view(), joined=self.members))
         first = self._rng.randrange(self.settings.gossip_period)
         self.out.set_timer(SrmTimer.GOSSIP, now + first)
-
-    def multicast(
-        self,
-        _now: Nanos,
-        payloads: Sequence[bytes],
-        annotation: Annotation | None = None,
-        *,
-        safe: bool = False,
-    ) -> int:
-        """Multicast in order what flow control allows; an annotation speaks for a single payload."""
-        if safe:
-            raise ValueError("safe delivery is a matter of the whole group here: see uniform agreement")
-        if self._me not in self._senders:
-            raise ValueError(f"{self.members[self._me]} is not among the senders of this group")
-        if annotation is not None and len(payloads) != 1:
-            raise ValueError("an annotation speaks for exactly one payload")
-        for payload in payloads:
-            if len(payload) > self.settings.max_message:
-                raise ValueError(
-                    f"payload of {len(payload)} bytes: max_message is {self.settings.max_message}"
-                )
-            check_message(payload, annotation)
-        accepted = 0
-        for chunk in self._chunks(payloads):
-            taken = self._multicast(chunk, annotation)
-            accepted += taken
-            if taken < len(chunk):
-                self._block()
-                break
-        return accepted
-
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """Dispatch; what no correct member sends is dropped and counted."""
-        rank = self._ranks.get(source)
-        if rank is None or rank == self._me:
-            self.stats.malformed += 1
-        elif isinstance(frame, Data):
-            self._on_data(now, frame)
-        elif isinstance(frame, Gossip):
-            self._on_gossip(now, rank, frame)
-        elif isinstance(frame, Request):
-            self._on_request(rank, frame)
-        elif isinstance(frame, Notice):
-            self._on_notice(now, frame)
-        else:
-            self.stats.malformed += 1
-        self._wake()
-
-    def on_timer(self, now: Nanos, timer: Timer) -> None:
-        """Gossip, or ask for what is missing."""
-        if timer is SrmTimer.GOSSIP:
-            self._gossip(now)
-        else:
-            assert timer is SrmTimer.REQUEST
-            self._request_at = None
-            self._request(now)
-        self._wake()
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Take a crashed member out of stability."""
@@ -138,14 +56,6 @@ class SemanticMulticast(MemberBuffers):
         self._room_freed(now)
         self._wake()
 
-    def deliver(self, now: Nanos, most: int) -> list[Batch]:
-        """Hand over up to `most` messages (t4, TP3)."""
-        batches = self._take(most)
-        if batches:
-            self._room_freed(now)
-            self._wake()
-        return batches
-
     # How messages become safe
 
     def votes_needed(self) -> int:
@@ -155,155 +65,6 @@ class SemanticMulticast(MemberBuffers):
     def safety_vote(self) -> list[int]:
         """What this member vouches for: contiguous prefixes queued for delivery, not mere receipt."""
         return self.queued
-
-    # Multicast and reception
-
-    def _chunks(self, payloads: Sequence[bytes]) -> list[list[bytes]]:
-        """Runs of payloads that share a frame."""
-        chunks: list[list[bytes]] = []
-        size = 0
-        for payload in payloads:
-            if not chunks or size + len(payload) > self.settings.frame_bytes:
-                chunks.append([])
-                size = 0
-            chunks[-1].append(payload)
-            size += len(payload) + 3
-        return chunks
-
-    def _multicast(self, payloads: list[bytes], annotation: Annotation | None) -> int:
-        """Queue here first (t1, t3 for itself), then send to everybody at once."""
-        rank = self._me
-        first = self.queued[rank] + 1
-        allowed = self.stable[rank] + self.settings.window - self.queued[rank]
-        if allowed <= 0:
-            return 0
-        batch = batch_of(self.members[rank], first, payloads[:allowed], annotation)
-        taken = self._enqueue(rank, batch)
-        if taken:
-            self.high[rank] = self.queued[rank]
-            self.stats.sent += taken
-            self.out.multicast(Data(rank, first, payloads[:taken], to_wire(annotation)))
-        return taken
-
-    def _on_data(self, now: Nanos, frame: Data) -> None:
-        rank = frame.sender
-        if not self._plausible(frame):
-            self.stats.malformed += 1
-            return
-        batch = batch_of(self.members[rank], frame.first, frame.payloads, from_wire(frame.annotation))
-        self.high[rank] = max(self.high[rank], batch.last)
-        following = self.queued[rank] + 1
-        if batch.first <= following <= batch.last:
-            batch = batch.cut(following, batch.last)
-            taken = self._enqueue(rank, batch)
-            self.stats.refused += len(batch.payloads) - taken
-            if taken:
-                self.repairs.arrived(now, rank, following)
-        else:
-            for seq in self._cache(rank, batch):
-                self.repairs.arrived(now, rank, seq)
-        self._advance(rank)
-        if self.high[rank] > self.queued[rank]:
-            self._plan_request(now + self.settings.request_delay)
-
-    def _advance(self, rank: int) -> None:
-        super()._advance(rank)
-        self.repairs.passed(rank, self.queued[rank])
-
-    def _plausible(self, frame: Data) -> bool:
-        """Whether a correct member can have sent this."""
-        rank, first, count = frame.sender, frame.first, len(frame.payloads)
-        if rank not in self._senders or first < 1:
-            return False
-        if frame.annotation is not None and count != 1:
-            return False
-        if max(map(len, frame.payloads)) > self.settings.max_message:
-            return False
-        most = self.queued[rank] if rank == self._me else self.queued[rank] + self.settings.window
-        return first + count - 1 <= most
-
-    # Repair
-
-    def _plan_request(self, at: Nanos) -> None:
-        if self._request_at is None or at < self._request_at:
-            self._request_at = at
-            self.out.set_timer(SrmTimer.REQUEST, at)
-
-    def _request(self, now: Nanos) -> None:
-        """Ask for what is missing and could be accepted, in turn among the senders."""
-        self.repairs.expire(now)
-        size = len(self.members)
-        start = self._rng.randrange(size)
-        for rank in [*range(start, size), *range(start)]:
-            if self.high[rank] > self.queued[rank]:
-                missing = self._missing(rank)
-                for whom, request in self.repairs.ask(now, rank, missing):
-                    self.stats.requested += sum(last - first + 1 for first, last in request.spans)
-                    self.out.send(self.members[whom], request)
-        self.stats.request_timeouts = self.repairs.timeouts
-        due = self.repairs.due()
-        if due is not None:
-            self._plan_request(max(due, now + 1))
-
-    def _missing(self, rank: int) -> list[int]:
-        """The next messages that are missing, no more than there is room for."""
-        missing: list[int] = []
-        room = self.room(rank)
-        seq = self.queued[rank]
-        last = min(self.high[rank], seq + self.settings.window)
-        pending = self.pending[rank]
-        skips = self.skips[rank]
-        while seq < last and room > 0:
-            seq += 1
-            if seq not in skips:
-                room -= 1
-                if seq not in pending:
-                    missing.append(seq)
-        return missing
-
-    def _on_request(self, source: int, frame: Request) -> None:
-        rank = frame.sender
-        if rank >= len(self.members):
-            self.stats.malformed += 1
-            return
-        budget = _ANSWER_LIMIT
-        done = 0
-        for span in sorted(frame.spans):
-            first = max(span[0], done + 1)
-            done = last = min(span[1], first + budget - 1)
-            for part in self._held_between(rank, first, last):
-                budget -= len(part.payloads)
-                self.stats.retransmitted += len(part.payloads)
-                again = Data(rank, part.first, part.payloads, to_wire(part.annotation))
-                self.out.send(self.members[source], again)
-        self._announce_purged(source, rank, min(first for first, _ in frame.spans))
-
-    def _announce_purged(self, dest: int, rank: int, first: int) -> None:
-        """Purge knowledge for one who still misses the messages."""
-        purged = self.purged_between(rank, first, first + 8 * MAX_BITMAP - 1)
-        if purged:
-            base = purged[0]
-            bits = sum(1 << (seq - base) for seq in purged)
-            bitmap = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-            self.out.send(self.members[dest], Notice(rank, base, bitmap))
-
-    def _on_notice(self, now: Nanos, frame: Notice) -> None:
-        rank = frame.sender
-        bits = int.from_bytes(frame.bitmap, "little")
-        last = frame.base + bits.bit_length() - 1
-        known = rank in self._senders and rank != self._me and frame.base >= 1 and bits > 0
-        if not known or last > self.queued[rank] + self.settings.window:
-            self.stats.malformed += 1
-            return
-        for offset in range(bits.bit_length()):
-            seq = frame.base + offset
-            if bits >> offset & 1 and seq > self.queued[rank]:
-                self.skips[rank].add(seq)
-                self.repairs.arrived(now, rank, seq)
-        self.high[rank] = max(self.high[rank], last)
-        self._advance(rank)
-        if self.high[rank] > self.queued[rank]:
-            self._plan_request(now)
 
     # Stability, safety, purging of the retransmission buffers
 
@@ -321,8 +82,8 @@ class SemanticMulticast(MemberBuffers):
             self.out.send(self.members[rank], frame)
         self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
 
-    def _on_gossip(self, now: Nanos, source: int, frame: Gossip) -> None:
-        if not self._credible(frame):
+    def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
+        if not isinstance(frame, Gossip) or not self._credible(frame):
             self.stats.malformed += 1
             return
         self.repairs.received[source] = frame.received
@@ -331,15 +92,6 @@ class SemanticMulticast(MemberBuffers):
         if self.safety is not None and frame.safety is not None:
             self.safety.merge(frame.safety, self.safety_vote())
         self._track(now)
-
-    def _hear_of(self, now: Nanos, received: list[int]) -> None:
-        """What others have queued exists: so the last message of a sender is missed, too."""
-        behind = False
-        for rank, seq in enumerate(received):
-            self.high[rank] = max(self.high[rank], seq)
-            behind = behind or self.high[rank] > self.queued[rank]
-        if behind:
-            self._plan_request(now + self.settings.request_delay)
 
     def _credible(self, frame: Gossip) -> bool:
         """Nobody can have queued what is far beyond us, nor found stable what we have not queued."""
@@ -371,30 +123,3 @@ class SemanticMulticast(MemberBuffers):
         self._purge_retained()
         if self.occupancy.messages < held or self.stable != stable:
             self._room_freed(now)
-
-    # Flow control
-
-    def _room_freed(self, now: Nanos) -> None:
-        """What was missing for want of room may be asked for again."""
-        if any(map(int.__gt__, self.high, self.queued)):
-            self._plan_request(now)
-
-    def _wake(self) -> None:
-        """After every input: whoever waited for room and has it now goes on."""
-        if self.occupancy.cached:
-            for rank, pending in enumerate(self.pending):
-                if self.queued[rank] + 1 in pending:
-                    self._advance(rank)
-        if self._blocked and self._may_multicast():
-            self._blocked = False
-            self.out.deliver(Unblocked())
-
-    def _may_multicast(self) -> bool:
-        ahead = self.queued[self._me] - self.stable[self._me]
-        return ahead < self.settings.window and self.room(self._me) > 0
-
-    def _block(self) -> None:
-        if not self._blocked:
-            self._blocked = True
-            self.stats.blocked += 1
-            self.out.deliver(Blocked())
