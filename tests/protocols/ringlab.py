@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from random import Random
 
-from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer, ViewChange
+from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer, TransitionalView, ViewChange
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.ring import Ring, RingSettings
 
@@ -88,7 +88,7 @@ class RingLab:
         for each in self.rings[name].deliver(self.now, 1 << 30):
             if isinstance(each, Batch):
                 self.story[name] += [payload.decode() for payload in each.payloads]
-            else:
+            elif isinstance(each, ViewChange | TransitionalView):
                 members = " ".join(member.name for member in each.view.members)
                 kind = "regular" if isinstance(each, ViewChange) else "transitional"
                 self.story[name].append(f"{kind} {{{members}}}")

@@ -86,7 +86,7 @@ async def _print_all(group: Group, printer: "Printer") -> None:
             if isinstance(each, Batch):
                 for message in each.messages():
                     printer.message(message)
-            else:
+            elif isinstance(each, ViewChange | TransitionalView):
                 printer.change(each)
             if printer.enough():
                 break

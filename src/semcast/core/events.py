@@ -34,9 +34,33 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """This member is out of the group for good, and why."""
+    """This member is out of the group for good, and why.
+
+    With `again` it was put out against its will: the process may come back as another incarnation.
+    """
 
     cause: str
+    again: bool = False
+
+
+class Minority(msgspec.Struct, frozen=True):
+    """This member is cut off from the majority: nothing is sent or changed here until they meet again."""
+
+    reachable: int
+    needed: int
+
+
+class StateRequested(msgspec.Struct, frozen=True):
+    """Somebody who joins needs the state of the application, as it is at this point."""
+
+    view: int
+
+
+class StateReceived(msgspec.Struct, frozen=True):
+    """The state of the group at the beginning of the view that follows."""
+
+    view: int
+    state: bytes
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -58,7 +82,7 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
 
 
-Event = ViewChange | TransitionalView | Sent | Left | Blocked | Unblocked | Purged
+Event = ViewChange | TransitionalView | Sent | Left | Minority | Blocked | Unblocked | Purged
 
-Delivery = Batch | ViewChange | TransitionalView
+Delivery = Batch | ViewChange | TransitionalView | StateRequested | StateReceived
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -32,6 +32,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     payloads: list[bytes]
     annotation: Annotation | None = None
     size: int = 0
+    head: bytes = b""
+    """What the protocol says about the first of them; only the protocol that wrote it reads it."""
+    order: int | None = None
+    """The position of the first of them in the total order, where there is one."""
 
     @property
     def last(self) -> int:
@@ -44,20 +48,33 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         assert 0 <= start < stop <= count
         if stop - start == count:
             return self
-        return batch_of(self.sender, first, self.payloads[start:stop])
+        head = b"" if start else self.head
+        order = None if self.order is None else self.order + start
+        payloads = self.payloads[start:stop]
+        return Batch(self.sender, first, payloads, self.annotation, sum(map(len, payloads)), head, order)
 
     def messages(self) -> list[Message]:
         """The single messages, for the application."""
+        order = self.order
+        if order is None:
+            return [
+                Message(MessageId(self.sender, seq), payload, self.annotation)
+                for seq, payload in enumerate(self.payloads, self.first)
+            ]
         return [
-            Message(MessageId(self.sender, seq), payload, self.annotation)
-            for seq, payload in enumerate(self.payloads, self.first)
+            Message(MessageId(self.sender, self.first + place), payload, self.annotation, order + place)
+            for place, payload in enumerate(self.payloads)
         ]
 
 
 def batch_of(
-    sender: MemberId, first: int, payloads: list[bytes], annotation: Annotation | None = None
+    sender: MemberId,
+    first: int,
+    payloads: list[bytes],
+    annotation: Annotation | None = None,
+    head: bytes = b"",
 ) -> Batch:
     """A batch with its size in bytes worked out once, so that buffers need not."""
     assert payloads, "a batch holds at least one message"
     assert annotation is None or len(payloads) == 1, "an annotation speaks for one message"
-    return Batch(sender, first, payloads, annotation, sum(map(len, payloads)))
+    return Batch(sender, first, payloads, annotation, sum(map(len, payloads)), head)

@@ -366,7 +366,9 @@ class _Events(Watcher):
 
 
 def _events(each: Delivery) -> Sequence[GroupEvent]:
-    return each.messages() if isinstance(each, Batch) else (each,)
+    if isinstance(each, Batch):
+        return each.messages()
+    return (each,) if isinstance(each, ViewChange | TransitionalView) else ()
 
 
 def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":

@@ -115,7 +115,7 @@ class Recording(Watcher):
             if isinstance(each, Batch):
                 sender, first, size = each.sender, each.first, each.size
                 following = first + len(each.payloads)
-            else:
+            elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
         if sender is not None:
             rows.append(DeliveredRow(sender, first, following - first, size))

@@ -7,7 +7,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.history.schema import Kind
+from semcast.history.schema import FIFO, Kind
 
 
 class HistoryError(Exception):
@@ -30,6 +30,8 @@ class RunInfo(msgspec.Struct, frozen=True):
     note: str = ""
     cut_off: tuple[MemberId, ...] = ()
     """Of whom it is not known what they did after their last event."""
+    order: str = FIFO
+    """The order that was asked of the stack, where it offers several: "fifo", "causal" or "total"."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +77,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
             case Kind.BUFFER:
                 return f" of {self.count} messages"
             case Kind.APPLY:
-                return f" to the state of {self.sender}: {self.digest}"
+                where = "" if self.view is None else f" at view {self.view}"
+                return f" to the state of {self.sender}{where}: {self.digest}"
             case Kind.CRASH | Kind.RECOVER:
                 return ""
         numbers = str(self.seq) if self.count == 1 else f"{self.seq}..{self.last}"

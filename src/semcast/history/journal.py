@@ -65,6 +65,8 @@ class DeliveredRow(msgspec.Struct, array_like=True, tag=3, gc=False):
     seq: int
     count: int
     size: int
+    order: int | None = None
+    """The position of the first in the total order, if there is one."""
 
 
 class PurgedRow(msgspec.Struct, array_like=True, tag=4):
@@ -84,7 +86,15 @@ class ViewRow(msgspec.Struct, array_like=True, tag=5):
     transitional: bool
 
 
-Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow
+class AppliedRow(msgspec.Struct, array_like=True, tag=6, gc=False):
+    """A digest of what one sender owns in the state, at the beginning of a view if one is given."""
+
+    sender: MemberId
+    digest: str
+    view: int | None
+
+
+Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow
 
 
 class _Header(msgspec.Struct, array_like=True):
@@ -299,7 +309,9 @@ class _Reading:
     def _events_of(self, row: Row) -> Iterator[Event]:
         me, at, group = self.process, self.at, self._group
         if isinstance(row, DeliveredRow):
-            yield Event(me, 0, at, Kind.DELIVER, group, row.sender, row.seq, row.count, row.size)
+            yield Event(
+                me, 0, at, Kind.DELIVER, group, row.sender, row.seq, row.count, row.size, order=row.order
+            )
         elif isinstance(row, SentRow):
             level = SAFE if row.safe else None
             yield Event(
@@ -321,6 +333,8 @@ class _Reading:
             for seq, by_seq in zip(row.seqs, row.by_seqs, strict=False):
                 by = None if row.by is None else MessageId(row.by, by_seq)
                 yield Event(me, 0, at, Kind.PURGE, group, row.sender, seq, 1, by=by)
+        elif isinstance(row, AppliedRow):
+            yield Event(me, 0, at, Kind.APPLY, group, row.sender, digest=row.digest, view=row.view)
         else:
             view, kind = row.view, Kind.TRANSITIONAL if row.transitional else Kind.VIEW
             yield Event(

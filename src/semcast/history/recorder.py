@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -17,7 +17,18 @@ from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind
 # Looked up once: the hot path uses them.
 _MULTICAST, _DELIVER, _PURGE, _BUFFER = Kind.MULTICAST, Kind.DELIVER, Kind.PURGE, Kind.BUFFER
 
-_Extra = Annotation | MessageId | View | Sent | str | None
+
+class _State(NamedTuple):
+    digest: str
+    view: int | None
+
+
+class _Receipt(NamedTuple):
+    by: MessageId | None
+    order: int
+
+
+_Extra = Annotation | MessageId | View | Sent | _State | _Receipt | int | None
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, _Extra]
 """kind, at, process, sender, seq, count, size, and what only this kind has."""
 _ROW_CELLS = 8
@@ -42,10 +53,10 @@ class Recorder:
     b[0] at 5 ns: deliver (a,1..2)
     """
 
-    __slots__ = ("_add", "_cells", "_info", "_marks")
+    __slots__ = ("_add", "_cells", "_marks", "info")
 
     def __init__(self, info: RunInfo) -> None:
-        self._info = info
+        self.info = info
         # Rows one behind the other in one list: tuples that stay would each cost the garbage collector.
         self._cells: list[Kind | MemberId | int | _Extra] = []
         self._add = self._cells.extend
@@ -69,14 +80,15 @@ class Recorder:
         count = len(batch.payloads)
         self._add((_MULTICAST, at, process, batch.sender, batch.first, count, batch.size, batch.annotation))
 
-    def deliver(self, at: Nanos, process: MemberId, batch: Batch) -> None:
-        """The application at `process` got these messages."""
+    def deliver(self, at: Nanos, process: MemberId, batch: Batch, order: int | None = None) -> None:
+        """The application at `process` got these messages; `order` is the position of the first, if any."""
         count = len(batch.payloads)
-        self._add((_DELIVER, at, process, batch.sender, batch.first, count, batch.size, None))
+        self._add((_DELIVER, at, process, batch.sender, batch.first, count, batch.size, order))
 
-    def purge(self, at: Nanos, process: MemberId, purged: Purged) -> None:
-        """`process` gave up a message for another."""
-        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, purged.by))
+    def purge(self, at: Nanos, process: MemberId, purged: Purged, order: int | None = None) -> None:
+        """`process` gave up a message for another; `order` is the position it would have had, if any."""
+        extra = purged.by if order is None else _Receipt(purged.by, order)
+        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, extra))
 
     def buffer(self, at: Nanos, process: MemberId, messages: int) -> None:
         """The buffers of `process` hold this many messages; a row only if they never held more."""
@@ -92,9 +104,11 @@ class Recorder:
         """`process` started again."""
         self._add((Kind.RECOVER, at, process, None, 0, 0, 0, None))
 
-    def apply(self, at: Nanos, process: MemberId, sender: MemberId, digest: str) -> None:
-        """At `process` the state that `sender` owns now has this digest."""
-        self._add((Kind.APPLY, at, process, sender, 0, 0, 0, digest))
+    def apply(
+        self, at: Nanos, process: MemberId, sender: MemberId, digest: str, view: int | None = None
+    ) -> None:
+        """At `process` the state that `sender` owns has this digest, at the beginning of `view` if given."""
+        self._add((Kind.APPLY, at, process, sender, 0, 0, 0, _State(digest, view)))
 
     def close(self, *, quiesced: bool) -> History:
         """What was recorded so far."""
@@ -110,7 +124,7 @@ class Recorder:
             open_rows[row[2]] = row
         for row in open_rows.values():
             self._emit(row, events_of)
-        info = msgspec.structs.replace(self._info, quiesced=quiesced)
+        info = msgspec.structs.replace(self.info, quiesced=quiesced)
         return History(info, chain.from_iterable(events_of.values()))
 
     def _rows(self) -> Iterator[_Row]:
@@ -118,7 +132,7 @@ class Recorder:
 
     def _emit(self, row: _Row, events_of: dict[MemberId, list[Event]]) -> None:
         events = events_of.setdefault(row[2], [])
-        events.append(_event(self._info.group, len(events), row))
+        events.append(_event(self.info.group, len(events), row))
 
 
 def _continues(before: _Row, row: _Row) -> bool:
@@ -126,10 +140,16 @@ def _continues(before: _Row, row: _Row) -> bool:
     return (
         row[4] == before[4] + before[5]
         and row[3] is not None
-        and row[7] is None
-        and before[7] is None
+        and _says_no_more(before, row)
         and row[:4] == before[:4]
     )
+
+
+def _says_no_more(before: _Row, row: _Row) -> bool:
+    """Whether neither has anything of its own, or `row` only the position that follows those of `before`."""
+    if isinstance(before[7], int):
+        return row[7] == before[7] + before[5]
+    return row[7] is None and before[7] is None
 
 
 def _joined(before: _Row, row: _Row) -> _Row:
@@ -164,6 +184,10 @@ def _event(group: str, index: int, row: _Row) -> Event:
         )
     if isinstance(extra, MessageId):
         return Event(process, index, at, kind, group, sender, seq, count, by=extra)
-    if isinstance(extra, str):
-        return Event(process, index, at, kind, group, sender, digest=extra)
+    if isinstance(extra, _Receipt):
+        return Event(process, index, at, kind, group, sender, seq, count, by=extra.by, order=extra.order)
+    if isinstance(extra, _State):
+        return Event(process, index, at, kind, group, sender, digest=extra.digest, view=extra.view)
+    if isinstance(extra, int):
+        return Event(process, index, at, kind, group, sender, seq, count, size, order=extra)
     return Event(process, index, at, kind, group, sender, seq, count, size, extra)

@@ -12,7 +12,8 @@ under the same name is another process. What a kind puts into shared columns:
   in, and "safe" in `level` if they are to be delivered only once everybody has them;
 - purge: the replacement in `annotation` (kind "by", one id), none where it was not said;
 - buffer: the occupancy in `count`, each row a new high-water mark of its process;
-- apply: a digest of the state that `sender` owns, in `annotation` (kind "item").
+- apply: a digest of the state that `sender` owns, in `annotation` (kind "item"); with a `view`, of the
+  state at the beginning of that view, before anything is delivered in it, and without at the end of the run.
 """
 
 import enum
@@ -25,6 +26,7 @@ RUN_KEY = b"semcast.run"
 
 PRIMARY, NON_PRIMARY = "primary", "non-primary"
 SAFE = "safe"
+FIFO, CAUSAL, TOTAL = "fifo", "causal", "total"
 
 
 class Kind(enum.Enum):

@@ -141,16 +141,17 @@ class OperationObserver(Generic[V]):
 
     def __init__(self) -> None:
         self.state: dict[str, V] = {}
-        self._queue: list[tuple[str, V]] = []
+        self.queue: list[tuple[str, V]] = []
+        """Updates of operations that are not complete yet."""
 
     def update(self, item: str, value: V) -> None:
         """An update was delivered."""
-        self._queue.append((item, value))
+        self.queue.append((item, value))
 
     def commit(self) -> None:
         """A commit was delivered: everything before it belongs to complete operations."""
-        self.state.update(self._queue)
-        self._queue.clear()
+        self.state.update(self.queue)
+        self.queue.clear()
 
 
 class ItemsTracker:

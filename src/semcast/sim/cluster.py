@@ -13,6 +13,7 @@ from semcast.sim.faults import (
     Crash,
     Cut,
     Delay,
+    Leave,
     Loss,
     Partition,
     Recover,
@@ -57,6 +58,7 @@ class Cluster:
         record: RunInfo | None = None,
         observe: bool = True,
         announces: bool = False,
+        transfers: bool = False,
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
     ) -> None:
@@ -74,6 +76,7 @@ class Cluster:
             record: description of the history to record; None for none.
             observe: whether applications build up state.
             announces: whether the stack says itself when a message leaves.
+            transfers: whether the stack hands over the state of applications.
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
         """
@@ -86,6 +89,7 @@ class Cluster:
         self._cpu = CpuModel() if cpu is None else cpu
         self._observe = observe
         self._announces = announces
+        self._transfers = transfers
         self._again = again
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
@@ -161,7 +165,14 @@ class Cluster:
             source=source,
             observe=self._observe,
             announces=self._announces,
+            transfers=self._transfers,
+            left=self._put_out,
         )
+
+    def _put_out(self, number: int) -> None:
+        """A process whose group went on without it starts again, after a moment."""
+        self._troubled_until = max(self._troubled_until, self.scheduler.now + MILLISECOND)
+        self.scheduler.at(self.scheduler.now + MILLISECOND, self._recover, number)
 
     def _inflict(self, fault: AnyFault) -> None:
         now = self.scheduler.now
@@ -170,6 +181,8 @@ class Cluster:
                 self._crash(number, now + after)
             case Recover(member=number):
                 self._recover(number)
+            case Leave(member=number):
+                self.hosts[number].leave()
             case Sleep(member=number, duration=duration):
                 self.hosts[number].sleep(now + duration)
             case Loss(duration=duration, rate=rate, member=None):

@@ -24,6 +24,12 @@ class Recover(Fault, frozen=True, tag="recover"):
     member: int
 
 
+class Leave(Fault, frozen=True, tag="leave"):
+    """The process leaves the group, if its stack can."""
+
+    member: int
+
+
 class Sleep(Fault, frozen=True, tag="sleep"):
     """The process is not scheduled for a while; what arrives waits in its socket."""
 
@@ -86,7 +92,7 @@ class Ambush(Fault, frozen=True, tag="ambush"):
     """How long to wait for it."""
 
 
-AnyFault = Crash | Recover | Sleep | Loss | Cut | Partition | SlowLink | Delay | Ambush
+AnyFault = Crash | Recover | Leave | Sleep | Loss | Cut | Partition | SlowLink | Delay | Ambush
 
 
 def ends_at(fault: AnyFault) -> Nanos:
@@ -95,7 +101,7 @@ def ends_at(fault: AnyFault) -> Nanos:
         return fault.at + fault.detected_after
     if isinstance(fault, Ambush):
         return fault.at + fault.patience + (fault.duration or 0)
-    return fault.at if isinstance(fault, Recover) else fault.at + fault.duration
+    return fault.at if isinstance(fault, Recover | Leave) else fault.at + fault.duration
 
 
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:

@@ -8,11 +8,23 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from semcast.core.events import Blocked, Delivery, Event, Left, Purged, Sent, Unblocked, ViewChange
+from semcast.core.events import (
+    Blocked,
+    Delivery,
+    Event,
+    Left,
+    Purged,
+    Sent,
+    StateReceived,
+    StateRequested,
+    TransitionalView,
+    Unblocked,
+    ViewChange,
+)
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Timer
@@ -26,6 +38,22 @@ from semcast.sim.workloads import Outgoing, Source
 from semcast.wire import Codec, Datagram, Malformed
 
 EVERYTHING = 1 << 30
+
+
+@runtime_checkable
+class ProvidesState(Protocol):
+    """A stack that hands over the state of the application to who joins."""
+
+    def provide(self, view: int, state: bytes) -> None:
+        """The state at the beginning of a view."""
+
+
+@runtime_checkable
+class Leavable(Protocol):
+    """A stack that can leave its group."""
+
+    def leave(self, now: Nanos, cause: str = ...) -> None:
+        """Leave it."""
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -70,6 +98,8 @@ class Host:
         source: Source | None = None,
         observe: bool = True,
         announces: bool = False,
+        transfers: bool = False,
+        left: Callable[[int], None] | None = None,
     ) -> None:
         self.number = number
         self.member = member
@@ -78,6 +108,8 @@ class Host:
         self.replicas = Replicas() if observe else None
         self.app_delay = app_delay
         self._announces = announces  # the stack says itself when a message leaves
+        self._transfers = transfers  # who joins is given the state
+        self._left = left  # what to do when the stack was put out of its group
         self.crashed = False
         self._others = others
         self._everybody = sorted(others.values())
@@ -85,6 +117,7 @@ class Host:
         self._network = network
         self._codec = codec
         self._recorder = recorder
+        self._watches_buffers = recorder is not None and recorder.info.buffer_limit is not None
         self._cpu = cpu
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._inbox_limit = inbox_limit
@@ -119,6 +152,11 @@ class Host:
     def member_failed(self, member: MemberId) -> None:
         """The failure detector speaks."""
         self._input(self.stack.member_failed, member)
+
+    def leave(self) -> None:
+        """The application wants out."""
+        if isinstance(self.stack, Leavable):
+            self._input(self.stack.leave)
 
     def record_state(self) -> None:
         """Write the state the application reached into the history."""
@@ -232,6 +270,8 @@ class Host:
             self._on_view(now, event)
         elif isinstance(event, Left):
             self.crash()
+            if event.again and self._left is not None:
+                self._left(self.number)
         elif isinstance(event, Blocked):
             self.stats.blocked_since = now
         elif isinstance(event, Unblocked):
@@ -242,7 +282,7 @@ class Host:
                 self._multicast(now)
 
     def _note_high_water(self, now: Nanos) -> None:
-        if self._recorder is not None:
+        if self._watches_buffers and self._recorder is not None:
             held = self.stack.buffered()
             if held > self._high_water:
                 self._high_water = held
@@ -306,13 +346,27 @@ class Host:
         for each in deliveries:
             if isinstance(each, Batch):
                 if self._recorder is not None:
-                    self._recorder.deliver(now, self.member, each)
+                    self._recorder.deliver(now, self.member, each, each.order)
                 if self.replicas is not None:
                     self.replicas.apply(each)
             elif isinstance(each, ViewChange):
                 self._on_view(now, each)
-            elif self._recorder is not None:
+                self._record_state_at(now, each)
+            elif isinstance(each, StateRequested):
+                assert self.replicas is not None
+                assert isinstance(self.stack, ProvidesState)
+                self.stack.provide(each.view, self.replicas.export())
+            elif isinstance(each, StateReceived):
+                assert self.replicas is not None
+                self.replicas.restore(each.state)
+            elif isinstance(each, TransitionalView) and self._recorder is not None:
                 self._recorder.transitional(now, self.member, each.view)
+
+    def _record_state_at(self, now: Nanos, change: ViewChange) -> None:
+        """Where states are handed over, they are the same at the beginning of a view."""
+        if self._transfers and self._recorder is not None and self.replicas is not None:
+            for sender, digest in self.replicas.digests():
+                self._recorder.apply(now, self.member, sender, digest, change.view.id)
 
     def _on_view(self, now: Nanos, change: ViewChange) -> None:
         self.view = change.view

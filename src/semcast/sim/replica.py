@@ -54,6 +54,19 @@ class Replica:
             if record.kind is RecordKind.UPDATE:
                 self._observer.commit()
 
+    def export(self) -> tuple[bytes, dict[str, int], list[tuple[str, int]]]:
+        """Everything there is to know about the state."""
+        return self._plain, dict(self._observer.state), list(self._observer.queue)
+
+    @classmethod
+    def restored(cls, plain: bytes, state: dict[str, int], pending: list[tuple[str, int]]) -> "Replica":
+        """The replica that exported this."""
+        replica = cls()
+        replica._plain = plain
+        replica._observer.state.update(state)
+        replica._observer.queue.extend(pending)
+        return replica
+
     def digest(self) -> str:
         """A short hash of the whole state."""
         state = repr(sorted(self._observer.state.items())).encode()
@@ -78,6 +91,19 @@ class Replicas:
                     RecordKind.PLAIN, "", zlib.crc32(payload)
                 )  # a broken protocol shows in the state
             replica.apply(record)
+
+    def export(self) -> bytes:
+        """The whole state, to be handed over."""
+        return msgspec.msgpack.encode(
+            [(sender, self._by_sender[sender].export()) for sender in sorted(self._by_sender)]
+        )
+
+    def restore(self, state: bytes) -> None:
+        """Take over a state."""
+        exported = msgspec.msgpack.decode(
+            state, type=list[tuple[MemberId, tuple[bytes, dict[str, int], list[tuple[str, int]]]]]
+        )
+        self._by_sender = {sender: Replica.restored(*parts) for sender, parts in exported}
 
     def digests(self) -> list[tuple[MemberId, str]]:
         """Sender and digest, in order of senders."""

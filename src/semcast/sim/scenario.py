@@ -8,6 +8,7 @@ import msgspec
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.ring import RingSettings
+from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Sleep, SlowLink
 
 NetworkKind = Literal["switched", "shared", "routed"]
@@ -56,6 +57,8 @@ class Scenario(msgspec.Struct, frozen=True):
     window: int = 4096
     ring: RingSettings = RingSettings()
     """What the ring is set to, where it is the stack."""
+    vsync: VsyncSettings = VsyncSettings()
+    """The same for virtual synchrony."""
     cpu: Nanos = 10 * MICROSECOND
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}

@@ -18,7 +18,7 @@ from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNet
 from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, LARGEST, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import StackFactory, reliable, ring, s_rm, s_srm
+from semcast.sim.stacks import StackFactory, reliable, ring, s_rm, s_srm, vsync
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -78,16 +78,18 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
     members = member_names(scenario.size)
-    ring_ = scenario.stack == "ring"
+    dynamic = scenario.stack in ("ring", "vsync")
+    bound = scenario.ring.bound() if scenario.stack == "ring" else scenario.buffer
     info = RunInfo(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,
         seed=scenario.seed,
         members=members,
-        buffer_limit=scenario.ring.bound() if ring_ else scenario.buffer,
+        buffer_limit=None if scenario.stack == "vsync" else bound,
         uniform=scenario.uniform,
         quiesced=False,
+        order=scenario.vsync.order.value if scenario.stack == "vsync" else "fifo",
     )
     network = network_of(scenario, scheduler, Random(seeds.getrandbits(64)))
     rng = Random(seeds.getrandbits(64))
@@ -110,7 +112,8 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         app_delays=scenario.app_delays,
         cpu=CpuModel(scenario.cpu, scenario.cpu),
         record=info,
-        announces=ring_,
+        announces=dynamic,
+        transfers=scenario.stack == "vsync" and scenario.vsync.state,
         again=source,
     )
 
@@ -132,6 +135,8 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
     """The stack a scenario asks for, or its mutant."""
     if scenario.stack == "ring":
         return ring(scenario.ring, mutant.ring)
+    if scenario.stack == "vsync":
+        return vsync(scenario.vsync, mutant.vsync)
     if scenario.stack == "s-srm":
         return s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
     senders = tuple(sorted(traffic.sender for traffic in scenario.traffic))

@@ -11,10 +11,11 @@ from semcast.core.stack import Stack
 from semcast.obsolescence import Purging
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, SenderMulticast, Settings
+from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 
 StackFactory = Callable[[MemberId, Sequence[MemberId], Random, Outbox], Stack]
 
-STACKS = ("s-rm", "s-srm", "reliable", "ring")
+STACKS = ("s-rm", "s-srm", "reliable", "ring", "vsync")
 
 
 def s_rm(settings: Settings, kind: type[SemanticMulticast] = SemanticMulticast) -> StackFactory:
@@ -45,5 +46,15 @@ def ring(settings: RingSettings, kind: type[Ring] = Ring) -> StackFactory:
 
     def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
         return kind(me, settings, rng, out)
+
+    return build
+
+
+def vsync(settings: VsyncSettings, kind: type[VirtualSynchrony] = VirtualSynchrony) -> StackFactory:
+    """Virtual synchrony, or a mutant of it. A member that was there before only joins."""
+    joining = msgspec.structs.replace(settings, minimum=0)
+
+    def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        return kind(me, joining if me.incarnation else settings, rng, out)
 
     return build

@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import msgspec
 
+from semcast.history import Kind
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Scenario, draw
@@ -34,10 +35,25 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     broken = [str(verdict) for verdict in violated(check(outcome.history))]
     if not outcome.settled:
         broken.append("liveness: the healed group did not come to rest")
-    if outcome.stuck:
-        broken.append(f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever")
-    broken += _apart(outcome) if scenario.stack == "ring" else []
+    if scenario.stack != "vsync" or not excused(outcome):
+        broken += _stuck(outcome)
+        broken += _apart(outcome) if scenario.stack in ("ring", "vsync") else []
     return Finding(scenario, outcome, broken)
+
+
+def excused(outcome: Outcome) -> bool:
+    """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
+    views = [event for event in outcome.history.events if event.kind is Kind.VIEW]
+    crashed = {event.process for event in outcome.history.events if event.kind is Kind.CRASH}
+    last = max(views, key=lambda event: event.view or 0, default=None)
+    members = outcome.history.info.members if last is None or last.members is None else last.members
+    return 2 * len([member for member in members if member not in crashed]) <= len(members)
+
+
+def _stuck(outcome: Outcome) -> list[str]:
+    if not outcome.stuck:
+        return []
+    return [f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever"]
 
 
 def _apart(outcome: Outcome) -> list[str]:

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
-from semcast.specs.relation import Relation
+from semcast.specs.relation import relation_of
 from semcast.specs.runs import Runs, Span, union
 
 _NOTHING = Runs()
@@ -18,7 +18,7 @@ class Evidence:
     def __init__(self, history: History) -> None:
         self.correct = history.correct
         self.processes = history.processes
-        self.relation = Relation(history)
+        self.relation = relation_of(history)
         self.repeats: list[tuple[Event, Span]] = []
         """Deliveries of what the process had delivered before."""
         self._events = {process: history.of(process) for process in history.processes}

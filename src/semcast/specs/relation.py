@@ -15,6 +15,11 @@ from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.runs import Span
 
+Orders = dict[tuple[MemberId, int], list[int]]
+"""The positions in the total order that rows give to annotated messages, if annotations speak of such."""
+
+_ORDERED = (Kind.MULTICAST, Kind.DELIVER, Kind.PURGE)
+
 
 class Relation:
     """Who replaces whom among the annotated messages; the others replace and are replaced by nothing.
@@ -22,15 +27,20 @@ class Relation:
     Messages are known by their place in `messages`, which is in the order of (sender, seq).
     """
 
-    def __init__(self, history: History) -> None:
-        self.messages = _annotated(history)
+    def __init__(self, messages: list[Event], orders: Orders) -> None:
+        self.messages = messages
+        self._orders = orders
         self._places: dict[MemberId, dict[int, int]] = {}
         for place, message in enumerate(self.messages):
             self._places.setdefault(message.process, {})[message.seq] = place
         self._seqs = {sender: list(places) for sender, places in self._places.items()}
-        self._by_order = self._positions(history)
+        self._by_order = self._positions()
         self.replaced = self._replaced()
         self.sequence, self.endless = _replacements_first(self.replaced)
+
+    def within(self, places: Iterable[int]) -> "Relation":
+        """The relation between some of the messages, as if there were no others."""
+        return Relation([self.messages[place] for place in sorted(places)], self._orders)
 
     def places(self, sender: MemberId, span: Span | None = None) -> range:
         """The places of a sender's annotated messages, all or those within a span."""
@@ -66,19 +76,13 @@ class Relation:
             path[at] = len(path)
         return list(path)[path[at] :]
 
-    def _positions(self, history: History) -> dict[int, list[int]]:
-        """Places by position in the total order, if any annotation speaks of such positions."""
+    def _positions(self) -> dict[int, list[int]]:
+        """Places by position in the total order."""
         found: dict[int, list[int]] = {}
-        if not any(_is_total(message) for message in self.messages):
-            return found
-        for event in history.events:
-            if event.order is None or event.kind not in (Kind.MULTICAST, Kind.DELIVER):
-                continue
-            assert event.sender is not None
-            for place in self.places(event.sender, (event.seq, event.last)):
-                position = event.order + self.messages[place].seq - event.seq
-                if place not in found.setdefault(position, []):
-                    found[position].append(place)
+        if self._orders:
+            for place, message in enumerate(self.messages):
+                for position in self._orders.get((message.process, message.seq), ()):
+                    found.setdefault(position, []).append(place)
         return found
 
     def _replaced(self) -> list[list[int]]:
@@ -112,6 +116,30 @@ class Relation:
         for seq in annotation.positions():
             if seq < message.seq and seq in places:
                 yield places[seq]
+
+
+def relation_of(history: History) -> Relation:
+    """The relation between all messages of a history."""
+    messages = _annotated(history)
+    return Relation(messages, _orders(history, messages))
+
+
+def _orders(history: History, messages: list[Event]) -> Orders:
+    found: Orders = {}
+    if not any(_is_total(message) for message in messages):
+        return found
+    seqs: dict[MemberId, list[int]] = {}
+    for message in messages:
+        seqs.setdefault(message.process, []).append(message.seq)
+    for event in history.events:
+        if event.order is None or event.kind not in _ORDERED or event.sender not in seqs:
+            continue
+        theirs = seqs[event.sender]
+        for seq in theirs[bisect_left(theirs, event.seq) : bisect_right(theirs, event.last)]:
+            known = found.setdefault((event.sender, seq), [])
+            if event.order + seq - event.seq not in known:
+                known.append(event.order + seq - event.seq)
+    return found
 
 
 def _annotated(history: History) -> list[Event]:

@@ -37,10 +37,14 @@ def _compare(name: str, history: History, final: dict[MemberId, dict[str, Event]
 
 
 def _final_states(history: History) -> dict[MemberId, dict[str, Event]]:
-    """By sender and digest, the last apply event of the first correct process that ends there."""
+    """By sender and digest, the last apply event of the first correct process that ends there.
+
+    Those at the beginning of a view are for `vs_state_transfer`.
+    """
     final: dict[MemberId, dict[str, Event]] = {}
     for process in history.correct:
-        last = {event.sender: event for event in history.of(process) if event.kind is Kind.APPLY}
+        rows = (event for event in history.of(process) if event.kind is Kind.APPLY and event.view is None)
+        last = {event.sender: event for event in rows}
         for sender, event in last.items():
             assert sender is not None
             assert event.digest is not None

@@ -2,7 +2,8 @@
 
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 from semcast.wire.datagrams import VERSION, Codec, Datagram, DatagramCodec, Malformed
-from semcast.wire.frames import (
+from semcast.wire.limits import MAX_PAYLOAD, check_message
+from semcast.wire.semantic import (
     ChannelAck,
     ChannelData,
     Data,
@@ -11,7 +12,6 @@ from semcast.wire.frames import (
     Request,
     Round,
 )
-from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 __all__ = [
     "MAX_PAYLOAD",

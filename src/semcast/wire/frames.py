@@ -1,83 +1,8 @@
-"""Every frame type. Members are named by rank: their place in the agreed list of members.
+"""Every frame type there is; each family has a module of its own."""
 
-The frames of S-RM and its channels are here, those of other families in modules of their own.
-"""
-
-from typing import Annotated
-
-import msgspec
-
-from semcast.core.outbox import Frame
-from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_BITMAP, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
 from semcast.wire.ring import RingFrame
+from semcast.wire.semantic import SemanticFrame
 from semcast.wire.status import Contacts, Status
+from semcast.wire.vsync import VsyncFrame
 
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
-Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
-Seqs = Annotated[list[Seq], msgspec.Meta(max_length=MAX_MEMBERS)]
-Payloads = Annotated[list[bytes], msgspec.Meta(min_length=1)]
-
-
-class Data(Frame, frozen=True, array_like=True, tag=1, gc=False):
-    """Consecutive messages of one sender, from the sender or from anybody who holds them."""
-
-    sender: Rank
-    first: Seq
-    payloads: Payloads
-    annotation: WireAnnotation | None = None
-
-
-class Request(Frame, frozen=True, array_like=True, tag=2, gc=False):
-    """Negative acknowledgement: please send these messages (first, last) of `sender` again."""
-
-    sender: Rank
-    spans: Annotated[list[tuple[Seq, Seq]], msgspec.Meta(min_length=1, max_length=MAX_SPANS)]
-
-
-class Notice(Frame, frozen=True, array_like=True, tag=3, gc=False):
-    """Purge knowledge: bit i of the bitmap set says that message `base` + i of `sender` was purged."""
-
-    sender: Rank
-    base: Seq
-    bitmap: Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_BITMAP)]
-
-
-class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One round of gossip: who voted, the least of their votes, and the result of earlier rounds."""
-
-    number: Seq
-    voters: Annotated[bytes, msgspec.Meta(max_length=MAX_MEMBERS // 8)]
-    minimum: Seqs
-    result: Seqs
-
-
-class Gossip(Frame, frozen=True, array_like=True, tag=4, gc=False):
-    """Stability and safety tracking, and what the gossiper has queued of each sender."""
-
-    received: Seqs
-    stability: Round
-    safety: Round | None = None
-
-
-class ChannelData(Frame, frozen=True, array_like=True, tag=5, gc=False):
-    """A message on a point-to-point channel; everything before `low` is acknowledged or purged.
-
-    Without payloads it says that the window is empty.
-    """
-
-    first: Seq
-    low: Seq
-    payloads: list[bytes]
-    annotation: WireAnnotation | None = None
-
-
-class ChannelAck(Frame, frozen=True, array_like=True, tag=6, gc=False):
-    """Everything up to `upto` arrived or was purged; `room` more messages are welcome."""
-
-    upto: Seq
-    room: Seq
-
-
-SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
-AnyFrame = SemanticFrame | RingFrame | Status | Contacts
+AnyFrame = SemanticFrame | RingFrame | VsyncFrame | Status | Contacts

@@ -21,7 +21,14 @@ from semcast.protocols.semantic.settings import Settings
 class MemberBuffers:
     """State and transitions that involve no other member. Vectors are indexed by rank."""
 
-    def __init__(self, members: Sequence[MemberId], settings: Settings, out: Outbox) -> None:
+    def __init__(
+        self,
+        members: Sequence[MemberId],
+        settings: Settings,
+        out: Outbox,
+        base: Sequence[int] | None = None,
+    ) -> None:
+        """`base` says up to where each member's messages belong to the past; nowhere, by default."""
         settings.check(len(members))
         self.members = tuple(members)
         self.settings = settings
@@ -30,15 +37,18 @@ class MemberBuffers:
         self._ranks = {member: rank for rank, member in enumerate(self.members)}
         size = len(self.members)
 
-        self.queued = [0] * size
-        self.high = [0] * size
+        start = [0] * size if base is None else list(base)
+        self.queued = list(start)
+        self.high = list(start)
         """The highest message known to exist."""
-        self.delivered = [0] * size
-        self.stable = [0] * size
-        self.safe = [0] * size
+        self.delivered = list(start)
+        self.stable = list(start)
+        self.safe = list(start)
         self.pending: list[dict[int, Batch]] = [{} for _ in range(size)]
         self.skips: list[set[int]] = [set() for _ in range(size)]
         """Messages not queued yet that were purged elsewhere, behind a safe one."""
+        self.heads: list[dict[int, bytes]] = [{} for _ in range(size)]
+        """What purged messages that are not stable had as a head."""
         held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
         self.retained = [PurgingBuffer(held) for _ in range(size)]
         self.to_deliver = PurgingBuffer(settings.purging)
@@ -117,6 +127,10 @@ class MemberBuffers:
                 parts.append(batch.cut(max(batch.first, first), min(batch.last, last)))
         return parts
 
+    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
+        """Whether what a message with this head must come after is queued. Here order is FIFO: it is."""
+        return True
+
     # Messages in
 
     def _enqueue(self, rank: int, batch: Batch) -> int:
@@ -126,14 +140,23 @@ class MemberBuffers:
         if count == 0:
             return 0
         part = batch if count == wanted else batch.cut(batch.first, batch.first + count - 1)
-        self.to_deliver.add(part)
+        self._admit(rank, part)
+        return count
+
+    def _admit(self, rank: int, part: Batch) -> None:
+        """Queue the next messages of a sender, whether there is room or not."""
+        count = len(part.payloads)
+        self._accept(rank, part)
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
         self._reclaim(rank, count)
         self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
-        return count
+
+    def _accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
+        """Messages are queued: line them up for the application."""
+        self.to_deliver.add(part)
 
     def _room_after_purging(self, rank: int, batch: Batch) -> int:
         """Room for `batch`, counting what it makes obsolete itself."""
@@ -184,14 +207,17 @@ class MemberBuffers:
         pending = self.pending[rank]
         while pending or self.skips[rank]:
             seq = self.queued[rank] + 1
-            batch = pending.pop(seq, None)
+            batch = pending.get(seq)
             if batch is not None:
+                if not self.ready(rank, batch.head):
+                    break
+                del pending[seq]
                 self.occupancy.cache(-1, -batch.size)
                 if not self._enqueue(rank, batch):
                     pending[seq] = batch
                     self.occupancy.cache(1, batch.size)
                     break
-            elif self.known_purged(rank, seq):
+            elif self.known_purged(rank, seq) and self.ready(rank, self.heads[rank].get(seq, b"")):
                 self._skip(rank, seq)
             else:
                 break
@@ -234,7 +260,9 @@ class MemberBuffers:
             retained.release(self.members[rank], self.reliable_upto(rank))
             for victim, by in retained.take_receipts():
                 self.stats.purged_retransmission += 1
-                if self.to_deliver.discard(victim.sender, victim.first) is not None:
+                if victim.head:
+                    self.heads[rank][victim.first] = victim.head
+                if self._withdraw(rank, victim):
                     self.stats.purged_delivery += 1
                     replacement = MessageId(by.sender, by.first)
                     self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
@@ -245,9 +273,20 @@ class MemberBuffers:
         for batch in self.retained[rank].trim(stable):
             if batch.annotation is None:
                 self._forget(rank, batch, upto=self.delivered[rank])
-            elif not self.to_deliver.holds(batch.sender, batch.first):
+            elif not self._waits(rank, batch):
                 self.occupancy.remove(rank, 1, batch.size)
         self.stable[rank] = stable
+        heads = self.heads[rank]
+        if heads:
+            self.heads[rank] = {seq: head for seq, head in heads.items() if seq > stable}
+
+    def _waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether an annotated message is still to be delivered."""
+        return self.to_deliver.holds(batch.sender, batch.first)
+
+    def _withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
+        """Do not deliver an annotated message; False if that is done, or it was not to be delivered."""
+        return self.to_deliver.discard(victim.sender, victim.first) is not None
 
     def _account_purged_from_delivery(self) -> None:
         for victim, by in self.to_deliver.take_receipts():

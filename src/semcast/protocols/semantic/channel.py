@@ -6,7 +6,7 @@ from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.semantic.congestion import RoundTrip
 from semcast.protocols.semantic.settings import ChannelSettings
 from semcast.wire.annotations import to_wire
-from semcast.wire.frames import ChannelData
+from semcast.wire.semantic import ChannelData
 
 _RESEND_LIMIT = 8
 """Messages sent again at once, at most."""

@@ -18,8 +18,8 @@ from semcast.protocols.semantic.buffers import MemberBuffers
 from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.semantic.settings import Settings
 from semcast.wire.annotations import from_wire, to_wire
-from semcast.wire.frames import Data, Notice, Request
-from semcast.wire.limits import MAX_BITMAP, check_message
+from semcast.wire.limits import MAX_BITMAP, MAX_HEADS, check_message
+from semcast.wire.semantic import Data, Notice, Request
 
 _ANSWER_LIMIT = 256
 """Messages sent again for one request frame, at most."""
@@ -36,9 +36,15 @@ class Dissemination(MemberBuffers, ABC):
     """One member among `members`, the same list everywhere."""
 
     def __init__(
-        self, me: MemberId, members: Sequence[MemberId], settings: Settings, rng: Random, out: Outbox
+        self,
+        me: MemberId,
+        members: Sequence[MemberId],
+        settings: Settings,
+        rng: Random,
+        out: Outbox,
+        base: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(members, settings, out)
+        super().__init__(members, settings, out, base)
         if me not in self._ranks:
             raise ValueError(f"{me} is not among the members: membership is static here")
         size = len(self.members)
@@ -48,6 +54,8 @@ class Dissemination(MemberBuffers, ABC):
         self.repairs = Repairs(self._me, size, settings, rng)
         self._blocked = False
         self._request_at: Nanos | None = None
+        self._reach = settings.window
+        """How far a correct member can be ahead of another."""
 
     # Inputs
 
@@ -116,6 +124,10 @@ class Dissemination(MemberBuffers, ABC):
 
     # How a member learns what others have
 
+    def votes_needed(self) -> int:
+        """Members that must have queued a message before it is safe."""
+        return self.f + 1
+
     @abstractmethod
     def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
         """A frame about what `source` has; any other is malformed."""
@@ -145,23 +157,32 @@ class Dissemination(MemberBuffers, ABC):
         allowed = self.stable[rank] + self.settings.window - self.queued[rank]
         if allowed <= 0:
             return 0
-        batch = batch_of(self.members[rank], first, payloads[:allowed], annotation)
+        head = self._next_head()
+        batch = batch_of(self.members[rank], first, payloads[:allowed], annotation, head)
         taken = self._enqueue(rank, batch)
         if taken:
-            self.high[rank] = self.queued[rank]
-            self.stats.sent += taken
-            self.out.multicast(Data(rank, first, payloads[:taken], to_wire(annotation)))
+            self._sent(batch.cut(first, first + taken - 1))
         return taken
+
+    def _sent(self, batch: Batch) -> None:
+        """Messages of this member are queued here: send them to everybody at once."""
+        self.high[self._me] = self.queued[self._me]
+        self.stats.sent += len(batch.payloads)
+        self.out.multicast(Data(self._me, batch.first, batch.payloads, to_wire(batch.annotation), batch.head))
+
+    def _next_head(self) -> bytes:
+        """The head of the next messages of this member."""
+        return b""
 
     def _on_data(self, now: Nanos, frame: Data) -> None:
         rank = frame.sender
         if not self._plausible(frame):
             self.stats.malformed += 1
             return
-        batch = batch_of(self.members[rank], frame.first, frame.payloads, from_wire(frame.annotation))
+        batch = self._batch(frame)
         self.high[rank] = max(self.high[rank], batch.last)
         following = self.queued[rank] + 1
-        if batch.first <= following <= batch.last:
+        if batch.first <= following <= batch.last and self.ready(rank, batch.head):
             batch = batch.cut(following, batch.last)
             taken = self._enqueue(rank, batch)
             self.stats.refused += len(batch.payloads) - taken
@@ -173,6 +194,10 @@ class Dissemination(MemberBuffers, ABC):
         self._advance(rank)
         if self.high[rank] > self.queued[rank]:
             self._plan_request(now + self.settings.request_delay)
+
+    def _batch(self, frame: Data) -> Batch:
+        annotation = from_wire(frame.annotation)
+        return batch_of(self.members[frame.sender], frame.first, frame.payloads, annotation, frame.head)
 
     def _advance(self, rank: int) -> None:
         super()._advance(rank)
@@ -187,7 +212,7 @@ class Dissemination(MemberBuffers, ABC):
             return False
         if max(map(len, frame.payloads)) > self.settings.max_message:
             return False
-        most = self.queued[rank] if rank == self._me else self.queued[rank] + self.settings.window
+        most = self.queued[rank] if rank == self._me else self.queued[rank] + self._reach
         return first + count - 1 <= most
 
     # Repair
@@ -218,7 +243,7 @@ class Dissemination(MemberBuffers, ABC):
         missing: list[int] = []
         room = self.room(rank)
         seq = self.queued[rank]
-        last = min(self.high[rank], seq + self.settings.window)
+        last = min(self.high[rank], seq + self._reach)
         pending = self.pending[rank]
         skips = self.skips[rank]
         while seq < last and room > 0:
@@ -242,25 +267,41 @@ class Dissemination(MemberBuffers, ABC):
             for part in self._held_between(rank, first, last):
                 budget -= len(part.payloads)
                 self.stats.retransmitted += len(part.payloads)
-                again = Data(rank, part.first, part.payloads, to_wire(part.annotation))
+                again = Data(rank, part.first, part.payloads, to_wire(part.annotation), part.head)
                 self.out.send(self.members[source], again)
         self._announce_purged(source, rank, min(first for first, _ in frame.spans))
 
     def _announce_purged(self, dest: int, rank: int, first: int) -> None:
         """Purge knowledge for one who still misses the messages."""
         purged = self.purged_between(rank, first, first + 8 * MAX_BITMAP - 1)
+        heads: list[tuple[int, bytes]] = []
+        if self.heads[rank]:
+            purged, heads = self._with_heads(rank, purged)
         if purged:
             base = purged[0]
             bits = sum(1 << (seq - base) for seq in purged)
             bitmap = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-            self.out.send(self.members[dest], Notice(rank, base, bitmap))
+            self.out.send(self.members[dest], Notice(rank, base, bitmap, heads))
+
+    def _with_heads(self, rank: int, purged: list[int]) -> tuple[list[int], list[tuple[int, bytes]]]:
+        """As many of the purged messages as have room for their heads in a frame, and these."""
+        known = self.heads[rank]
+        heads: list[tuple[int, bytes]] = []
+        room = self.settings.frame_bytes
+        for place, seq in enumerate(purged):
+            if seq in known:
+                room -= len(known[seq]) + 8
+                if heads and (room < 0 or len(heads) == MAX_HEADS):
+                    return purged[:place], heads
+                heads.append((seq, known[seq]))
+        return purged, heads
 
     def _on_notice(self, now: Nanos, frame: Notice) -> None:
         rank = frame.sender
         bits = int.from_bytes(frame.bitmap, "little")
         last = frame.base + bits.bit_length() - 1
         known = rank in self._senders and rank != self._me and frame.base >= 1 and bits > 0
-        if not known or last > self.queued[rank] + self.settings.window:
+        if not known or last > self.queued[rank] + self._reach:
             self.stats.malformed += 1
             return
         for offset in range(bits.bit_length()):
@@ -268,6 +309,7 @@ class Dissemination(MemberBuffers, ABC):
             if bits >> offset & 1 and seq > self.queued[rank]:
                 self.skips[rank].add(seq)
                 self.repairs.arrived(now, rank, seq)
+        self.heads[rank].update((seq, head) for seq, head in frame.heads if seq in self.skips[rank])
         self.high[rank] = max(self.high[rank], last)
         self._advance(rank)
         if self.high[rank] > self.queued[rank]:

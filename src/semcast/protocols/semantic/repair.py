@@ -7,8 +7,8 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
 from semcast.protocols.semantic.settings import Settings
-from semcast.wire.frames import Request
 from semcast.wire.limits import MAX_SPANS
+from semcast.wire.semantic import Request
 
 
 class Asked(msgspec.Struct, gc=False):
@@ -44,6 +44,14 @@ class Repairs:
             for asked in by_seq.values():
                 if asked.whom == rank:
                     asked.deadline = now
+
+    def is_failed(self, rank: int) -> bool:
+        """Whether a member is not asked any more."""
+        return self._failed[rank]
+
+    def recall(self, rank: int) -> None:
+        """A member that seemed to have crashed is there."""
+        self._failed[rank] = False
 
     def arrived(self, now: Nanos, rank: int, seq: int) -> None:
         """The message arrived, or was found to be purged."""

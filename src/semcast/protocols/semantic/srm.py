@@ -21,7 +21,7 @@ from semcast.obsolescence import Purging
 from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
 from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
 from semcast.protocols.semantic.settings import Settings
-from semcast.wire.frames import Gossip
+from semcast.wire.semantic import Gossip
 
 
 class SemanticMulticast(Dissemination):
@@ -57,10 +57,6 @@ class SemanticMulticast(Dissemination):
         self._wake()
 
     # How messages become safe
-
-    def votes_needed(self) -> int:
-        """Members that must have queued a message before it is safe."""
-        return self.f + 1
 
     def safety_vote(self) -> list[int]:
         """What this member vouches for: contiguous prefixes queued for delivery, not mere receipt."""

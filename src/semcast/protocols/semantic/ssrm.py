@@ -18,8 +18,8 @@ from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.semantic.channel import Incoming, Outgoing
 from semcast.protocols.semantic.settings import ChannelSettings
 from semcast.wire.annotations import from_wire
-from semcast.wire.frames import ChannelAck, ChannelData
 from semcast.wire.limits import check_message
+from semcast.wire.semantic import ChannelAck, ChannelData
 
 
 class SsrmTimer(Timer):

@@ -9,7 +9,8 @@ import msgspec
 from semcast.obsolescence import OperationTracker
 from semcast.protocols.ring import Ring
 from semcast.protocols.semantic import SemanticMulticast
-from semcast.sim.mutants import ring, semantic
+from semcast.protocols.vsync import VirtualSynchrony
+from semcast.sim.mutants import ring, semantic, vsync
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -17,6 +18,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
     stack: type[SemanticMulticast] = SemanticMulticast
     ring: type[Ring] = Ring
+    vsync: type[VirtualSynchrony] = VirtualSynchrony
     operations: type[OperationTracker] = OperationTracker
 
 
@@ -46,6 +48,19 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "old-token-accepted": Mutant(ring=ring.OldTokenAccepted),
         "conf-id-reused": Mutant(ring=ring.ConfIdReused),
         "purge-without-replacement": Mutant(ring=ring.PurgeWithoutReplacement),
+    },
+    "vsync": {
+        "decision-without-majority": Mutant(vsync=vsync.DecisionWithoutMajority),
+        "pred-omits-undelivered": Mutant(vsync=vsync.PredOmitsUndelivered),
+        "purge-across-views": Mutant(vsync=vsync.PurgeAcrossViews),
+        "installed-too-early": Mutant(vsync=vsync.InstalledTooEarly),
+        "t7-as-printed": Mutant(vsync=vsync.T7AsPrinted),
+        "stamp-lost-with-purged": Mutant(vsync=vsync.StampLostWithPurged),
+        "clock-not-reset": Mutant(vsync=vsync.ClockNotReset),
+        "old-holder-obeyed": Mutant(vsync=vsync.OldHolderObeyed),
+        "delivered-before-safe": Mutant(vsync=vsync.DeliveredBeforeSafe),
+        "joiner-without-state": Mutant(vsync=vsync.JoinerWithoutState),
+        "minority-goes-on": Mutant(vsync=vsync.MinorityGoesOn),
     },
 }
 """By stack, the mutants that its swarm must catch."""

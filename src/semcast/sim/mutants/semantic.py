@@ -9,7 +9,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox
 from semcast.obsolescence import OperationTracker, obsoletes
 from semcast.protocols.semantic import SemanticMulticast, Settings
-from semcast.wire.frames import Data
+from semcast.wire.semantic import Data
 
 
 class PurgeWithoutSafety(SemanticMulticast):

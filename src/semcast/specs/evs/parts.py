@@ -76,6 +76,10 @@ class Parts:
         """The first message of a part."""
         return MessageId(self._sender[part], self._firsts[part])
 
+    def last(self, part: int) -> MessageId:
+        """The last message of a part."""
+        return MessageId(self._sender[part], self._firsts[part + 1] - 1)
+
     def messages(self, parts: Iterable[int]) -> Iterator[MessageId]:
         """The messages one by one."""
         for part in parts:

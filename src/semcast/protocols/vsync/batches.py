@@ -1,0 +1,225 @@
+"""The total order of consensus over batches (seed P, 4.6, after Chandra and Toueg).
+
+Each member proposes what it has queued, as prefixes; what is decided comes next, sender by sender. A value is
+adopted only by who has queued what it names, so what is decided survives whichever minority crashes: this
+order is always uniform.
+
+When the view ends, everybody reports the decisions it knows and what it adopted in the next instance. If
+anybody decided that one, a majority adopted it, so among the reports of a majority the value adopted last is
+the decided one: it is lined up first, and then the rest.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import Nanos
+from semcast.core.outbox import Frame
+from semcast.protocols.vsync.consensus import Consensus
+from semcast.protocols.vsync.orders import Lines
+from semcast.protocols.vsync.total import TotalOrder
+from semcast.wire.consensus import ConsensusFrame, Decision, Estimate, Instance
+from semcast.wire.limits import MAX_MEMBERS
+from semcast.wire.semantic import Seq
+
+_AHEAD = 1024
+"""How many decisions a member may be behind before the others wait for it."""
+
+_Vector = Annotated[list[Seq], msgspec.Meta(max_length=MAX_MEMBERS)]
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How many decisions a member knows, and what it adopted in the next instance and when."""
+
+    settled: Seq
+    ts: Seq = 0
+    value: _Vector | None = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_read_vector = msgspec.msgpack.Decoder(_Vector).decode
+_read_standing = msgspec.msgpack.Decoder(Standing).decode
+
+
+class BatchOrder(TotalOrder):
+    """One consensus after the other, as long as there is something to order."""
+
+    def __init__(self, lines: Lines, view: int, position: int) -> None:
+        super().__init__(lines, view, position)
+        self._running: Consensus | None = None
+        self._decisions: dict[int, bytes] = {}
+        self._known = [0] * len(lines.members)
+        self._asked = 0  # decisions up to here are wanted to end the view
+        self._reported = 0
+        self._planned = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether an instance is running."""
+        return self._running is not None
+
+    def settle(self, now: Nanos) -> None:
+        """Line up; what is new goes into the next instance once the burst is over."""
+        if self._running is not None and not self.lines.frozen:
+            self._running.recheck(now)
+            self._follow(now)
+        if not self._planned and self._may_start():
+            self._planned = True
+            self.lines.wake_at(now)
+        self.line_up()
+
+    def tick(self, now: Nanos) -> None:
+        """Begin an instance, if there is something to order and nobody is too far behind."""
+        self._planned = False
+        if self._may_start():
+            self._start(now)
+
+    def _may_start(self) -> bool:
+        if self._running is not None or self.lines.frozen:
+            return False
+        return self.unassigned() and self.settled - min(self._known) < _AHEAD
+
+    def may_follow(self, rank: int, upto: int, by_rank: int, by: int) -> bool:  # noqa: ARG002
+        """What was decided may be lined up as soon as it is here."""
+        return self.lines.queued[rank] >= upto
+
+    def heard(self, rank: int, settled: int) -> None:
+        """Forget the decisions that everybody knows."""
+        if self.lines.frozen:
+            return  # what is known by now has still to be lined up
+        self._known[rank] = max(self._known[rank], settled)
+        self._known[self.lines.rank] = self.settled
+        least = min(self._known)
+        for number in [number for number in self._decisions if number <= least]:
+            del self._decisions[number]
+
+    def resend(self, now: Nanos) -> None:
+        """Repeat what the running instance waits for, or ask for decisions."""
+        if self.lines.frozen:
+            self._ask()
+        elif self._running is not None:
+            self._running.resend(now)
+            self._drain(self._running)
+
+    def on_frame(self, now: Nanos, rank: int, frame: Frame) -> None:
+        """Consensus goes on, or somebody is behind."""
+        assert isinstance(frame, ConsensusFrame)
+        number = frame.instance.number
+        if number in self._decisions:
+            if not isinstance(frame, Decision):
+                self.lines.send(rank, Decision(frame.instance, self._decisions[number]))
+        elif number == self.settled + 1:
+            if isinstance(frame, Decision):
+                self._decide(now, frame.value)
+            elif not self.lines.frozen:
+                if self._running is None:
+                    self._start(now)
+                assert self._running is not None
+                self._running.on_frame(now, rank, frame)
+                self._follow(now)
+        self.line_up()
+
+    # Instances
+
+    def _start(self, now: Nanos) -> None:
+        lines = self.lines
+        instance = Instance(self.view, self.settled + 1)
+        self._running = Consensus(instance, lines.rank, len(lines.members), self._holds, lines.suspects)
+        self._running.propose(now, _encode(list(lines.queued)))
+        self._follow(now)
+
+    def _holds(self, value: bytes) -> bool:
+        vector = self._vector(value)
+        return vector is not None and all(map(int.__ge__, self.lines.queued, vector))
+
+    def _vector(self, value: bytes) -> list[int] | None:
+        try:
+            vector = _read_vector(value)
+        except msgspec.MsgspecError:
+            return None
+        return vector if len(vector) == len(self.lines.members) else None
+
+    def _follow(self, now: Nanos) -> None:
+        """Send what the running instance says, and act on its decision."""
+        running = self._running
+        if running is not None:
+            self._drain(running)
+            if running.decided is not None:
+                self._decide(now, running.decided)
+
+    def _drain(self, running: Consensus) -> None:
+        sends, running.out = running.out, []
+        for rank, frame in sends:
+            self.lines.send(rank, frame)
+
+    def _decide(self, now: Nanos, value: bytes) -> None:
+        vector = self._vector(value)
+        if vector is None:
+            return
+        self.settled += 1
+        self._running = None
+        self._decisions[self.settled] = value
+        if self.lines.frozen:
+            self._ask()
+        else:
+            self._assign(vector, self.settled)
+            self.settle(now)
+
+    def _assign(self, vector: Sequence[int], number: int) -> None:
+        """Line up sender by sender; another one is first each time."""
+        size = len(vector)
+        for rank in (*range(number % size, size), *range(number % size)):
+            self.assign(rank, vector[rank], (rank, vector[rank]))
+
+    # The end of the view
+
+    def report(self) -> bytes:
+        """The decisions known here, and what was adopted last."""
+        self._reported = self.settled
+        ts, value = (0, None) if self._running is None else self._running.adopted
+        return _encode(Standing(self.settled, ts, self._vector(value) if ts and value else None))
+
+    def merge(self, reports: Sequence[bytes]) -> bytes | None:
+        """The most decisions anybody knows, and what was adopted last after them."""
+        try:
+            standings = [_read_standing(report) for report in reports]
+        except msgspec.MsgspecError:
+            return None
+        size = len(self.lines.members)
+        if any(standing.value is not None and len(standing.value) != size for standing in standings):
+            return None
+        settled = max(standing.settled for standing in standings)
+        last = max(
+            (standing for standing in standings if standing.settled == settled),
+            key=lambda standing: standing.ts,
+        )
+        return _encode(Standing(settled, last.ts, last.value))
+
+    def has(self, report: bytes) -> bool:
+        """Whether those decisions are known here, too."""
+        try:
+            standing = _read_standing(report)
+        except msgspec.MsgspecError:
+            return False
+        if self.settled < standing.settled:
+            self._asked = max(self._asked, standing.settled)
+            return False
+        return True
+
+    def finish(self, report: bytes) -> None:
+        """Line up what was decided, what may have been, and the rest."""
+        standing = _read_standing(report)
+        for number in range(self._reported + 1, standing.settled + 1):
+            vector = self._vector(self._decisions[number])
+            assert vector is not None
+            self._assign(vector, number)
+        if standing.value is not None:
+            self._assign(standing.value, standing.settled + 1)
+        self.finish_turns()
+
+    def _ask(self) -> None:
+        """Whoever knows the next decision, say it."""
+        if self.settled < self._asked:
+            instance = Instance(self.view, self.settled + 1)
+            self.lines.send(None, Estimate(instance, 1, 0, None))

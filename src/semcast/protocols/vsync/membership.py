@@ -1,0 +1,395 @@
+"""Who is in the group: looking for it, founding it, joining, leaving; one view after the other."""
+
+from collections import deque
+from collections.abc import Iterable
+from random import Random
+
+from semcast.core.events import Left, Minority
+from semcast.core.events import ViewChange as Installed
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.protocols.vsync.batches import BatchOrder
+from semcast.protocols.vsync.detector import FailureDetector
+from semcast.protocols.vsync.flush import ViewChange
+from semcast.protocols.vsync.founding import Founding
+from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
+from semcast.protocols.vsync.settings import Engine, Flush, Order, VsyncSettings
+from semcast.protocols.vsync.stream import OrderFactory, ViewStream
+from semcast.protocols.vsync.token import TokenOrder
+from semcast.protocols.vsync.transfer import StateTransfer
+from semcast.wire.consensus import Decision, Instance
+from semcast.wire.semantic import Data, Notice, Request
+from semcast.wire.vsync import Change, Hello, InView, Superseded, Welcome
+
+_CANDIDATES = 64
+"""Processes that ask to join at the same time, at most."""
+
+
+class VsyncTimer(Timer):
+    """What virtual synchrony waits for."""
+
+    HELLO = "hello"
+    CHECK = "check"
+    RESEND = "resend"
+
+
+class Epoch:
+    """A view as the application goes through it."""
+
+    __slots__ = ("announced", "awaits", "event", "gives", "state", "stream")
+
+    def __init__(self, event: Installed, stream: ViewStream, *, awaits: bool, gives: bool) -> None:
+        self.event = event
+        self.stream = stream
+        self.awaits = awaits
+        """The state of the application is not here yet."""
+        self.gives = gives
+        """Others wait for this member's state at the beginning."""
+        self.state: bytes | None = None
+        self.announced = False
+
+
+def order_of(settings: VsyncSettings) -> OrderFactory:
+    """What lines up the messages of a view."""
+    if settings.order is Order.FIFO:
+        return FifoOrder
+    if settings.order is Order.CAUSAL:
+        return CausalOrder
+    return TokenOrder if settings.engine is Engine.TOKEN else BatchOrder
+
+
+class Membership:
+    """The views of one member. Only one is current; earlier ones may wait for the application."""
+
+    view_stream: type[ViewStream] = ViewStream
+    view_change: type[ViewChange] = ViewChange
+
+    def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
+        settings.check()
+        self.me = me
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self.stream: ViewStream | None = None
+        """Of the current view."""
+        self.left = False
+        self._rng = rng
+        self._order = order_of(settings)
+        self._detector = FailureDetector(settings.detector)
+        self._founding = (
+            Founding(me, settings.minimum, settings.hello, rng, out) if settings.minimum else None
+        )
+        self._transfer = StateTransfer(settings.frame_bytes, out)
+        self._stateful = False
+        self._epochs: deque[Epoch] = deque()
+        self._changing: ViewChange | None = None
+        self._previous: ViewStream | None = None
+        self._decision: Decision | None = None
+        self._welcome: Welcome | None = None
+        self._early: list[tuple[MemberId, Frame]] = []
+        self._candidates: dict[MemberId, Nanos] = {}
+        self._answered: dict[MemberId, Nanos] = {}
+        self._samples: deque[tuple[Nanos, list[int]]] = deque()
+        self._leaving = ""
+        self._blocked = False
+        self._in_minority = False
+        self._resending = False
+
+    # In no view
+
+    def _look(self, now: Nanos) -> None:
+        """Look for the group, or found it."""
+        if self.stream is not None or self.left:
+            return
+        self.stats.control_frames += 1
+        self.out.multicast(Hello(self._founding is not None))
+        if self._founding is not None:
+            self._founding.tick(now)
+            self._found(now)
+        spread = self.settings.hello // 4 + 1
+        self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
+
+    def _found(self, now: Nanos) -> None:
+        """Begin the first view, if it is agreed."""
+        if self._founding is None or self._founding.founded is None or self.stream is not None:
+            return
+        members = self._founding.founded
+        if self.me in members:
+            everybody = list(members)
+            self._enter(now, Welcome(1, everybody, [0] * len(members), everybody, everybody))
+
+    def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
+        if self.stream is None:
+            if self._founding is not None and frame.founding:
+                self._founding.saw(now, source)
+        elif source in self.stream.members:
+            if self._welcome is not None:
+                self.out.send(source, self._welcome)
+        elif source not in self._candidates and len(self._candidates) < _CANDIDATES:
+            self._candidates[source] = now
+
+    def _on_welcome(self, now: Nanos, frame: Welcome) -> None:
+        sizes = {len(frame.members), len(frame.base)}
+        if self.stream is None and self.me in frame.members and len(sizes) == 1 and frame.view >= 1:
+            self._enter(now, frame)
+
+    def _enter(self, now: Nanos, welcome: Welcome) -> None:
+        """Into the first view of this member."""
+        self._founding = None
+        self._stateful = not self.settings.state or self.me in welcome.providers
+        self.out.cancel_timer(VsyncTimer.HELLO)
+        view = View(welcome.view, tuple(welcome.members))
+        self._begin(now, welcome, Installed(view, joined=tuple(welcome.joined)))
+        self._check(now)
+
+    # One view after the other
+
+    def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
+        """The next view begins here."""
+        view = event.view
+        self._welcome = welcome
+        stream = self.view_stream(
+            self.me,
+            view,
+            welcome.base,
+            self.settings,
+            self._rng,
+            self._order,
+            self._detector.suspects,
+            welcome.position,
+        )
+        stream.stats = self.stats
+        self.stream = stream
+        self._changing = None
+        self._samples.clear()
+        self._detector.watch(now, [member for member in view.members if member != self.me])
+        needy = self.settings.state and len(welcome.providers) < len(view.members)
+        gives = needy and welcome.providers[0] == self.me
+        if not self._stateful:
+            self._epochs.clear()  # the state at the beginning of this view covers all of it
+            self._transfer.want(view.id, welcome.providers[0])
+        self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives))
+        stream.start(now)
+        self._pump(stream)
+
+    def _install(self, now: Nanos, change: Change) -> None:
+        """What was agreed on is here: end this view, and begin the next (t7)."""
+        old, changing = self.stream, self._changing
+        assert old is not None
+        assert changing is not None
+        view = old.view()
+        old.finish(change.cut, change.report)
+        self._pump(old)
+        decision = changing.decision
+        assert decision is not None
+        self._decision = Decision(Instance(view.id, 0), decision)
+        if self.me not in change.members:
+            self._leave_for_good(self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}")
+            return
+        for member in change.members:
+            self._candidates.pop(member, None)
+        ranks = {member: rank for rank, member in enumerate(view.members)}
+        base = [change.cut[ranks[member]] if member in ranks else 0 for member in change.members]
+        welcome = Welcome(
+            view.id + 1, change.members, base, change.joined, change.providers, old.order.position
+        )
+        failed = tuple(member for member, cause in change.left if cause == "failed")
+        event = Installed(
+            View(view.id + 1, tuple(change.members)),
+            joined=tuple(change.joined),
+            left=tuple(member for member, cause in change.left if cause != "failed"),
+            failed=failed,
+        )
+        self._previous = old
+        self._blocked = self._blocked or old.refuses
+        self._begin(now, welcome, event)
+        if change.members[0] == self.me:
+            for joiner in change.joined:
+                self.out.send(joiner, welcome)
+        self._go_on(now)
+
+    def _go_on(self, now: Nanos) -> None:
+        """What came meanwhile."""
+        early, self._early = self._early, []
+        for source, frame in early:
+            self.on_frame(now, source, frame)
+        self._look_after_members(now)
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """A frame arrived."""
+        raise NotImplementedError
+
+    def _leave_for_good(self, cause: str) -> None:
+        self.left = True
+        self._changing = None
+        for timer in VsyncTimer:
+            self.out.cancel_timer(timer)
+        self.out.deliver(Left(cause, again=not self._leaving))
+
+    # Why views change
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+        """Leave the group: in agreement with the others, if there are any."""
+        if self.left or self._leaving:
+            return
+        self._leaving = cause
+        if self.stream is None or len(self.stream.members) == 1:
+            self._leave_for_good(cause)
+        else:
+            self._change_view(now, {self.me: cause}, ())
+
+    def _look_after_members(self, now: Nanos) -> None:
+        """Change the view, if there is a reason to."""
+        stream = self.stream
+        if stream is None or self.left:
+            return
+        names = {member.name: member for member in stream.members}
+        leave: dict[MemberId, str] = {}
+        join = []
+        first = next((m for m in stream.members if m == self.me or not self._detector.suspects(m)), self.me)
+        patience = 0 if first == self.me else 3 * self.settings.hello
+        for candidate, since in list(self._candidates.items()):
+            former = names.get(candidate.name)
+            if former is not None and former.incarnation >= candidate.incarnation:
+                del self._candidates[candidate]
+            elif now - since >= patience:
+                join.append(candidate)
+                if former is not None:
+                    leave[former] = "started again"
+        if self._leaving:
+            leave[self.me] = self._leaving
+        leave.update(self._hopeless(now, stream))
+        suspected = any(self._detector.suspects(member) for member in stream.members)
+        if leave or join or suspected:
+            self._change_view(now, leave, join)
+
+    def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
+        """Who delays stability beyond the limits (5.4.3)."""
+        found: dict[MemberId, str] = {}
+        limit = self.settings.expel_after
+        if limit and not stream.frozen:
+            self._samples.append((now, list(stream.queued)))
+            while len(self._samples) > 1 and self._samples[1][0] <= now - limit:
+                self._samples.popleft()
+            since, queued = self._samples[0]
+            if since <= now - limit:
+                found = dict.fromkeys(stream.laggards(queued), "too slow")
+        if self.settings.expel_when_full and stream.refuses:
+            found.update(dict.fromkeys(stream.laggards(stream.queued), "too slow"))
+        return found if len(found) <= (len(stream.members) - 1) // 2 else {}
+
+    def _change_view(
+        self, now: Nanos, leave: dict[MemberId, str], join: Iterable[MemberId], *, asked: bool = True
+    ) -> None:
+        """INIT: of its own accord if `asked`, or because others do."""
+        stream = self.stream
+        assert stream is not None
+        if self._changing is None:
+            self._changing = self.view_change(
+                stream, self.out, self._detector.suspects, stateful=self._stateful
+            )
+            self._changing.begin(now, leave, join)
+            self._pump(stream)
+            if asked or self.settings.flush is Flush.ALL:
+                self._changing.announce()
+        else:
+            self._changing.add(leave.items(), join)
+        self._after_change(now)
+
+    def _after_change(self, now: Nanos) -> None:
+        changing = self._changing
+        if changing is None:
+            return
+        if changing.change is not None:
+            self._install(now, changing.change)
+            return
+        reachable = changing.reachable()
+        cut_off = reachable < changing.majority
+        if cut_off and not self._in_minority:
+            self.out.deliver(Minority(reachable, changing.majority))
+        self._in_minority = cut_off
+
+    # Time
+
+    def _check(self, now: Nanos) -> None:
+        """Look who is silent, and who asks to join."""
+        if self.left or self.stream is None:
+            return
+        self._detector.check(now)
+        if self._changing is not None:
+            self._changing.on_progress(now)
+            self._pump(self.stream)
+            self._after_change(now)
+        else:
+            self._look_after_members(now)
+        if not self.left:
+            at = min(self._detector.next_check(now), now + self.settings.detector.heartbeat)
+            self.out.set_timer(VsyncTimer.CHECK, max(at, now + self.settings.resend // 4))
+
+    def _resend(self, now: Nanos) -> None:
+        """Repeat what may have been lost."""
+        self._resending = False
+        stream = self.stream
+        if stream is None or self.left:
+            return
+        if self._changing is not None:
+            self._changing.on_timer(now)
+            self._pump(stream)
+            self._after_change(now)
+        else:
+            stream.order.resend(now)
+            self._pump(stream)
+        self._transfer.ask()
+        self._plan_resend(now)
+
+    def _plan_resend(self, now: Nanos) -> None:
+        stream = self.stream
+        if self._resending or stream is None or self.left:
+            return
+        if self._changing is not None or self._transfer.waits or stream.order.busy:
+            self._resending = True
+            self.out.set_timer(VsyncTimer.RESEND, now + self.settings.resend)
+
+    # Those who are behind, or out
+
+    def _on_late(self, now: Nanos, source: MemberId, view: int) -> None:
+        """A frame of a view that is over: its sender lacks the decision, or is not among us."""
+        self.stats.stale += 1
+        stream = self.stream
+        assert stream is not None
+        if now - self._answered.get(source, -self.settings.resend) < self.settings.resend // 2:
+            return
+        if len(self._answered) > 2 * _CANDIDATES + len(stream.members):
+            self._answered.clear()
+        self._answered[source] = now
+        if source not in stream.members:
+            self.out.send(source, Superseded(stream.view().id))
+        elif self._decision is not None and self._decision.instance.view == view:
+            self.out.send(source, self._decision)
+
+    def _on_superseded(self, frame: Superseded) -> None:
+        if self.stream is not None and frame.view > self.stream.view().id:
+            self._leave_for_good("put out: the others went on without this member")
+
+    # Streams
+
+    def _pump(self, stream: ViewStream) -> None:
+        """Hand on what a stream wants from the world."""
+        out = stream.out
+        if out.sends:
+            sends, out.sends = out.sends, []
+            view = stream.view().id
+            for dest, frame in sends:
+                if isinstance(frame, Data | Request | Notice):
+                    self.out.sends.append((dest, InView(view, frame)))
+                else:
+                    self.out.sends.append((dest, frame))
+        if out.timers:
+            if stream is self.stream:
+                self.out.timers += out.timers
+            out.timers = []
+        if out.events:
+            self.out.events += out.events
+            out.events = []

@@ -1,0 +1,198 @@
+"""In which order the messages of a view are lined up for the application: FIFO, and causal.
+
+An order is asked at fixed points of the life of a view: for the head of a message about to be sent, whether a
+message may be queued, where a queued message goes, and what is left to do when the view ends.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Protocol
+
+import msgspec
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.core.outbox import Frame
+from semcast.wire.limits import MAX_MEMBERS
+from semcast.wire.semantic import Rank, Seq
+
+Stamp = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
+"""Of a vector timestamp, the fields that changed."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_read_stamp = msgspec.msgpack.Decoder(Stamp).decode
+
+
+class Lines(Protocol):
+    """What an order sees of the stream of messages that it orders. Vectors are indexed by rank."""
+
+    members: tuple[MemberId, ...]
+    queued: list[int]
+    delivered: list[int]
+
+    @property
+    def rank(self) -> int:
+        """Of this member."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether nothing is sent or accepted any more in this view."""
+
+    def due_upto(self, rank: int) -> int:
+        """Messages of `rank` up to here may be delivered."""
+
+    def append(self, batch: Batch) -> None:
+        """Line up for the application."""
+
+    def may_command(self) -> bool:
+        """Whether a command may be multicast now."""
+
+    def command(self, head: bytes) -> None:
+        """Multicast a message without content that only the order reads."""
+
+    def send(self, rank: int | None, frame: Frame) -> None:
+        """Send a frame to one member, or to all others."""
+
+    def wake_at(self, at: Nanos) -> None:
+        """Ask for `tick` then; now means after everything that has arrived with this input."""
+
+    def replace(self, rank: int, seq: int, by: Batch) -> None:
+        """Do not deliver a message that is lined up: another replaces it."""
+
+    def suspects(self, rank: int) -> bool:
+        """Whether a member is suspected."""
+
+
+class FifoOrder:
+    """As they are queued: each sender's messages in sequence. The base of the other orders."""
+
+    def __init__(self, lines: Lines, view: int, position: int) -> None:
+        self.lines = lines
+        self.view = view
+        self.position = position
+        """How many messages the total order has counted."""
+        self.settled = 0
+        """How many decisions about the order are known here."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether `resend` has something to do."""
+        return False
+
+    # Messages
+
+    def head(self) -> bytes:
+        """For the next messages of this member."""
+        return b""
+
+    def sent(self) -> None:
+        """Messages with that head left."""
+
+    def sound(self, head: bytes) -> bool:
+        """Whether a correct member can have written this head."""
+        return not head
+
+    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
+        """Whether everything that must come before is queued."""
+        return True
+
+    def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether it is for the order alone."""
+        return False
+
+    def accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
+        """Messages were queued."""
+        self.lines.append(part)
+
+    def waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether an annotated message is here, but not lined up yet."""
+        return False
+
+    def withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
+        """Drop such a message."""
+        return False
+
+    def waiting_between(self, rank: int, first: int, last: int) -> list[Batch]:  # noqa: ARG002
+        """Messages of a sender that are not lined up yet."""
+        return []
+
+    # The course of time
+
+    def settle(self, now: Nanos) -> None:
+        """After every input: line up what can be."""
+
+    def tick(self, now: Nanos) -> None:
+        """The time asked for has come."""
+
+    def on_frame(self, now: Nanos, rank: int, frame: Frame) -> None:
+        """A frame about the order arrived."""
+
+    def resend(self, now: Nanos) -> None:
+        """Send again what may be lost."""
+
+    def heard(self, rank: int, settled: int) -> None:
+        """A member said how many decisions it knows."""
+
+    # The end of the view
+
+    def report(self) -> bytes:
+        """What this member knows that the others need to end the view."""
+        return b""
+
+    def merge(self, reports: Sequence[bytes]) -> bytes | None:
+        """The reports of a majority as one; None if one of them is nonsense."""
+        return None if any(reports) else b""
+
+    def has(self, report: bytes) -> bool:
+        """Whether everything that a merged report names is here; asks for it if not."""
+        return not report
+
+    def finish(self, report: bytes) -> None:
+        """Everything that belongs to the view is queued: line up the rest of it, the same way everywhere."""
+
+
+class CausalOrder(FifoOrder):
+    """CBCAST (seed I, 5.1) by the rule of seed P, A.4: queue a message once its causes are queued or purged.
+
+    A head has the fields of the vector timestamp that changed since the last message (5.4); the number of
+    the message itself is the sender's own field. A purged message hands on its fields in the notice that
+    names it.
+    """
+
+    def __init__(self, lines: Lines, view: int, position: int) -> None:
+        super().__init__(lines, view, position)
+        self.stamped = list(lines.delivered)
+        """What the last message of this member was stamped with."""
+
+    def head(self) -> bytes:
+        """The fields that changed since the last message that left."""
+        delivered = self.lines.delivered
+        if delivered == self.stamped:
+            return b""
+        me = self.lines.rank
+        changed = [
+            (rank, seq)
+            for rank, (seq, before) in enumerate(zip(delivered, self.stamped, strict=True))
+            if seq > before and rank != me
+        ]
+        return _encode(changed) if changed else b""
+
+    def sent(self) -> None:
+        """It left: the next one need not say it again."""
+        self.stamped = list(self.lines.delivered)
+
+    def sound(self, head: bytes) -> bool:
+        """Whether it is a timestamp of this view."""
+        if not head:
+            return True
+        try:
+            stamp = _read_stamp(head)
+        except msgspec.MsgspecError:
+            return False
+        return all(rank < len(self.lines.members) for rank, _ in stamp)
+
+    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
+        """Whether the causes are queued, or known to be purged."""
+        if not head:
+            return True
+        queued = self.lines.queued
+        return all(queued[cause] >= seq for cause, seq in _read_stamp(head))

@@ -1,0 +1,92 @@
+"""Settings of virtual synchrony."""
+
+import enum
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, Nanos
+from semcast.obsolescence import Purging
+from semcast.protocols.semantic import Settings
+from semcast.protocols.vsync.detector import DetectorSettings
+
+
+class Order(enum.StrEnum):
+    """In which order messages are delivered inside a view."""
+
+    FIFO = "fifo"
+    CAUSAL = "causal"
+    TOTAL = "total"
+
+
+class Engine(enum.StrEnum):
+    """Who decides on the total order."""
+
+    TOKEN = "token"  # noqa: S105
+    """The holder of a token (seed I, 5.2)."""
+    CONSENSUS = "consensus"
+    """Everybody, batch by batch (seed P, 4.6)."""
+
+
+class Flush(enum.StrEnum):
+    """Who tells whom what it has when the view changes."""
+
+    ALL = "all"
+    """Everybody tells everybody: n^2 frames, and nobody to wait for."""
+    COORDINATOR = "coordinator"
+    """Everybody tells the coordinator: 2n frames."""
+
+
+class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All members of a group have the same ones, but for `minimum`."""
+
+    order: Order = Order.FIFO
+    engine: Engine = Engine.TOKEN
+    flush: Flush = Flush.COORDINATOR
+    uniform: bool = False
+    """Deliver only what survives whichever minority crashes (4.5)."""
+    minimum: int = 0
+    """How many members found the group together; 0 for one that only joins.
+
+    More than half of all who may found it, or there may be two groups.
+    """
+    state: bool = False
+    """Whether who joins is given the state of the application."""
+    purging: Purging = Purging.EAGER
+    buffer_messages: int = 1024
+    """Most messages in all buffers of one member; a view change may exceed it for a while."""
+    buffer_bytes: int = 32 << 20
+    window: int = 4096
+    frame_bytes: int = 1300
+    detector: DetectorSettings = DetectorSettings()
+    request_delay: Nanos = 1 * MILLISECOND
+    ack_delay: Nanos = 1 * MILLISECOND
+    """How long a member that is waited for may keep quiet about what it has received."""
+    resend: Nanos = 20 * MILLISECOND
+    """How often what a view change waits for is sent again."""
+    hello: Nanos = 100 * MILLISECOND
+    """How often a member in no view looks for one."""
+    expel_after: Nanos = 0
+    """A member that lacks what the others have had for so long is expelled (5.4.3); 0 for never."""
+    expel_when_full: bool = False
+    """Whether one that holds up stability is expelled as soon as the buffers are full of that."""
+
+    def stream(self) -> Settings:
+        """The settings of dissemination inside a view."""
+        return Settings(
+            buffer_messages=self.buffer_messages,
+            buffer_bytes=self.buffer_bytes,
+            purging=self.purging,
+            uniform=self.uniform and self.order is not Order.TOTAL,
+            window=max(self.window, self.buffer_messages),
+            gossip_period=self.detector.heartbeat,
+            request_delay=self.request_delay,
+            frame_bytes=self.frame_bytes,
+        )
+
+    def check(self) -> None:
+        """Raise ValueError for what cannot work."""
+        self.detector.check()
+        if self.minimum < 0:
+            raise ValueError(f"minimum={self.minimum}: 0 or more members found a group")
+        if min(self.resend, self.hello) <= 0 or self.ack_delay < 0 or self.expel_after < 0:
+            raise ValueError("resend and hello must be above 0, ack_delay and expel_after not below")

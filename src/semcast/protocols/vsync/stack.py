@@ -1,0 +1,267 @@
+"""Virtual synchrony as a stack: every input goes where it belongs."""
+
+from collections.abc import Sequence
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Blocked, Delivery, StateReceived, StateRequested, Unblocked
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame, Timer
+from semcast.core.views import View
+from semcast.protocols.vsync.membership import Membership, VsyncTimer
+from semcast.wire.consensus import ConsensusFrame
+from semcast.wire.semantic import Request
+from semcast.wire.vsync import (
+    Accept,
+    Accepted,
+    Goodbye,
+    Hello,
+    Init,
+    InView,
+    Pred,
+    Prepare,
+    Promise,
+    Received,
+    StateChunk,
+    StateWanted,
+    Superseded,
+    Welcome,
+)
+
+_EARLY = 512
+"""Frames of the next view that may wait for it."""
+
+
+class VirtualSynchrony(Membership):
+    """One member of a group with agreed views: who goes from one to the next has delivered the same.
+
+    It starts in no view, and looks for the group or founds it with others.
+    """
+
+    def _up_to_date(self) -> bool:
+        """Whether the application knows the current view: it must know in which one it sends."""
+        return len(self._epochs) == 1 and self._epochs[0].announced and not self.left
+
+    # Inputs
+
+    def start(self, now: Nanos) -> None:
+        """Look for others."""
+        if self._founding is not None and self._founding.alone:
+            self._look(now)
+        else:
+            self.out.set_timer(VsyncTimer.HELLO, now + self._rng.randrange(self.settings.hello // 4 + 1))
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Multicast in this view; nothing while it is about to change, or unknown to the application."""
+        stream = self.stream
+        if stream is None or stream.frozen or not self._up_to_date():
+            if not self._blocked:
+                self._blocked = True
+                self.stats.blocked += 1
+                self.out.deliver(Blocked())
+            return 0
+        taken = stream.multicast(now, payloads, annotation, safe=safe)
+        self._pump(stream)
+        self._plan_resend(now)
+        return taken
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """Dispatch; what no correct member sends is dropped and counted."""
+        if source == self.me or self.left:
+            self.stats.stale += 1
+            return
+        self._detector.heard(now, source, beat=type(frame) is Received)
+        if self.stream is None:
+            self._on_frame_outside(now, source, frame)
+        elif isinstance(frame, InView | Received | Init | Pred | Goodbye):
+            self._on_frame_of_view(now, source, frame, frame.view)
+        elif isinstance(frame, ConsensusFrame):
+            self._on_frame_of_view(now, source, frame, frame.instance.view)
+        elif isinstance(frame, Hello):
+            self._on_hello(now, source, frame)
+        elif isinstance(frame, Superseded):
+            self._on_superseded(frame)
+        elif isinstance(frame, StateWanted):
+            self._transfer.on_wanted(source, frame)
+        elif isinstance(frame, StateChunk):
+            self._on_chunk(source, frame)
+        else:
+            self.stats.stale += 1
+        self._plan_resend(now)
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """Dispatch."""
+        if self.left:
+            return
+        if timer is VsyncTimer.HELLO:
+            self._look(now)
+        elif timer is VsyncTimer.CHECK:
+            self._check(now)
+        elif timer is VsyncTimer.RESEND:
+            self._resend(now)
+        elif self.stream is not None:
+            self.stream.on_timer(now, timer)
+            self._progress(now)
+        self._plan_resend(now)
+
+    def member_failed(self, now: Nanos, member: MemberId) -> None:
+        """Members find out by themselves who is there."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Delivery]:
+        """Messages, view by view, and between views what an application must know."""
+        taken: list[Delivery] = []
+        while self._epochs:
+            epoch = self._epochs[0]
+            if epoch.awaits:
+                break
+            if not epoch.announced:
+                epoch.announced = True
+                if epoch.state is not None:
+                    taken.append(StateReceived(epoch.event.view.id, epoch.state))
+                    epoch.state = None
+                taken.append(epoch.event)
+                if epoch.gives:
+                    taken.append(StateRequested(epoch.event.view.id))
+            if most > 0:
+                batches = epoch.stream.deliver(now, most)
+                most -= sum([len(batch.payloads) for batch in batches])
+                taken += batches
+                self._pump(epoch.stream)
+            if epoch.stream is self.stream or len(epoch.stream.to_deliver):
+                break
+            self._epochs.popleft()
+        if self._blocked and self._up_to_date():
+            self._blocked = False
+            self.out.deliver(Unblocked())
+        return taken
+
+    def deliverable(self) -> bool:
+        """Whether `deliver` would hand over anything."""
+        if not self._epochs or self._epochs[0].awaits:
+            return False
+        first = self._epochs[0]
+        return not first.announced or first.stream is not self.stream or first.stream.deliverable()
+
+    def provide(self, view: int, state: bytes) -> None:
+        """The state of the application, as a `StateRequested` asked for it."""
+        self._transfer.offer(view, state)
+
+    def buffered(self) -> int:
+        """Messages in all buffers."""
+        return sum(epoch.stream.buffered() for epoch in self._epochs)
+
+    def phase(self) -> str:
+        """joining, operational, flushing, minority, or left."""
+        if self.left:
+            return "left"
+        if self.stream is None:
+            return "joining"
+        if self._changing is None:
+            return "operational"
+        return "minority" if self._in_minority else "flushing"
+
+    def view(self) -> View:
+        """The current view; of nobody before the first."""
+        return View(0, ()) if self.stream is None else self.stream.view()
+
+    # Frames
+
+    def _on_frame_outside(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        founding = self._founding
+        if isinstance(frame, Welcome):
+            self._on_welcome(now, frame)
+        elif isinstance(frame, Hello):
+            self._on_hello(now, source, frame)
+        elif founding is None:
+            self.stats.stale += 1
+        elif isinstance(frame, Prepare):
+            founding.on_prepare(source, frame)
+        elif isinstance(frame, Promise):
+            founding.on_promise(now, source, frame)
+        elif isinstance(frame, Accept):
+            founding.on_accept(source, frame)
+        elif isinstance(frame, Accepted):
+            founding.on_accepted(source, frame)
+        else:
+            self.stats.stale += 1
+        self._found(now)
+
+    def _on_frame_of_view(self, now: Nanos, source: MemberId, frame: Frame, view: int) -> None:
+        stream = self.stream
+        assert stream is not None
+        current = stream.view().id
+        if view < current:
+            self._on_frame_of_the_past(now, source, frame, view)
+        elif view > current:
+            if view == current + 1 and len(self._early) < _EARLY:
+                self._early.append((source, frame))
+            else:
+                self.stats.stale += 1
+        elif source not in stream.members:
+            self.stats.malformed += 1
+        elif isinstance(frame, InView):
+            stream.on_frame(now, source, frame.frame)
+            self._progress(now)
+        elif isinstance(frame, Received):
+            stream.on_frame(now, source, frame)
+            self._progress(now)
+        else:
+            self._on_change_frame(now, source, frame)
+
+    def _on_frame_of_the_past(self, now: Nanos, source: MemberId, frame: Frame, view: int) -> None:
+        """Others may still need messages of the view before this one."""
+        previous = self._previous
+        ours = previous is not None and view == previous.view().id and source in previous.members
+        if previous is not None and ours and isinstance(frame, InView):
+            if isinstance(frame.frame, Request):
+                previous.on_frame(now, source, frame.frame)
+                self._pump(previous)
+        elif previous is not None and ours and isinstance(frame, ConsensusFrame) and frame.instance.number:
+            previous.order.on_frame(now, previous.members.index(source), frame)
+            self._pump(previous)
+        else:
+            self._on_late(now, source, view)
+
+    def _on_change_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        stream = self.stream
+        assert stream is not None
+        rank = stream.members.index(source)
+        if isinstance(frame, ConsensusFrame) and frame.instance.number:
+            stream.order.on_frame(now, rank, frame)
+            self._progress(now)
+            return
+        if isinstance(frame, Init | Pred):
+            self._change_view(now, dict(frame.leave), frame.join, asked=False)
+        elif self._changing is None:
+            self._change_view(now, {}, (), asked=False)
+        changing = self._changing
+        if changing is None or self.stream is not stream:
+            return
+        if isinstance(frame, Pred):
+            changing.on_pred(now, rank, frame)
+        elif isinstance(frame, ConsensusFrame):
+            changing.on_consensus(now, rank, frame)
+        self._pump(stream)
+        self._after_change(now)
+
+    def _progress(self, now: Nanos) -> None:
+        """Something changed in the stream: it may be what a change of view waits for."""
+        stream = self.stream
+        assert stream is not None
+        if self._changing is not None:
+            self._changing.on_progress(now)
+        self._pump(stream)
+        self._after_change(now)
+
+    def _on_chunk(self, source: MemberId, frame: StateChunk) -> None:
+        state = self._transfer.on_chunk(source, frame)
+        if state is not None:
+            epoch = self._epochs[-1]
+            epoch.state, epoch.awaits = state, False
+            self._stateful = True

@@ -1,0 +1,408 @@
+"""The messages of one view: figure 4.3 over dissemination by datagrams.
+
+Everybody tells everybody what it has queued (`Received`), which is also a sign of life: what all have queued
+is stable, what f+1 have is safe. When the view is about to change the stream is *frozen*: nothing more is
+sent or accepted; what others accepted and this member lacks is fetched and laid aside, until it is agreed
+what belongs to the view.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import msgspec
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Purged, Sent
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.views import View
+from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
+from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.vsync.orders import FifoOrder, Lines
+from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.wire.semantic import Data
+from semcast.wire.vsync import Received
+
+OrderFactory = Callable[[Lines, int, int], FifoOrder]
+
+
+class StreamTimer(Timer):
+    """What a stream waits for besides S-RM's timers."""
+
+    ORDER = "order"
+    TELL = "tell"
+
+
+class ViewStream(Dissemination):
+    """One member's part in the messages of one view."""
+
+    def __init__(
+        self,
+        me: MemberId,
+        view: View,
+        base: Sequence[int],
+        settings: VsyncSettings,
+        rng: Random,
+        order: OrderFactory,
+        suspects: Callable[[MemberId], bool],
+        position: int = 0,
+    ) -> None:
+        super().__init__(me, view.members, settings.stream(), rng, Outbox(), base)
+        self.vsync = settings
+        self.frozen = False
+        self._view = view
+        self._suspects = suspects
+        self._wanted = list(self.queued)
+        self._unheard = 0  # messages queued since the others were told
+        self._telling = False
+        self._reach = 2 * self.settings.window  # commands may go beyond the window
+        self._tell_every = max(settings.buffer_messages // 8, 1)
+        self._prompt = settings.uniform
+        self.repairs.received = [list(base) for _ in view.members]
+        self.order = order(self, view.id, position)
+
+    @property
+    def rank(self) -> int:
+        """Of this member."""
+        return self._me
+
+    def view(self) -> View:
+        """Whose messages these are."""
+        return self._view
+
+    def start(self, now: Nanos) -> None:
+        """Say hello to the others, and go on doing so."""
+        self._gossip(now)
+
+    # Inputs
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Nothing, once the view is about to change (t1)."""
+        if self.frozen:
+            self._block()
+            return 0
+        taken = super().multicast(now, payloads, annotation, safe=safe)
+        if len(self.members) == 1:
+            self._track(now)  # nobody else will say anything
+        self.order.settle(now)
+        return taken
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """Dispatch, and look after the order."""
+        super().on_frame(now, source, frame)
+        self.order.settle(now)
+        if self._unheard:
+            self._plan_to_tell(now)
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """S-RM's timers, and the order's."""
+        if timer is StreamTimer.ORDER:
+            self.order.tick(now)
+        elif timer is StreamTimer.TELL:
+            self._telling = False
+            if self._unheard:
+                self._tell()
+        else:
+            super().on_timer(now, timer)
+        self.order.settle(now)
+
+    def member_failed(self, now: Nanos, member: MemberId) -> None:
+        """Who is there is for the failure detector to say."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Batch]:
+        """Hand over messages; what only the order reads is left out."""
+        batches = super().deliver(now, most)
+        self.order.settle(now)
+        return [batch for batch in batches if not self.is_command(batch)]
+
+    def is_command(self, batch: Batch) -> bool:
+        """Whether only the order reads it."""
+        return self.order.is_command(batch)
+
+    # What others have
+
+    def _gossip(self, now: Nanos) -> None:
+        self._tell()
+        self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
+
+    def _tell(self) -> None:
+        self._unheard = 0
+        self.stats.control_frames += 1
+        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled))
+
+    def _plan_to_tell(self, now: Nanos) -> None:
+        """At once if much has come; soon if others wait for it."""
+        if self._unheard >= self._tell_every:
+            self._tell()
+        elif self._prompt and not self._telling:
+            self._telling = True
+            self.out.set_timer(StreamTimer.TELL, now + self.vsync.ack_delay)
+
+    def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
+        if not isinstance(frame, Received) or not self._credible(frame):
+            self.stats.malformed += 1
+            return
+        self.repairs.received[source] = list(map(max, self.repairs.received[source], frame.upto))
+        self.order.heard(source, frame.settled)
+        self._hear_of(now, frame.upto)
+        self._track(now)
+
+    def _credible(self, frame: Received) -> bool:
+        """Nobody can have what is far beyond us, nor more of ours than we sent."""
+        if len(frame.upto) != len(self.members) or frame.upto[self._me] > self.queued[self._me]:
+            return False
+        return all(theirs <= ours + self._reach for theirs, ours in zip(frame.upto, self.queued, strict=True))
+
+    def _track(self, now: Nanos) -> None:
+        """Find what is stable and what is safe; what is laid aside is neither."""
+        if self.frozen:
+            return
+        rows = list(self.repairs.received)
+        rows[self._me] = self.queued
+        votes = self.votes_needed()
+        safe, moved = [], False
+        for rank, column in enumerate(zip(*rows, strict=True)):
+            ranked = sorted(column, reverse=True)
+            safe.append(ranked[votes - 1])
+            if ranked[-1] > self.stable[rank]:
+                self._trim(rank, ranked[-1])
+                moved = True
+        self.safe = list(map(max, self.safe, safe))
+        self._purge_retained()
+        if moved:
+            self._room_freed(now)
+
+    def laggards(self, since: Sequence[int]) -> list[MemberId]:
+        """Who has not queued yet what this member had queued at some time."""
+        return [
+            self.members[rank]
+            for rank, row in enumerate(self.repairs.received)
+            if rank != self._me and any(map(int.__lt__, row, since))
+        ]
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a multicast was refused and its sender waits to be told to try again."""
+        return self._blocked
+
+    # The order
+
+    def ready(self, rank: int, head: bytes) -> bool:
+        """Whether what must come before a message with this head is queued or known to be purged."""
+        return self.order.ready(rank, head)
+
+    def due_upto(self, rank: int) -> int:
+        """Messages of `rank` up to here may be delivered."""
+        return self.certain_upto(rank) if self.vsync.uniform else self.queued[rank]
+
+    def append(self, batch: Batch) -> None:
+        """Line up for the application. What is stable and waited for its turn takes up room again."""
+        rank = self._ranks[batch.sender]
+        stable = min(self.stable[rank], batch.last)
+        if batch.first <= stable:
+            part = batch.cut(batch.first, stable)
+            self.occupancy.add(rank, len(part.payloads), part.size)
+        self.to_deliver.add(batch)
+        self._account_purged_from_delivery()
+
+    def _trim(self, rank: int, stable: int) -> None:
+        """What is stable and waits for its turn takes up no room, or its turn might never come."""
+        before = self.stable[rank]
+        super()._trim(rank, stable)
+        for batch in self.order.waiting_between(rank, before + 1, stable):
+            self.occupancy.remove(rank, len(batch.payloads), batch.size)
+
+    def may_command(self) -> bool:
+        """Whether a command would not be too far ahead of what the others have."""
+        return self.queued[self._me] - self.stable[self._me] < self._reach
+
+    def command(self, head: bytes) -> None:
+        """Multicast a message that only the order reads; there is always room for it."""
+        batch = batch_of(self.members[self._me], self.queued[self._me] + 1, [b""], None, head)
+        self._admit(self._me, batch)
+        self._sent(batch)
+        self.stats.sent -= 1
+
+    def send(self, rank: int | None, frame: Frame) -> None:
+        """Send a frame about the order."""
+        self.stats.control_frames += 1
+        if rank is None:
+            self.out.multicast(frame)
+        else:
+            self.out.send(self.members[rank], frame)
+
+    def wake_at(self, at: Nanos) -> None:
+        """Let the order's time come then."""
+        self.out.set_timer(StreamTimer.ORDER, at)
+
+    def suspects(self, rank: int) -> bool:
+        """Whether a member is suspected."""
+        return self._suspects(self.members[rank])
+
+    def replace(self, rank: int, seq: int, by: Batch) -> None:
+        """Purge a message that is lined up because of one of another sender."""
+        victim = self.to_deliver.discard(self.members[rank], seq)
+        if victim is not None:
+            self.stats.purged_delivery += 1
+            self.out.deliver(Purged(MessageId(victim.sender, seq), MessageId(by.sender, by.first)))
+            self._forget(rank, victim, upto=self.stable[rank])
+
+    def _next_head(self) -> bytes:
+        return self.order.head()
+
+    def _plausible(self, frame: Data) -> bool:
+        return super()._plausible(frame) and self.order.sound(frame.head)
+
+    def _accept(self, rank: int, part: Batch) -> None:
+        self._unheard += len(part.payloads)
+        self.order.accept(rank, part)
+
+    def _waits(self, rank: int, batch: Batch) -> bool:
+        return self.order.waits(rank, batch) or super()._waits(rank, batch)
+
+    def _withdraw(self, rank: int, victim: Batch) -> bool:
+        return self.order.withdraw(rank, victim) or super()._withdraw(rank, victim)
+
+    def _sent(self, batch: Batch) -> None:
+        super()._sent(batch)
+        self.order.sent()
+        if not self.is_command(batch):
+            self.out.deliver(Sent(batch, self._view.id))
+
+    def _wake(self) -> None:
+        """One message may be what several others wait for."""
+        before = None
+        while not self.frozen and before != self.queued and self._held_back():
+            before = list(self.queued)
+            for rank in range(len(self.members)):
+                self._advance(rank)
+        super()._wake()
+
+    def _held_back(self) -> bool:
+        return bool(self.occupancy.cached) or any(self.skips)
+
+    # The end of the view
+
+    def freeze(self) -> None:
+        """Accept nothing more (t5). Everybody waits for who lacks something, so it asks impatiently."""
+        self.frozen = True
+        resend = self.vsync.resend
+        impatient = msgspec.structs.replace(self.settings, rto_initial=resend, rto_max=8 * resend)
+        received = self.repairs.received
+        self.repairs = Repairs(self._me, len(self.members), impatient, self._rng)
+        self.repairs.received = received
+
+    def want(self, now: Nanos, upto: Sequence[int], of: int | None = None) -> None:
+        """Fetch what is missing up to there, and lay it aside. The member of rank `of` has it."""
+        if of is not None:
+            self.repairs.received[of] = list(map(max, self.repairs.received[of], upto))
+        if any(map(int.__lt__, self._wanted, upto)):
+            self._wanted = list(map(max, self._wanted, upto))
+            self.high = list(map(max, self.high, upto))
+            self._plan_request(now)
+
+    def has(self, upto: Sequence[int]) -> bool:
+        """Whether everything up to there is queued, laid aside, or known to be purged."""
+        return not any(
+            seq not in self.pending[rank] and not self.known_purged(rank, seq)
+            for rank, last in enumerate(upto)
+            for seq in range(self.queued[rank] + 1, last + 1)
+        )
+
+    def finish(self, cut: Sequence[int], report: bytes) -> None:
+        """This, and nothing else, belongs to the view: queue what was laid aside (t7)."""
+        assert self.frozen
+        assert self.has(cut)
+        before = None
+        while before != self.queued:
+            before = list(self.queued)
+            for rank, last in enumerate(cut):
+                self._complete(rank, last)
+        assert all(map(int.__ge__, self.queued, cut)), (
+            "what a message must come after belongs to the view, too"
+        )
+        self.safe = list(map(max, self.safe, cut))
+        self.order.finish(report)
+        self.repairs.received = [list(self.queued) for _ in self.members]
+
+    def _complete(self, rank: int, last: int) -> None:
+        while self.queued[rank] < last:
+            seq = self.queued[rank] + 1
+            batch = self.pending[rank].get(seq)
+            head = self.heads[rank].get(seq, b"") if batch is None else batch.head
+            if not self.ready(rank, head):
+                break
+            if batch is None:
+                assert self.known_purged(rank, seq)
+                self._skip(rank, seq)
+            else:
+                del self.pending[rank][seq]
+                self.occupancy.cache(-1, -batch.size)
+                self._admit(rank, batch)
+
+    def _on_data(self, now: Nanos, frame: Data) -> None:
+        if not self.frozen:
+            super()._on_data(now, frame)
+            return
+        rank = frame.sender
+        if not self._plausible(frame):
+            self.stats.malformed += 1
+            return
+        batch = self._batch(frame)
+        for seq in range(max(batch.first, self.queued[rank] + 1), min(batch.last, self._wanted[rank]) + 1):
+            if seq not in self.pending[rank]:
+                one = self.pending[rank][seq] = batch.cut(seq, seq)
+                self.occupancy.cache(1, one.size)
+                self.repairs.arrived(now, rank, seq)
+
+    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
+        """What was laid aside can be sent again, too."""
+        held = super()._held_between(rank, first, last)
+        if self.frozen:
+            aside = self.pending[rank]
+            held += [aside[seq] for seq in range(first, last + 1) if seq in aside]
+        return held
+
+    def purged_between(self, rank: int, first: int, last: int) -> list[int]:
+        """And so can what is known of purged messages."""
+        purged = super().purged_between(rank, first, last)
+        if self.frozen:
+            purged += [seq for seq in sorted(self.skips[rank]) if first <= seq <= last]
+        return purged
+
+    def _advance(self, rank: int) -> None:
+        if not self.frozen:
+            super()._advance(rank)
+
+    def _evict(self, count: int, size: int) -> None:
+        """What was laid aside for the end of the view is no mere cache."""
+        if not self.frozen:
+            super()._evict(count, size)
+
+    def _request(self, now: Nanos) -> None:
+        """Whoever is suspected is not asked, as long as that lasts."""
+        for rank in range(len(self.members)):
+            if rank != self._me and self.suspects(rank) != self.repairs.is_failed(rank):
+                if self.suspects(rank):
+                    self.repairs.forget(now, rank)
+                else:
+                    self.repairs.recall(rank)
+        super()._request(now)
+
+    def _missing(self, rank: int) -> list[int]:
+        if not self.frozen:
+            return super()._missing(rank)
+        pending, last = self.pending[rank], self._wanted[rank]
+        span = range(self.queued[rank] + 1, last + 1)
+        return [seq for seq in span if seq not in pending and not self.known_purged(rank, seq)]
+
+    def _may_multicast(self) -> bool:
+        return not self.frozen and super()._may_multicast()

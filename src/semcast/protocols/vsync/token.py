@@ -1,0 +1,126 @@
+"""The total order of a token holder: ABCAST (seed I, 5.2).
+
+The holder says in which order messages come, in a *sets-order*: a message of its own without content, so
+that it is repaired, tracked and flushed like any other. It goes at the end of every burst of input, for all
+that came in it. Where for some time all messages are another member's, the token moves there.
+
+Deviations: the holder lines up what it ordered once its own sets-order is queued, and in uniform mode, as
+everybody else, once that and the messages are safe (the paper's holder delivers before, which is not
+uniform). Sets-orders are counted, so that one of an old holder is recognised.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import Nanos
+from semcast.core.messages import Batch
+from semcast.protocols.vsync.orders import Lines
+from semcast.protocols.vsync.total import TotalOrder
+from semcast.wire.limits import MAX_MEMBERS
+from semcast.wire.semantic import Rank, Seq
+
+_MOVE_AFTER = 4
+"""Sets-orders in a row about one other member only, before the token moves there."""
+_EARLY = 64
+"""Sets-orders that may wait for an earlier one."""
+
+
+class SetsOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Which messages come next, and who says what comes after them."""
+
+    number: Seq
+    order: Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
+    token: Rank
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_read = msgspec.msgpack.Decoder(SetsOrder).decode
+
+
+class TokenOrder(TotalOrder):
+    """What the holder of the token says; at first that is the member of rank 0."""
+
+    def __init__(self, lines: Lines, view: int, position: int) -> None:
+        super().__init__(lines, view, position)
+        self.holder = 0
+        self._number = 0
+        self._early: dict[int, tuple[int, int, SetsOrder]] = {}
+        self._alike = 0  # sets-orders in a row about `_only` and nobody else
+        self._only = -1
+        self._planned = False
+
+    def sound(self, head: bytes) -> bool:
+        """Whether it is a sets-order of this view."""
+        if not head:
+            return True
+        try:
+            told = _read(head)
+        except msgspec.MsgspecError:
+            return False
+        size = len(self.lines.members)
+        return told.token < size and all(rank < size for rank, _ in told.order)
+
+    def is_command(self, batch: Batch) -> bool:
+        """Only sets-orders have a head."""
+        return bool(batch.head)
+
+    def accept(self, rank: int, part: Batch) -> None:
+        """Hold messages; listen to sets-orders."""
+        super().accept(rank, part)
+        if part.head and len(self._early) < _EARLY:
+            told = _read(part.head)
+            if told.number > self._number:
+                self._early[told.number] = rank, part.first, told
+            self._obey()
+
+    def settle(self, now: Nanos) -> None:
+        """Line up; the holder speaks once the burst is over."""
+        self.line_up()
+        if not self._planned and self._must_speak():
+            self._planned = True
+            self.lines.wake_at(now)
+
+    def tick(self, now: Nanos) -> None:  # noqa: ARG002
+        """Speak, if there is something to say."""
+        self._planned = False
+        if self._must_speak():
+            self._say()
+
+    def finish(self, report: bytes) -> None:  # noqa: ARG002
+        """Every sets-order of the view is here."""
+        self.finish_turns()
+
+    def _must_speak(self) -> bool:
+        lines = self.lines
+        return self.holder == lines.rank and self.unassigned() and not lines.frozen and lines.may_command()
+
+    def _say(self) -> None:
+        """Multicast a sets-order for everything that has come."""
+        order = [(rank, upto) for rank, upto in enumerate(self.lines.queued) if upto > self.assigned[rank]]
+        self.lines.command(_encode(SetsOrder(self._number + 1, order, self._next_holder(order))))
+
+    def _next_holder(self, order: list[tuple[int, int]]) -> int:
+        me = self.lines.rank
+        only = order[0][0] if len(order) == 1 else me
+        self._alike = self._alike + 1 if only == self._only else 1
+        self._only = only
+        move = only != me and self._alike >= _MOVE_AFTER and not self.lines.suspects(only)
+        return only if move else me
+
+    def _obey(self) -> None:
+        """Take sets-orders in their order, each from who holds the token by then."""
+        while self._number + 1 in self._early:
+            rank, seq, told = self._early.pop(self._number + 1)
+            if not self.obeys(rank):
+                continue
+            self._number += 1
+            for of, upto in told.order:
+                self.assign(of, upto, (rank, seq))
+            self.assign(rank, seq, (rank, seq))
+            self.holder = told.token
+            self._alike = 0 if told.token != rank else self._alike
+
+    def obeys(self, rank: int) -> bool:
+        """Whether a member may say what comes next."""
+        return rank == self.holder

@@ -1,0 +1,167 @@
+"""Scenarios for virtual synchrony: what makes views change, again and again, while messages flow."""
+
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.obsolescence import Purging
+from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VsyncSettings
+from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Leave, Loss, Partition, Recover, Sleep
+from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """What a swarm may fix; the rest is drawn."""
+
+    order: Order | None = None
+    engine: Engine | None = None
+    flush: Flush | None = None
+    uniform: bool | None = None
+
+
+def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
+    """A scenario with trouble in it. The same seed and variant give the same one for ever."""
+    rng = Random(f"vsync/{seed}")
+    size = rng.choice((2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 7, 7, 12))
+    network: NetworkKind = rng.choice(("switched", "switched", "switched", "shared", "routed"))
+    far = network == "routed"
+    duration = rng.randint(800, 2000) * MILLISECOND
+    settings = _settings(rng, size, variant or Variant(), scale=3 if far else 1)
+    traffic = _traffic(rng, size, duration)
+    return Scenario(
+        seed=seed,
+        stack="vsync",
+        size=size,
+        network=network,
+        latency=rng.choice((20, 100, 1000)) * MICROSECOND,
+        loss=rng.choice((0.0, 0.0, 0.01, 0.05, 0.2)),
+        duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        jitter=rng.choice((0, 0, 1, 5)) * MILLISECOND,
+        uniform=settings.uniform,
+        vsync=settings,
+        cpu=rng.choice((0, 10, 50)) * MICROSECOND,
+        traffic=traffic,
+        app_delays=slow_applications(rng, size),
+        faults=_faults(rng, size, duration, settings, [each.sender for each in traffic]),
+        duration=duration,
+    )
+
+
+def _settings(rng: Random, size: int, variant: Variant, *, scale: int) -> VsyncSettings:
+    order = rng.choice((Order.FIFO, Order.CAUSAL, Order.TOTAL, Order.TOTAL))
+    engine = rng.choice((Engine.TOKEN, Engine.CONSENSUS))
+    flush = rng.choice((Flush.ALL, Flush.COORDINATOR))
+    uniform = rng.random() < 0.4
+    buffer = rng.choice((2, 10, 40)) + size
+    return VsyncSettings(
+        order=variant.order or order,
+        engine=variant.engine or engine,
+        flush=variant.flush or flush,
+        uniform=uniform if variant.uniform is None else variant.uniform,
+        minimum=size // 2 + 1,
+        state=rng.random() < 0.7,
+        purging=rng.choice((Purging.EAGER, Purging.EAGER, Purging.LAZY)),
+        buffer_messages=buffer,
+        window=rng.choice((buffer, 256)),
+        frame_bytes=rng.choice((200, 1300)),
+        detector=DetectorSettings(
+            heartbeat=20 * MILLISECOND * scale,
+            timeout_initial=rng.choice((100, 200, 300)) * MILLISECOND * scale,
+            timeout_min=rng.choice((40, 80)) * MILLISECOND * scale,
+            timeout_max=1 * SECOND * scale,
+            margin=rng.choice((20, 60)) * MILLISECOND * scale,
+        ),
+        ack_delay=rng.choice((1, 5)) * MILLISECOND if size < 7 else 10 * MILLISECOND,
+        resend=10 * MILLISECOND * scale,
+        hello=40 * MILLISECOND * scale,
+        expel_after=rng.choice((0, 0, 0, 400)) * MILLISECOND * scale,
+    )
+
+
+def _traffic(rng: Random, size: int, duration: Nanos) -> tuple[Traffic, ...]:
+    kinds: tuple[ContentKind, ...] = (
+        "items",
+        "items",
+        "bitmaps",
+        "enumerated",
+        "operations",
+        "plain",
+        "plain",
+    )
+    senders = rng.sample(range(size), rng.randint(1, min(size, 4)))
+    chosen = []
+    for sender in sorted(senders):
+        rate = rng.choice((20.0, 100.0, 300.0))
+        chosen.append(
+            Traffic(
+                sender,
+                content=rng.choice(kinds),
+                arrivals=rng.choice(("constant", "poisson", "bursts")),
+                rate=rate,
+                count=min(int(rate * duration / SECOND) + 1, 100),
+                r=rng.choice((0.3, 0.7, 1.0)),
+                d=rng.choice((1, 2, 5)),
+                size=rng.choice((0, 0, 100, 1000)),
+            )
+        )
+    return tuple(chosen)
+
+
+def _faults(
+    rng: Random, size: int, duration: Nanos, settings: VsyncSettings, senders: list[int]
+) -> tuple[AnyFault, ...]:
+    faults: list[AnyFault] = [_disturbance(rng, size, duration) for _ in range(rng.randint(0, 3))]
+    minority = (size - 1) // 2
+    victims = rng.sample(range(size), rng.randint(0, minority))
+    if minority and rng.random() < 0.6:
+        victims = [rng.choice(senders), *victims][:minority]
+    for victim in dict.fromkeys(victims):
+        faults += _crash(rng, size, victim, duration)
+    if rng.random() < 0.3:
+        at = rng.randrange(duration // 3, duration)
+        faults.append(Leave(at, rng.randrange(size)))
+    if size > 2 and rng.random() < 0.3:
+        at = rng.randrange(duration // 4, duration)
+        gone = settings.detector.timeout_initial + rng.choice((0, 100, 500)) * MILLISECOND
+        one = rng.randrange(size)
+        others = tuple(member for member in range(size) if member != one)
+        faults.append(Partition(at, gone, ((one,), others)))
+    if minority and rng.random() < 0.5:
+        at = rng.randrange(duration // 4, duration)
+        lasting = rng.choice((None, 100, 400))
+        faults.append(Ambush(at, "flushing", None if lasting is None else lasting * MILLISECOND))
+    return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def _crash(rng: Random, size: int, victim: int, duration: Nanos) -> list[AnyFault]:
+    """What a process sends before it crashes may reach only some."""
+    at = rng.randrange(duration // 5, duration)
+    found: list[AnyFault] = [Crash(at, victim, detected_after=0)]
+    length = rng.choice((20, 60)) * MILLISECOND
+    others = [member for member in range(size) if member != victim]
+    if rng.random() < 0.6:
+        deaf = tuple(sorted(rng.sample(others, rng.randint(1, len(others)))))
+        found.append(Cut(at - length, length, (victim,), deaf))
+    elif rng.random() < 0.5:
+        found.append(Loss(at - length, length, 0.7, victim))
+    if rng.random() < 0.6:
+        found.append(Recover(at + rng.choice((1, 50, 300, 800)) * MILLISECOND, victim))
+    return found
+
+
+def _disturbance(rng: Random, size: int, duration: Nanos) -> AnyFault:
+    at = rng.randrange(duration)
+    length = rng.choice((20, 100, 300, 600)) * MILLISECOND
+    kind = rng.choice(("partition", "partition", "cut", "sleep", "sleep", "loss", "delay"))
+    if kind == "sleep":
+        return Sleep(at, rng.randrange(size), length)
+    if kind == "loss":
+        return Loss(at, length, rng.choice((0.2, 0.6)), rng.choice((None, rng.randrange(size))))
+    if kind == "delay":
+        return Delay(at, length, rng.randrange(size), rng.choice((1, 30)) * MILLISECOND)
+    members = list(range(size))
+    rng.shuffle(members)
+    split = rng.randint(1, size - 1)
+    sides = (tuple(sorted(members[:split])), tuple(sorted(members[split:])))
+    return Partition(at, length, sides) if kind == "partition" else Cut(at, length, *sides)

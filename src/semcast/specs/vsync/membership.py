@@ -1,0 +1,108 @@
+"""Views as everybody agrees on them (seed P, 2.2.2)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from semcast.history.events import Event, History
+from semcast.history.schema import Kind
+from semcast.specs.evs.configurations import Stay
+from semcast.specs.verdict import Findings, Verdict
+from semcast.specs.vsync.views import Views, judge, number_of
+
+
+def vs_view_agreement(history: History) -> Verdict:
+    """P, 2.2.2: one number, one list of members, everywhere; and a process is in the views it installs.
+
+    Counts installations of a view with other members than at the first process that has it, of a view that
+    the process is no member of, with a number that does not grow, and after a crash.
+    """
+    return judge("vs_view_agreement", history, _find_disagreement)
+
+
+def vs_primary_partition(history: History) -> Verdict:
+    """P, 2.2.2: views are in one line, each preceded and succeeded by a single other one.
+
+    Counts numbers that two views have; processes that go from one view to another and pass over one that
+    somebody installed between them; and views whose predecessor, the one before it by number that somebody
+    installed, did not agree to it. Agreed have those of its members who are in the next view, and those who
+    crashed may have, for so they are recorded who left or were excluded: together a majority, and unless
+    all crashed, one at least who goes on. Who is still in the predecessor when the recording ends may be
+    leaving, unless the run came to rest; and where a number is missing between two views, then so may be
+    a view of which the recording was cut off.
+    """
+    return judge("vs_primary_partition", history, _find_second_primary)
+
+
+def _find_disagreement(views: Views, findings: Findings) -> None:
+    for number, stays in views.of.items():
+        for stay in stays:
+            if stay.event.members != stays[0].event.members:
+                findings.count(1)
+                what = f"{stay.process} and {stays[0].process} differ in the members of view {number}"
+                findings.example(what, stays[0].event, stay.event)
+    for life in views.known.lives.values():
+        for stay in life.stays:
+            if stay.process not in stay.members:
+                _report(findings, stay, "is not a member of it")
+        for before, stay in pairwise(life.stays):
+            if number_of(stay) <= number_of(before):
+                _report(findings, stay, f"was in view {number_of(before)}", before.event)
+        _find_after_crash(views.known.rows[life.process], findings)
+
+
+def _report(findings: Findings, stay: Stay, problem: str, *events: Event) -> None:
+    findings.count(1)
+    findings.example(f"{stay.process} installed view {number_of(stay)} and {problem}", *events, stay.event)
+
+
+def _find_after_crash(rows: Sequence[Event], findings: Findings) -> None:
+    crash: Event | None = None
+    for event in rows:
+        if event.kind is Kind.CRASH:
+            crash = crash or event
+        elif event.kind is Kind.VIEW and crash is not None:
+            findings.count(1)
+            findings.example(f"{event.process} installed view {event.view} after its crash", crash, event)
+
+
+def _find_second_primary(views: Views, findings: Findings) -> None:
+    for number, stays in views.of.items():
+        other = next((stay for stay in stays if stay.members != stays[0].members), None)
+        if other is not None:
+            findings.count(1)
+            findings.example(f"there are two views {number}", stays[0].event, other.event)
+    for before in views.known.stays:
+        if before.after is not None:
+            _find_passed_over(views, before, before.after, findings)
+    for number, following in pairwise(views.of):
+        _find_usurped(views, number, following, findings)
+
+
+def _find_passed_over(views: Views, before: Stay, after: Stay, findings: Findings) -> None:
+    between = views.numbers_between(number_of(before), number_of(after))
+    if between:
+        findings.count(1)
+        findings.example(
+            f"{before.process} passed over view {between[0]}",
+            before.event,
+            views.of[between[0]][0].event,
+            after.event,
+        )
+
+
+def _find_usurped(views: Views, number: int, following: int, findings: Findings) -> None:
+    """Whether a view came about without those of the view before."""
+    known = views.known
+    if following > number + 1 and (known.evidence.cut_off or not known.quiesced):
+        return
+    members, successors = set(views.members(number)), set(views.members(following))
+    staying = {member for member in members if not known.life(member).crashed}
+    agreed = len(members) - len(staying - successors)
+    nobody = bool(staying) and members.isdisjoint(successors)
+    if nobody or (known.quiesced and 2 * agreed <= len(members)):
+        findings.count(1)
+        findings.example(
+            f"view {following} has no majority of view {number}",
+            views.of[number][0].event,
+            views.of[following][0].event,
+        )

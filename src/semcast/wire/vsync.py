@@ -1,0 +1,166 @@
+"""The frames of virtual synchrony: messages inside a view, and what changes views."""
+
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
+from semcast.wire.consensus import ConsensusFrame
+from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD, MAX_REPORT
+from semcast.wire.semantic import Data, Notice, Request, Seq, Seqs
+
+Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
+Report = Annotated[bytes, msgspec.Meta(max_length=MAX_REPORT)]
+Causes = Annotated[
+    list[tuple[MemberId, Annotated[str, msgspec.Meta(max_length=100)]]], msgspec.Meta(max_length=MAX_MEMBERS)
+]
+
+
+class InView(Frame, frozen=True, array_like=True, tag=30, gc=False):
+    """A frame about the messages of one view."""
+
+    view: Seq
+    frame: Data | Request | Notice
+
+
+class Received(Frame, frozen=True, array_like=True, tag=31, gc=False):
+    """A sign of life: what its sender has queued of each member, and how far the order is settled there."""
+
+    view: Seq
+    upto: Seqs
+    settled: Seq = 0
+
+
+class Init(Frame, frozen=True, array_like=True, tag=32, gc=False):
+    """INIT of figure 4.4: let us change the view, without these and with those."""
+
+    view: Seq
+    leave: Causes
+    join: Members
+
+
+class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
+    """PRED of figure 4.4: what its sender accepted in this view, as prefixes; messages come on request."""
+
+    view: Seq
+    upto: Seqs
+    leave: Causes
+    join: Members
+    stateful: bool
+    """Whether its application has the state of the group."""
+    report: Report = b""
+    """What the order needs to know."""
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is agreed on: the next view, and what is delivered in this one."""
+
+    members: Members
+    """Of the next view: those who go on in their old order, then those who join."""
+    joined: Members
+    left: Causes
+    cut: Seqs
+    """By rank in this view, up to which message."""
+    providers: Members
+    """Those who go on and whose applications have the state, in the order in which they are asked."""
+    report: Report = b""
+
+
+class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
+    """I am in no view and look for one. `founding` if I may take part in the first."""
+
+    founding: bool
+
+
+class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
+    """You are in this view, and here is where everybody starts."""
+
+    view: Seq
+    members: Members
+    base: Seqs
+    joined: Members
+    providers: Members
+    position: Seq = 0
+    """How many messages the total order has counted before this view."""
+
+
+class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
+    """The view you speak of is over, and you are not in the one that counts."""
+
+    view: Seq
+
+
+class Goodbye(Frame, frozen=True, array_like=True, tag=37, gc=False):
+    """I leave; change the view without me."""
+
+    view: Seq
+
+
+class Ballot(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
+    """Names an attempt to found the group."""
+
+    number: Seq
+    founder: MemberId
+
+
+class Prepare(Frame, frozen=True, array_like=True, tag=38, gc=False):
+    """May I found the group?"""
+
+    ballot: Ballot
+
+
+class Promise(Frame, frozen=True, array_like=True, tag=39, gc=False):
+    """You may, unless somebody with a higher ballot asks; and this is what I accepted before."""
+
+    ballot: Ballot
+    accepted: Ballot | None
+    members: Members
+
+
+class Accept(Frame, frozen=True, array_like=True, tag=40, gc=False):
+    """Let these be the first view."""
+
+    ballot: Ballot
+    members: Members
+
+
+class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):
+    """So be it."""
+
+    ballot: Ballot
+
+
+class StateWanted(Frame, frozen=True, array_like=True, tag=42, gc=False):
+    """Send me the state at the beginning of this view, from this chunk on."""
+
+    view: Seq
+    chunk: Seq
+
+
+class StateChunk(Frame, frozen=True, array_like=True, tag=43, gc=False):
+    """A part of the state at the beginning of a view."""
+
+    view: Seq
+    chunk: Seq
+    count: Seq
+    data: Annotated[bytes, msgspec.Meta(max_length=MAX_PAYLOAD)]
+
+
+VsyncFrame = (
+    InView
+    | Received
+    | Init
+    | Pred
+    | Hello
+    | Welcome
+    | Superseded
+    | Goodbye
+    | Prepare
+    | Promise
+    | Accept
+    | Accepted
+    | StateWanted
+    | StateChunk
+    | ConsensusFrame
+)
