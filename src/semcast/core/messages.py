@@ -36,6 +36,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """What the protocol says about the first of them; only the protocol that wrote it reads it."""
     order: int | None = None
     """The position of the first of them in the total order, where there is one."""
+    left: int = 0
+    """A piece of a message that was cut: how many are left, this one included; 0 for whole messages."""
 
     @property
     def last(self) -> int:

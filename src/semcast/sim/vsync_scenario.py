@@ -64,7 +64,7 @@ def _settings(rng: Random, size: int, variant: Variant, *, scale: int) -> VsyncS
         purging=rng.choice((Purging.EAGER, Purging.EAGER, Purging.LAZY)),
         buffer_messages=buffer,
         window=rng.choice((buffer, 256)),
-        frame_bytes=rng.choice((200, 1300)),
+        frame_bytes=rng.choice((250, 1300)) if buffer >= 40 else 1300,
         detector=DetectorSettings(
             heartbeat=20 * MILLISECOND * scale,
             timeout_initial=rng.choice((100, 200, 300)) * MILLISECOND * scale,

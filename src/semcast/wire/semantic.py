@@ -6,7 +6,7 @@ import msgspec
 
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_BITMAP, MAX_HEAD, MAX_HEADS, MAX_MEMBERS, MAX_SEQ, MAX_SPANS
+from semcast.wire.limits import MAX_BITMAP, MAX_HEAD, MAX_HEADS, MAX_MEMBERS, MAX_PIECES, MAX_SEQ, MAX_SPANS
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
@@ -23,6 +23,8 @@ class Data(Frame, frozen=True, array_like=True, tag=1, gc=False):
     payloads: Payloads
     annotation: WireAnnotation | None = None
     head: Head = b""
+    left: Annotated[int, msgspec.Meta(ge=0, le=MAX_PIECES)] = 0
+    """Of a message that was cut: how many pieces are left, this one included."""
 
 
 class Request(Frame, frozen=True, array_like=True, tag=2, gc=False):

@@ -160,9 +160,12 @@ class MemberBuffers:
 
     def _room_after_purging(self, rank: int, batch: Batch) -> int:
         """Room for `batch`, counting what it makes obsolete itself."""
-        room = self.room(rank)
-        if len(batch.payloads) > room:
-            self._reclaim(rank, len(batch.payloads))
+        room, wanted = self.room(rank), len(batch.payloads)
+        if wanted > room:
+            smaller = wanted * self.settings.max_message - batch.size  # than so many of the largest
+            if self.occupancy.room(rank, 0, smaller) >= wanted:
+                return wanted
+            self._reclaim(rank, wanted)
             room = max(self.room(rank), self._room_without_victims(rank, batch))
         return room
 

@@ -6,7 +6,9 @@ Subclasses track stability and safety, and say so in `_track`.
 """
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from random import Random
 
 from semcast.core.annotations import Annotation
@@ -23,6 +25,8 @@ from semcast.wire.semantic import Data, Notice, Request
 
 _ANSWER_LIMIT = 256
 """Messages sent again for one request frame, at most."""
+_LENGTH = 3
+"""Bytes on the wire before a payload."""
 
 
 class SrmTimer(Timer):
@@ -74,12 +78,11 @@ class Dissemination(MemberBuffers, ABC):
             raise ValueError(f"{self.members[self._me]} is not among the senders of this group")
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
-        for payload in payloads:
-            if len(payload) > self.settings.max_message:
-                raise ValueError(
-                    f"payload of {len(payload)} bytes: max_message is {self.settings.max_message}"
-                )
-            check_message(payload, annotation)
+        largest = max(map(len, payloads), default=0)
+        if largest > self.settings.max_message:
+            raise ValueError(f"payload of {largest} bytes: max_message is {self.settings.max_message}")
+        if annotation is not None:
+            check_message(payloads[0], annotation)
         accepted = 0
         for chunk in self._chunks(payloads):
             taken = self._multicast(chunk, annotation)
@@ -139,15 +142,14 @@ class Dissemination(MemberBuffers, ABC):
     # Multicast and reception
 
     def _chunks(self, payloads: Sequence[bytes]) -> list[list[bytes]]:
-        """Runs of payloads that share a frame."""
+        """Runs of payloads that share a frame; one that is larger has a frame of its own."""
+        ends = list(accumulate(map(_LENGTH.__add__, map(len, payloads))))
         chunks: list[list[bytes]] = []
-        size = 0
-        for payload in payloads:
-            if not chunks or size + len(payload) > self.settings.frame_bytes:
-                chunks.append([])
-                size = 0
-            chunks[-1].append(payload)
-            size += len(payload) + 3
+        start = before = 0
+        while start < len(ends):
+            stop = max(bisect_right(ends, before + self.settings.frame_bytes + _LENGTH, start), start + 1)
+            chunks.append(list(payloads[start:stop]))
+            start, before = stop, ends[stop - 1]
         return chunks
 
     def _multicast(self, payloads: list[bytes], annotation: Annotation | None) -> int:
@@ -168,7 +170,10 @@ class Dissemination(MemberBuffers, ABC):
         """Messages of this member are queued here: send them to everybody at once."""
         self.high[self._me] = self.queued[self._me]
         self.stats.sent += len(batch.payloads)
-        self.out.multicast(Data(self._me, batch.first, batch.payloads, to_wire(batch.annotation), batch.head))
+        self.out.multicast(self._data(self._me, batch))
+
+    def _data(self, rank: int, batch: Batch) -> Data:
+        return Data(rank, batch.first, batch.payloads, to_wire(batch.annotation), batch.head, batch.left)
 
     def _next_head(self) -> bytes:
         """The head of the next messages of this member."""
@@ -196,8 +201,10 @@ class Dissemination(MemberBuffers, ABC):
             self._plan_request(now + self.settings.request_delay)
 
     def _batch(self, frame: Data) -> Batch:
-        annotation = from_wire(frame.annotation)
-        return batch_of(self.members[frame.sender], frame.first, frame.payloads, annotation, frame.head)
+        annotation, payloads = from_wire(frame.annotation), frame.payloads
+        size = sum(map(len, payloads))
+        sender = self.members[frame.sender]
+        return Batch(sender, frame.first, payloads, annotation, size, frame.head, None, frame.left)
 
     def _advance(self, rank: int) -> None:
         super()._advance(rank)
@@ -208,7 +215,7 @@ class Dissemination(MemberBuffers, ABC):
         rank, first, count = frame.sender, frame.first, len(frame.payloads)
         if rank not in self._senders or first < 1:
             return False
-        if frame.annotation is not None and count != 1:
+        if (frame.annotation is not None or frame.left) and count != 1:
             return False
         if max(map(len, frame.payloads)) > self.settings.max_message:
             return False
@@ -267,8 +274,7 @@ class Dissemination(MemberBuffers, ABC):
             for part in self._held_between(rank, first, last):
                 budget -= len(part.payloads)
                 self.stats.retransmitted += len(part.payloads)
-                again = Data(rank, part.first, part.payloads, to_wire(part.annotation), part.head)
-                self.out.send(self.members[source], again)
+                self.out.send(self.members[source], self._data(rank, part))
         self._announce_purged(source, rank, min(first for first, _ in frame.spans))
 
     def _announce_purged(self, dest: int, rank: int, first: int) -> None:

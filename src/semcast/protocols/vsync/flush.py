@@ -13,8 +13,8 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.vsync.consensus import Consensus
+from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.settings import Flush
-from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.consensus import ConsensusFrame, Instance
 from semcast.wire.limits import MAX_MEMBERS
 from semcast.wire.vsync import Change, Init, Pred

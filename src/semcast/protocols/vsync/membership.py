@@ -12,17 +12,20 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.vsync.batches import BatchOrder
 from semcast.protocols.vsync.detector import FailureDetector
+from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
 from semcast.protocols.vsync.settings import Engine, Flush, Order, VsyncSettings
-from semcast.protocols.vsync.stream import OrderFactory, ViewStream
+from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 from semcast.wire.consensus import Decision, Instance
 from semcast.wire.semantic import Data, Notice, Request
 from semcast.wire.vsync import Change, Hello, InView, Superseded, Welcome
 
+_DISTRUSTED = 2
+"""Views in a row that begin with somebody in them who is not heard."""
 _CANDIDATES = 64
 """Processes that ask to join at the same time, at most."""
 
@@ -89,7 +92,8 @@ class Membership:
         self._decision: Decision | None = None
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
-        self._candidates: dict[MemberId, Nanos] = {}
+        self._candidates: dict[MemberId, tuple[Nanos, Nanos]] = {}  # heard of first, and last
+        self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
         self._answered: dict[MemberId, Nanos] = {}
         self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
@@ -127,8 +131,9 @@ class Membership:
         elif source in self.stream.members:
             if self._welcome is not None:
                 self.out.send(source, self._welcome)
-        elif source not in self._candidates and len(self._candidates) < _CANDIDATES:
-            self._candidates[source] = now
+        elif source in self._candidates or len(self._candidates) < _CANDIDATES:
+            first, _ = self._candidates.get(source, (now, now))
+            self._candidates[source] = first, now
 
     def _on_welcome(self, now: Nanos, frame: Welcome) -> None:
         sizes = {len(frame.members), len(frame.base)}
@@ -165,6 +170,8 @@ class Membership:
         self._changing = None
         self._samples.clear()
         self._detector.watch(now, [member for member in view.members if member != self.me])
+        suspected = [member for member in view.members if self._detector.suspects(member)]
+        self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}
         needy = self.settings.state and len(welcome.providers) < len(view.members)
         gives = needy and welcome.providers[0] == self.me
         if not self._stateful:
@@ -250,9 +257,10 @@ class Membership:
         join = []
         first = next((m for m in stream.members if m == self.me or not self._detector.suspects(m)), self.me)
         patience = 0 if first == self.me else 3 * self.settings.hello
-        for candidate, since in list(self._candidates.items()):
+        for candidate, (since, last) in list(self._candidates.items()):
             former = names.get(candidate.name)
-            if former is not None and former.incarnation >= candidate.incarnation:
+            outdated = former is not None and former.incarnation >= candidate.incarnation
+            if outdated or now - last > 5 * self.settings.hello:
                 del self._candidates[candidate]
             elif now - since >= patience:
                 join.append(candidate)
@@ -261,6 +269,7 @@ class Membership:
         if self._leaving:
             leave[self.me] = self._leaving
         leave.update(self._hopeless(now, stream))
+        leave.update(self._deaf(stream))
         suspected = any(self._detector.suspects(member) for member in stream.members)
         if leave or join or suspected:
             self._change_view(now, leave, join)
@@ -279,6 +288,14 @@ class Membership:
         if self.settings.expel_when_full and stream.refuses:
             found.update(dict.fromkeys(stream.laggards(stream.queued), "too slow"))
         return found if len(found) <= (len(stream.members) - 1) // 2 else {}
+
+    def _deaf(self, stream: ViewStream) -> dict[MemberId, str]:
+        """Of two who do not hear each other for several views, though others hear both, the later one."""
+        for member, views in self._distrust.items():
+            if views >= _DISTRUSTED and self._detector.suspects(member):
+                later = max(member, self.me, key=stream.members.index)
+                return {later: "not heard by all"}
+        return {}
 
     def _change_view(
         self, now: Nanos, leave: dict[MemberId, str], join: Iterable[MemberId], *, asked: bool = True
@@ -318,6 +335,8 @@ class Membership:
         if self.left or self.stream is None:
             return
         self._detector.check(now)
+        if len(self.stream.heard) == len(self.stream.members) - 1:
+            self._previous = None  # nobody is in the last view any more
         if self._changing is not None:
             self._changing.on_progress(now)
             self._pump(self.stream)

@@ -76,7 +76,6 @@ class VirtualSynchrony(Membership):
         if source == self.me or self.left:
             self.stats.stale += 1
             return
-        self._detector.heard(now, source, beat=type(frame) is Received)
         if self.stream is None:
             self._on_frame_outside(now, source, frame)
         elif isinstance(frame, InView | Received | Init | Pred | Goodbye):
@@ -196,6 +195,9 @@ class VirtualSynchrony(Membership):
         stream = self.stream
         assert stream is not None
         current = stream.view().id
+        if view >= current:
+            # Who speaks of the past only is as good as silent: it takes no part.
+            self._detector.heard(now, source, beat=type(frame) is Received)
         if view < current:
             self._on_frame_of_the_past(now, source, frame, view)
         elif view > current:

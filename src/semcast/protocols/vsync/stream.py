@@ -1,15 +1,11 @@
 """The messages of one view: figure 4.3 over dissemination by datagrams.
 
 Everybody tells everybody what it has queued (`Received`), which is also a sign of life: what all have queued
-is stable, what f+1 have is safe. When the view is about to change the stream is *frozen*: nothing more is
-sent or accepted; what others accepted and this member lacks is fetched and laid aside, until it is agreed
-what belongs to the view.
+is stable, what f+1 have is safe. How it ends is in `ending.py`.
 """
 
 from collections.abc import Callable, Sequence
 from random import Random
-
-import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Purged, Sent
@@ -18,9 +14,10 @@ from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.views import View
 from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
-from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.vsync.orders import FifoOrder, Lines
+from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.wire.limits import MAX_MESSAGE
 from semcast.wire.semantic import Data
 from semcast.wire.vsync import Received
 
@@ -34,8 +31,8 @@ class StreamTimer(Timer):
     TELL = "tell"
 
 
-class ViewStream(Dissemination):
-    """One member's part in the messages of one view."""
+class OpenStream(Dissemination):
+    """One member's part in the messages of one view, until that is about to end."""
 
     def __init__(
         self,
@@ -53,7 +50,9 @@ class ViewStream(Dissemination):
         self.frozen = False
         self._view = view
         self._suspects = suspects
-        self._wanted = list(self.queued)
+        self._assembly = Assembly(self.largest)
+        self.heard: set[int] = set()
+        """Ranks of those who have been in this view."""
         self._unheard = 0  # messages queued since the others were told
         self._telling = False
         self._reach = 2 * self.settings.window  # commands may go beyond the window
@@ -61,6 +60,11 @@ class ViewStream(Dissemination):
         self._prompt = settings.uniform
         self.repairs.received = [list(base) for _ in view.members]
         self.order = order(self, view.id, position)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest message: its pieces must find room together."""
+        return min(MAX_MESSAGE, self.settings.frame_bytes * max(self.settings.buffer_messages // 4, 1))
 
     @property
     def rank(self) -> int:
@@ -89,7 +93,10 @@ class ViewStream(Dissemination):
         if self.frozen:
             self._block()
             return 0
-        taken = super().multicast(now, payloads, annotation, safe=safe)
+        if max(map(len, payloads), default=0) <= self.settings.frame_bytes:
+            taken = super().multicast(now, payloads, annotation, safe=safe)
+        else:
+            taken = self._multicast_large(now, payloads, annotation, safe=safe)
         if len(self.members) == 1:
             self._track(now)  # nobody else will say anything
         self.order.settle(now)
@@ -119,13 +126,59 @@ class ViewStream(Dissemination):
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         """Hand over messages; what only the order reads is left out."""
-        batches = super().deliver(now, most)
-        self.order.settle(now)
-        return [batch for batch in batches if not self.is_command(batch)]
+        found: list[Batch] = []
+        while not found and len(self.to_deliver):
+            batches = super().deliver(now, most)
+            if not batches:
+                break
+            self.order.settle(now)
+            found = self._assembly.whole([batch for batch in batches if not self.is_command(batch)])
+        return found
 
     def is_command(self, batch: Batch) -> bool:
         """Whether only the order reads it."""
         return self.order.is_command(batch)
+
+    # Large messages
+
+    def _multicast_large(
+        self, now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool
+    ) -> int:
+        """One after the other; what is larger than a frame is cut."""
+        if annotation is not None and len(payloads) != 1:
+            raise ValueError("an annotation speaks for exactly one payload")
+        for payload in payloads:
+            if len(payload) > self.largest:
+                raise ValueError(
+                    f"payload of {len(payload)} bytes: at most {self.largest} fit in the buffers"
+                )
+        for place, payload in enumerate(payloads):
+            if len(payload) <= self.settings.frame_bytes:
+                if not super().multicast(now, [payload], annotation, safe=safe):
+                    return place
+            elif not self._multicast_pieces(payload, annotation):
+                self._block()
+                return place
+        return len(payloads)
+
+    def _multicast_pieces(self, payload: bytes, annotation: Annotation | None) -> bool:
+        """All pieces of a message, or none if there is no room for them together."""
+        pieces = cut(payload, self.settings.frame_bytes)
+        ahead = self.queued[self._me] - self.stable[self._me]
+        if self.room(self._me) < len(pieces) or ahead + len(pieces) > self.settings.window:
+            return False
+        sender, head = self.members[self._me], self.order.head()
+        for left, piece in zip(range(len(pieces), 0, -1), pieces, strict=True):
+            note = annotation if left == 1 else None
+            batch = Batch(sender, self.queued[self._me] + 1, [piece], note, len(piece), head, None, left)
+            self._admit(self._me, batch)
+            super()._sent(batch)
+            head = b""
+        self.stats.sent -= len(pieces) - 1
+        self.order.sent()
+        whole = batch_of(sender, self.queued[self._me], [payload], annotation)
+        self.out.deliver(Sent(whole, self._view.id))
+        return True
 
     # What others have
 
@@ -151,6 +204,7 @@ class ViewStream(Dissemination):
             self.stats.malformed += 1
             return
         self.repairs.received[source] = list(map(max, self.repairs.received[source], frame.upto))
+        self.heard.add(source)
         self.order.heard(source, frame.settled)
         self._hear_of(now, frame.upto)
         self._track(now)
@@ -288,121 +342,3 @@ class ViewStream(Dissemination):
 
     def _held_back(self) -> bool:
         return bool(self.occupancy.cached) or any(self.skips)
-
-    # The end of the view
-
-    def freeze(self) -> None:
-        """Accept nothing more (t5). Everybody waits for who lacks something, so it asks impatiently."""
-        self.frozen = True
-        resend = self.vsync.resend
-        impatient = msgspec.structs.replace(self.settings, rto_initial=resend, rto_max=8 * resend)
-        received = self.repairs.received
-        self.repairs = Repairs(self._me, len(self.members), impatient, self._rng)
-        self.repairs.received = received
-
-    def want(self, now: Nanos, upto: Sequence[int], of: int | None = None) -> None:
-        """Fetch what is missing up to there, and lay it aside. The member of rank `of` has it."""
-        if of is not None:
-            self.repairs.received[of] = list(map(max, self.repairs.received[of], upto))
-        if any(map(int.__lt__, self._wanted, upto)):
-            self._wanted = list(map(max, self._wanted, upto))
-            self.high = list(map(max, self.high, upto))
-            self._plan_request(now)
-
-    def has(self, upto: Sequence[int]) -> bool:
-        """Whether everything up to there is queued, laid aside, or known to be purged."""
-        return not any(
-            seq not in self.pending[rank] and not self.known_purged(rank, seq)
-            for rank, last in enumerate(upto)
-            for seq in range(self.queued[rank] + 1, last + 1)
-        )
-
-    def finish(self, cut: Sequence[int], report: bytes) -> None:
-        """This, and nothing else, belongs to the view: queue what was laid aside (t7)."""
-        assert self.frozen
-        assert self.has(cut)
-        before = None
-        while before != self.queued:
-            before = list(self.queued)
-            for rank, last in enumerate(cut):
-                self._complete(rank, last)
-        assert all(map(int.__ge__, self.queued, cut)), (
-            "what a message must come after belongs to the view, too"
-        )
-        self.safe = list(map(max, self.safe, cut))
-        self.order.finish(report)
-        self.repairs.received = [list(self.queued) for _ in self.members]
-
-    def _complete(self, rank: int, last: int) -> None:
-        while self.queued[rank] < last:
-            seq = self.queued[rank] + 1
-            batch = self.pending[rank].get(seq)
-            head = self.heads[rank].get(seq, b"") if batch is None else batch.head
-            if not self.ready(rank, head):
-                break
-            if batch is None:
-                assert self.known_purged(rank, seq)
-                self._skip(rank, seq)
-            else:
-                del self.pending[rank][seq]
-                self.occupancy.cache(-1, -batch.size)
-                self._admit(rank, batch)
-
-    def _on_data(self, now: Nanos, frame: Data) -> None:
-        if not self.frozen:
-            super()._on_data(now, frame)
-            return
-        rank = frame.sender
-        if not self._plausible(frame):
-            self.stats.malformed += 1
-            return
-        batch = self._batch(frame)
-        for seq in range(max(batch.first, self.queued[rank] + 1), min(batch.last, self._wanted[rank]) + 1):
-            if seq not in self.pending[rank]:
-                one = self.pending[rank][seq] = batch.cut(seq, seq)
-                self.occupancy.cache(1, one.size)
-                self.repairs.arrived(now, rank, seq)
-
-    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
-        """What was laid aside can be sent again, too."""
-        held = super()._held_between(rank, first, last)
-        if self.frozen:
-            aside = self.pending[rank]
-            held += [aside[seq] for seq in range(first, last + 1) if seq in aside]
-        return held
-
-    def purged_between(self, rank: int, first: int, last: int) -> list[int]:
-        """And so can what is known of purged messages."""
-        purged = super().purged_between(rank, first, last)
-        if self.frozen:
-            purged += [seq for seq in sorted(self.skips[rank]) if first <= seq <= last]
-        return purged
-
-    def _advance(self, rank: int) -> None:
-        if not self.frozen:
-            super()._advance(rank)
-
-    def _evict(self, count: int, size: int) -> None:
-        """What was laid aside for the end of the view is no mere cache."""
-        if not self.frozen:
-            super()._evict(count, size)
-
-    def _request(self, now: Nanos) -> None:
-        """Whoever is suspected is not asked, as long as that lasts."""
-        for rank in range(len(self.members)):
-            if rank != self._me and self.suspects(rank) != self.repairs.is_failed(rank):
-                if self.suspects(rank):
-                    self.repairs.forget(now, rank)
-                else:
-                    self.repairs.recall(rank)
-        super()._request(now)
-
-    def _missing(self, rank: int) -> list[int]:
-        if not self.frozen:
-            return super()._missing(rank)
-        pending, last = self.pending[rank], self._wanted[rank]
-        span = range(self.queued[rank] + 1, last + 1)
-        return [seq for seq in span if seq not in pending and not self.known_purged(rank, seq)]
-
-    def _may_multicast(self) -> bool:
-        return not self.frozen and super()._may_multicast()

@@ -109,7 +109,14 @@ class TotalOrder(FifoOrder):
                 return  # purged while it was held
             self._annotated.discard((rank, batch.first))
         placed = Batch(
-            batch.sender, batch.first, batch.payloads, annotation, batch.size, batch.head, position
+            batch.sender,
+            batch.first,
+            batch.payloads,
+            annotation,
+            batch.size,
+            batch.head,
+            position,
+            batch.left,
         )
         if annotation is not None:
             if isinstance(annotation, KEnumeration) and annotation.total:

@@ -11,9 +11,9 @@ from semcast.core.messages import Batch
 from semcast.obsolescence import obsoletes
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.consensus import Consensus
+from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.orders import CausalOrder
-from semcast.protocols.vsync.stream import ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.wire.semantic import Notice
 from semcast.wire.vsync import Change, Pred, Welcome
