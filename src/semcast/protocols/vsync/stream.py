@@ -183,6 +183,7 @@ class OpenStream(Dissemination):
     # What others have
 
     def _gossip(self, now: Nanos) -> None:
+        self._track(now)
         self._tell()
         self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
 
@@ -203,11 +204,13 @@ class OpenStream(Dissemination):
         if not isinstance(frame, Received) or not self._credible(frame):
             self.stats.malformed += 1
             return
-        self.repairs.received[source] = list(map(max, self.repairs.received[source], frame.upto))
         self.heard.add(source)
         self.order.heard(source, frame.settled)
+        before = self.repairs.received[source]
+        if frame.upto != before:
+            self.repairs.received[source] = list(map(max, before, frame.upto))
+            self._track(now)
         self._hear_of(now, frame.upto)
-        self._track(now)
 
     def _credible(self, frame: Received) -> bool:
         """Nobody can have what is far beyond us, nor more of ours than we sent."""
@@ -336,8 +339,9 @@ class OpenStream(Dissemination):
         before = None
         while not self.frozen and before != self.queued and self._held_back():
             before = list(self.queued)
-            for rank in range(len(self.members)):
-                self._advance(rank)
+            for rank, waiting in enumerate(self.pending):
+                if waiting or self.skips[rank]:
+                    self._advance(rank)
         super()._wake()
 
     def _held_back(self) -> bool:
