@@ -26,6 +26,8 @@ from semcast.wire.vsync import Change, Hello, InView, Superseded, Welcome
 
 _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
+_MOST_PATIENCE = 3
+"""What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 _CANDIDATES = 64
 """Processes that ask to join at the same time, at most."""
 
@@ -100,6 +102,7 @@ class Membership:
         self._blocked = False
         self._in_minority = False
         self._resending = False
+        self._patience = 0  # doublings of the time after which what may be lost is sent again
 
     # In no view
 
@@ -304,6 +307,7 @@ class Membership:
         stream = self.stream
         assert stream is not None
         if self._changing is None:
+            self._patience = 0
             self._changing = self.view_change(
                 stream, self.out, self._detector.suspects, stateful=self._stateful
             )
@@ -354,10 +358,12 @@ class Membership:
         if stream is None or self.left:
             return
         if self._changing is not None:
+            self._patience = min(self._patience + 1, _MOST_PATIENCE)
             self._changing.on_timer(now)
             self._pump(stream)
             self._after_change(now)
         else:
+            self._patience = 0
             stream.order.resend(now)
             self._pump(stream)
         self._transfer.ask()
@@ -369,7 +375,7 @@ class Membership:
             return
         if self._changing is not None or self._transfer.waits or stream.order.busy:
             self._resending = True
-            self.out.set_timer(VsyncTimer.RESEND, now + self.settings.resend)
+            self.out.set_timer(VsyncTimer.RESEND, now + (self.settings.resend << self._patience))
 
     # Those who are behind, or out
 
