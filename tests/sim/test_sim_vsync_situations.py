@@ -10,7 +10,15 @@ import pytest
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.history import Event, History, Kind
-from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VirtualSynchrony, VsyncSettings
+from semcast.protocols.vsync import (
+    Agreement,
+    DetectorSettings,
+    Engine,
+    Flush,
+    Order,
+    VirtualSynchrony,
+    VsyncSettings,
+)
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Leave, Loss, Partition, Recover, Sleep
 from semcast.sim.mutants import Mutant
@@ -271,3 +279,31 @@ def test_who_delays_stability_for_too_long_is_expelled() -> None:
     settings: dict[str, object] = {"expel_after": 300 * MS, "buffer_messages": 20}
     ran = run(base(vsync=settings, traffic=many, app_delays={3: 200 * MS}))
     assert names(0, 1, 2) in ran.installed().values()
+
+
+# A fail-stop oracle instead of a failure detector (seed I, 4.1 and 5.5)
+
+
+@pytest.mark.parametrize("flush", list(Flush))
+@pytest.mark.parametrize("order", list(Order))
+def test_with_an_oracle_all_but_one_may_crash(order: Order, flush: Flush) -> None:
+    """Views that are interrupted by the next failure, the coordinator's among them, give way to it."""
+    settings: dict[str, object] = {"agreement": Agreement.ORACLE, "order": order, "flush": flush}
+    crashes = [Crash((600 + 2 * member) * MS, member, detected_after=5 * MS) for member in (0, 1, 3)]
+    ran = together(base(*crashes, vsync=settings))
+    assert ran.last() == names(2)
+
+
+def test_with_an_oracle_nobody_is_put_out_for_being_slow_or_cut_off() -> None:
+    settings: dict[str, object] = {"agreement": Agreement.ORACLE}
+    ran = together(
+        base(Sleep(400 * MS, 1, 600 * MS), Partition(1000 * MS, 500 * MS, ((0,), (1, 2, 3))), vsync=settings)
+    )
+    assert ran.installed() == {1: names(*ALL)}
+
+
+def test_with_an_oracle_members_leave_and_come_back() -> None:
+    settings: dict[str, object] = {"agreement": Agreement.ORACLE}
+    faults = (Leave(500 * MS, 3), Crash(900 * MS, 0, detected_after=20 * MS), Recover(1200 * MS, 0))
+    ran = together(base(*faults, vsync=settings))
+    assert ran.last() == names(1, 2, again=[0])

@@ -1,7 +1,7 @@
 """Virtual synchrony: agreed views, and FIFO, causal or total order inside them."""
 
 from semcast.protocols.vsync.detector import DetectorSettings
-from semcast.protocols.vsync.settings import Engine, Flush, Order, VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, VsyncSettings
 from semcast.protocols.vsync.stack import VirtualSynchrony
 
-__all__ = ["DetectorSettings", "Engine", "Flush", "Order", "VirtualSynchrony", "VsyncSettings"]
+__all__ = ["Agreement", "DetectorSettings", "Engine", "Flush", "Order", "VirtualSynchrony", "VsyncSettings"]

@@ -21,7 +21,7 @@ another correct member holds: see `docs/protocols/consensus.md`.
 """
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from semcast.core.ids import Nanos
 from semcast.core.outbox import Frame
@@ -125,6 +125,10 @@ class Consensus:
     def adopted(self) -> tuple[int, bytes | None]:
         """The round in which the estimate was adopted, 0 if it never was, and the estimate."""
         return self._ts, self._estimate
+
+    def enough(self, ranks: Collection[int]) -> bool:
+        """Whether these decide: they have a member in common with all others that do."""
+        return len(ranks) >= self.majority
 
     def wanted(self) -> list[tuple[int, bytes]]:
         """Values whose contents are lacking here, each with the rank of a member that had them."""
@@ -260,7 +264,7 @@ class Consensus:
     def _try_to_propose(self) -> None:
         """Propose, if enough is known: nothing was decided before round 1, later ones need a majority."""
         value = self._pick(self._counted.values())
-        if value is None or (self.round > 1 and len(self._counted) < self.majority):
+        if value is None or (self.round > 1 and not self.enough(self._counted)):
             return
         self._adopt(value)
         self._shift_to(Phase.PROPOSED)
@@ -338,7 +342,7 @@ class Consensus:
                 self._enter(now, self.round + 1)
 
     def _decide_if_acked(self) -> bool:
-        if len(self._acks) < self.majority:
+        if not self.enough(self._acks):
             return False
         assert self._estimate is not None
         value, acks = self._estimate, self._acks
@@ -396,3 +400,19 @@ class Consensus:
     def _shift_to(self, phase: Phase) -> None:
         assert phase in MOVES[self.phase], f"{self.instance}: {self.phase} to {phase}"
         self.phase = phase
+
+
+class FailStopConsensus(Consensus):
+    """Where `suspects` never errs, everybody who is alive decides: then all but one may crash.
+
+    Whoever is alive later was alive then, and has adopted what was decided.
+    """
+
+    @property
+    def majority(self) -> int:
+        """How many are alive."""
+        return sum(rank == self.me or not self._suspects(rank) for rank in range(self.size))
+
+    def enough(self, ranks: Collection[int]) -> bool:
+        """Whether all who are alive are among them."""
+        return all(rank in ranks or self._suspects(rank) for rank in range(self.size) if rank != self.me)

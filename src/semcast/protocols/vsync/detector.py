@@ -181,3 +181,36 @@ class FailureDetector:
         # Without a sample, the initial timeout stands for mean and deviation.
         spread = peer.mean + 4 * peer.deviation if peer.mean else settings.timeout_initial
         peer.timeout = min(max(spread + peer.margin, settings.timeout_min), settings.timeout_max)
+
+
+class Oracle:
+    """Somebody who knows who failed, and never errs (the fail-stop model of Birman et al. 1991, 4.1)."""
+
+    def __init__(self, settings: DetectorSettings) -> None:
+        settings.check()
+        self.settings = settings
+        self._failed: set[MemberId] = set()
+
+    def failed(self, member: MemberId) -> None:
+        """The oracle speaks."""
+        self._failed.add(member)
+
+    def watch(self, now: Nanos, members: Iterable[MemberId]) -> None:  # noqa: ARG002
+        """Forget those who are not in the group any more."""
+        self._failed.intersection_update(members)
+
+    def heard(self, now: Nanos, member: MemberId, *, beat: bool = False) -> bool:  # noqa: ARG002
+        """Of no consequence."""
+        return False
+
+    def check(self, now: Nanos) -> list[MemberId]:  # noqa: ARG002
+        """Silence means nothing."""
+        return []
+
+    def suspects(self, member: MemberId) -> bool:
+        """Whether a member failed."""
+        return member in self._failed
+
+    def next_check(self, now: Nanos) -> Nanos:
+        """There is nothing to look for, but others may ask to join."""
+        return now + self.settings.timeout_max

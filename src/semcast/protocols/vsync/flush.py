@@ -12,9 +12,9 @@ import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
-from semcast.protocols.vsync.consensus import Consensus
+from semcast.protocols.vsync.consensus import Consensus, FailStopConsensus
 from semcast.protocols.vsync.ending import ViewStream
-from semcast.protocols.vsync.settings import Flush
+from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.wire.consensus import ConsensusFrame, Instance
 from semcast.wire.limits import MAX_MEMBERS
 from semcast.wire.vsync import Change, Init, Pred
@@ -56,7 +56,9 @@ class ViewChange:
         self._decided: Change | None = None
         size = len(self._members)
         instance = Instance(self._view.id, 0)
-        self._consensus = self.consensus(
+        fail_stop = stream.vsync.agreement is Agreement.ORACLE
+        consensus = FailStopConsensus if fail_stop else self.consensus
+        self._consensus = consensus(
             instance, stream.rank, size, self._holds, lambda rank: suspects(self._members[rank])
         )
 

@@ -11,12 +11,12 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.vsync.batches import BatchOrder
-from semcast.protocols.vsync.detector import FailureDetector
+from semcast.protocols.vsync.detector import FailureDetector, Oracle
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
-from semcast.protocols.vsync.settings import Engine, Flush, Order, VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, VsyncSettings
 from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
@@ -82,7 +82,9 @@ class Membership:
         self.left = False
         self._rng = rng
         self._order = order_of(settings)
-        self._detector = FailureDetector(settings.detector)
+        fail_stop = settings.agreement is Agreement.ORACLE
+        self._oracle = Oracle(settings.detector) if fail_stop else None
+        self._detector = self._oracle or FailureDetector(settings.detector)
         self._founding = (
             Founding(me, settings.minimum, settings.hello, rng, out) if settings.minimum else None
         )

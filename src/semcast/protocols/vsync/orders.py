@@ -162,6 +162,8 @@ class CausalOrder(FifoOrder):
         super().__init__(lines, view, position)
         self.stamped = list(lines.delivered)
         """What the last message of this member was stamped with."""
+        self._head = b""
+        self._stamp: list[tuple[int, int]] = []  # what `_head` says: a head is asked about several times
 
     def head(self) -> bytes:
         """The fields that changed since the last message that left."""
@@ -185,14 +187,21 @@ class CausalOrder(FifoOrder):
         if not head:
             return True
         try:
-            stamp = _read_stamp(head)
+            stamp = self._read(head)
         except msgspec.MsgspecError:
             return False
-        return all(rank < len(self.lines.members) for rank, _ in stamp)
+        size = len(self.lines.members)
+        return all(rank < size for rank, _ in stamp)
 
     def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
         """Whether the causes are queued, or known to be purged."""
         if not head:
             return True
         queued = self.lines.queued
-        return all(queued[cause] >= seq for cause, seq in _read_stamp(head))
+        return all(queued[cause] >= seq for cause, seq in self._read(head))
+
+    def _read(self, head: bytes) -> list[tuple[int, int]]:
+        if head != self._head:
+            self._stamp = _read_stamp(head)
+            self._head = head
+        return self._stamp

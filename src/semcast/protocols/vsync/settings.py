@@ -36,12 +36,22 @@ class Flush(enum.StrEnum):
     """Everybody tells the coordinator: 2n frames."""
 
 
+class Agreement(enum.StrEnum):
+    """How it is agreed who is in the next view."""
+
+    CONSENSUS = "consensus"
+    """By a majority; whoever is suspected wrongly is put out at worst."""
+    ORACLE = "oracle"
+    """By all who are alive, as an oracle tells (`member_failed`), which never errs (seed I, 4.1)."""
+
+
 class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All members of a group have the same ones, but for `minimum`."""
 
     order: Order = Order.FIFO
     engine: Engine = Engine.TOKEN
     flush: Flush = Flush.COORDINATOR
+    agreement: Agreement = Agreement.CONSENSUS
     uniform: bool = False
     """Deliver only what survives whichever minority crashes (4.5)."""
     minimum: int = 0

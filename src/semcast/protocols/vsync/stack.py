@@ -110,7 +110,11 @@ class VirtualSynchrony(Membership):
         self._plan_resend(now)
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
-        """Members find out by themselves who is there."""
+        """Members find out by themselves who is there, unless there is an oracle."""
+        if self._oracle is not None and not self.left:
+            self._oracle.failed(member)
+            self._check(now)
+            self._plan_resend(now)
 
     def deliver(self, now: Nanos, most: int) -> list[Delivery]:
         """Messages, view by view, and between views what an application must know."""
