@@ -5,6 +5,7 @@ from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 MAX_PAYLOAD = 60_000
 MAX_MEMBERS = 1024
 MAX_ITEM = 256
+MAX_NAME = 256
 MAX_IDS = 1024
 MAX_BITMAP = 512
 MAX_SPANS = 256

@@ -86,9 +86,10 @@ class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
 
 
 class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
-    """The view you speak of is over, and you are not in the one that counts."""
+    """The view that `member` speaks of is over, and it is not in the one that counts."""
 
     view: Seq
+    member: MemberId
 
 
 class Goodbye(Frame, frozen=True, array_like=True, tag=37, gc=False):

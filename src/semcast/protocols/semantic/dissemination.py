@@ -58,7 +58,7 @@ class Dissemination(MemberBuffers, ABC):
         self.repairs = Repairs(self._me, size, settings, rng)
         self._blocked = False
         self._request_at: Nanos | None = None
-        self._reach = settings.window
+        self.reach = settings.window
         """How far a correct member can be ahead of another."""
 
     # Inputs
@@ -219,7 +219,7 @@ class Dissemination(MemberBuffers, ABC):
             return False
         if max(map(len, frame.payloads)) > self.settings.max_message:
             return False
-        most = self.queued[rank] if rank == self._me else self.queued[rank] + self._reach
+        most = self.queued[rank] if rank == self._me else self.queued[rank] + self.reach
         return first + count - 1 <= most
 
     # Repair
@@ -250,7 +250,7 @@ class Dissemination(MemberBuffers, ABC):
         missing: list[int] = []
         room = self.room(rank)
         seq = self.queued[rank]
-        last = min(self.high[rank], seq + self._reach)
+        last = min(self.high[rank], seq + self.reach)
         pending = self.pending[rank]
         skips = self.skips[rank]
         while seq < last and room > 0:
@@ -276,6 +276,10 @@ class Dissemination(MemberBuffers, ABC):
                 self.stats.retransmitted += len(part.payloads)
                 self.out.send(self.members[source], self._data(rank, part))
         self._announce_purged(source, rank, min(first for first, _ in frame.spans))
+
+    def _sound(self, head: bytes) -> bool:
+        """Whether a correct member can have written this head."""
+        return not head
 
     def _announce_purged(self, dest: int, rank: int, first: int) -> None:
         """Purge knowledge for one who still misses the messages."""
@@ -307,7 +311,8 @@ class Dissemination(MemberBuffers, ABC):
         bits = int.from_bytes(frame.bitmap, "little")
         last = frame.base + bits.bit_length() - 1
         known = rank in self._senders and rank != self._me and frame.base >= 1 and bits > 0
-        if not known or last > self.queued[rank] + self._reach:
+        known = known and all(self._sound(head) for _, head in frame.heads)
+        if not known or last > self.queued[rank] + self.reach:
             self.stats.malformed += 1
             return
         for offset in range(bits.bit_length()):

@@ -138,7 +138,13 @@ class BatchOrder(TotalOrder):
             vector = _read_vector(value)
         except msgspec.MsgspecError:
             return None
-        return vector if len(vector) == len(self.lines.members) else None
+        lines = self.lines
+        if len(vector) != len(lines.members):
+            return None
+        possible = all(
+            last <= queued + lines.reach for last, queued in zip(vector, lines.queued, strict=True)
+        )
+        return vector if possible else None
 
     def _follow(self, now: Nanos) -> None:
         """Send what the running instance says, and act on its decision."""

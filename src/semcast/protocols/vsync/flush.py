@@ -16,7 +16,7 @@ from semcast.protocols.vsync.consensus import Consensus, FailStopConsensus
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.wire.consensus import ConsensusFrame, Instance
-from semcast.wire.limits import MAX_MEMBERS
+from semcast.wire.limits import MAX_NAME
 from semcast.wire.vsync import Change, Init, Pred
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,6 +49,8 @@ class ViewChange:
         self._preds: dict[int, Pred] = {}
         self._told = -1  # rank of the coordinator that was told
         self._proposed = False
+        self.malformed = 0
+        """Frames dropped because no correct member sends them."""
         self.frames = 0
         """Sent to change this view, by this member; a multicast counts once for each destination."""
         self.change: Change | None = None
@@ -92,8 +94,15 @@ class ViewChange:
         self._merge(leave, join)
 
     def on_pred(self, now: Nanos, rank: int, frame: Pred) -> None:
-        """What a member accepted (t6)."""
-        if len(frame.upto) != len(self._members) or rank in self._preds:
+        """What a member accepted (t6). Said again, it may have the state by now, and nothing else is new."""
+        if not self._stream.credible(frame.upto) or self._stream.order.merge([frame.report]) is None:
+            self.malformed += 1
+            return
+        known = self._preds.get(rank)
+        if known is not None:
+            if frame.stateful and not known.stateful:
+                self._preds[rank] = msgspec.structs.replace(known, stateful=True)
+                self._step(now)
             return
         self._merge(frame.leave, frame.join)
         self._preds[rank] = frame
@@ -102,7 +111,21 @@ class ViewChange:
 
     def on_consensus(self, now: Nanos, rank: int, frame: ConsensusFrame) -> None:
         """Consensus goes on."""
+        value = getattr(frame, "value", None)
+        if value is not None and self._decode(value) is None:
+            self.malformed += 1
+            return
         self._consensus.on_frame(now, rank, frame)
+        self._step(now)
+
+    def has_state(self, now: Nanos) -> None:
+        """The state of the application has arrived here."""
+        self._stateful = True
+        self._pred = msgspec.structs.replace(self._pred, stateful=True)
+        self._preds[self._stream.rank] = msgspec.structs.replace(
+            self._preds[self._stream.rank], stateful=True
+        )
+        self._tell(again=True)
         self._step(now)
 
     def on_progress(self, now: Nanos) -> None:
@@ -134,7 +157,8 @@ class ViewChange:
         members = set(self._members)
         self._leave.update((member, cause) for member, cause in leave if member in members)
         for member in join:
-            if member not in members and len(members) + len(self._join) < MAX_MEMBERS:
+            fits = len(member.name) <= MAX_NAME and len(self._join) < self._stream.vsync.most_members()
+            if member not in members and fits:
                 self._join[member] = None
 
     def _step(self, now: Nanos) -> None:
@@ -192,9 +216,9 @@ class ViewChange:
         gone = {member: "failed" for member in self._members if member not in going_on}
         left = {member: self._leave.get(member, cause) for member, cause in gone.items()}
         providers = [member for member in going_on if used[self._members.index(member)].stateful]
-        if self._needs_state and not providers:
+        if self._needs_state and going_on and not providers:
             return None
-        joined = sorted(self._join)
+        joined = self._joining(len(going_on))
         return Change(
             members=[*going_on, *joined],
             joined=joined,
@@ -203,6 +227,15 @@ class ViewChange:
             providers=providers,
             report=report,
         )
+
+    def _joining(self, going_on: int) -> list[MemberId]:
+        """Who is let in: each name once, and fewer than go on, so that these are a majority without them."""
+        latest: dict[str, MemberId] = {}
+        for member in sorted(self._join):
+            latest[member.name] = member
+        room = self._stream.vsync.most_members() - going_on
+        most = 0 if going_on == 0 else max(min(going_on - 1, room), 1 if going_on == 1 and room > 0 else 0)
+        return sorted(latest.values())[:most]
 
     def _holds(self, value: bytes) -> bool:
         change = self._decode(value)
@@ -217,7 +250,19 @@ class ViewChange:
             change = _read(value)
         except msgspec.MsgspecError:
             return None
-        return change if len(change.cut) == len(self._members) and change.members else None
+        return change if self._possible(change) else None
+
+    def _possible(self, change: Change) -> bool:
+        """Whether a correct member can have proposed this."""
+        members = set(change.members)
+        return (
+            self._stream.credible(change.cut)
+            and len(members) == len(change.members) <= self._stream.vsync.most_members()
+            and members.issuperset(change.providers)
+            and members.issuperset(change.joined)
+            and members <= {*self._members, *change.joined}
+            and self._stream.order.merge([change.report]) is not None
+        )
 
     def _follow(self, now: Nanos) -> None:
         """Fetch what values under discussion name, and what is decided."""

@@ -91,7 +91,8 @@ class Founding:
 
     def on_accept(self, source: MemberId, frame: Accept) -> None:
         """Accept, unless a higher ballot was promised."""
-        if not self._plausible(frame.ballot, source) or not self._promise(frame.ballot):
+        distinct = len(set(frame.members)) == len(frame.members) > 0
+        if not distinct or not self._plausible(frame.ballot, source) or not self._promise(frame.ballot):
             return
         self._accepted, self._accepted_members = frame.ballot, tuple(frame.members)
         if source == self._me:

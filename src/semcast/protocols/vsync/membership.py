@@ -21,6 +21,7 @@ from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 from semcast.wire.consensus import Decision, Instance
+from semcast.wire.limits import MAX_NAME
 from semcast.wire.semantic import Data, Notice, Request
 from semcast.wire.vsync import Change, Hello, InView, Superseded, Welcome
 
@@ -28,6 +29,9 @@ _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
+FAR = 1 << 48
+"""No view has so high a number."""
+_LONGEST_CAUSE = 100
 _CANDIDATES = 64
 """Processes that ask to join at the same time, at most."""
 
@@ -136,14 +140,24 @@ class Membership:
         elif source in self.stream.members:
             if self._welcome is not None:
                 self.out.send(source, self._welcome)
-        elif source in self._candidates or len(self._candidates) < _CANDIDATES:
+        elif len(source.name) <= MAX_NAME and (
+            source in self._candidates or len(self._candidates) < _CANDIDATES
+        ):
             first, _ = self._candidates.get(source, (now, now))
             self._candidates[source] = first, now
 
-    def _on_welcome(self, now: Nanos, frame: Welcome) -> None:
-        sizes = {len(frame.members), len(frame.base)}
-        if self.stream is None and self.me in frame.members and len(sizes) == 1 and frame.view >= 1:
+    def _on_welcome(self, now: Nanos, source: MemberId, frame: Welcome) -> None:
+        members = set(frame.members)
+        sound = (
+            {self.me, source} <= members
+            and members.issuperset(frame.providers)
+            and len(members) == len(frame.members) == len(frame.base) <= self.settings.most_members()
+            and 1 <= frame.view < FAR
+        )
+        if self.stream is None and sound:
             self._enter(now, frame)
+        else:
+            self.stats.stale += 1
 
     def _enter(self, now: Nanos, welcome: Welcome) -> None:
         """Into the first view of this member."""
@@ -178,10 +192,12 @@ class Membership:
         suspected = [member for member in view.members if self._detector.suspects(member)]
         self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}
         needy = self.settings.state and len(welcome.providers) < len(view.members)
-        gives = needy and welcome.providers[0] == self.me
+        provider = welcome.providers[0] if welcome.providers else None
+        gives = needy and provider == self.me
         if not self._stateful:
             self._epochs.clear()  # the state at the beginning of this view covers all of it
-            self._transfer.want(view.id, welcome.providers[0])
+            if provider is not None:
+                self._transfer.want(view.id, provider)
         self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives))
         stream.start(now)
         self._pump(stream)
@@ -191,15 +207,15 @@ class Membership:
         old, changing = self.stream, self._changing
         assert old is not None
         assert changing is not None
+        if self.me not in change.members:
+            self._leave_for_good(self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}")
+            return
         view = old.view()
         old.finish(change.cut, change.report)
         self._pump(old)
         decision = changing.decision
         assert decision is not None
         self._decision = Decision(Instance(view.id, 0), decision)
-        if self.me not in change.members:
-            self._leave_for_good(self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}")
-            return
         for member in change.members:
             self._candidates.pop(member, None)
         ranks = {member: rank for rank, member in enumerate(view.members)}
@@ -246,7 +262,7 @@ class Membership:
         """Leave the group: in agreement with the others, if there are any."""
         if self.left or self._leaving:
             return
-        self._leaving = cause
+        self._leaving = cause = cause[:_LONGEST_CAUSE]
         if self.stream is None or len(self.stream.members) == 1:
             self._leave_for_good(cause)
         else:
@@ -267,7 +283,7 @@ class Membership:
             outdated = former is not None and former.incarnation >= candidate.incarnation
             if outdated or now - last > 5 * self.settings.hello:
                 del self._candidates[candidate]
-            elif now - since >= patience:
+            elif last > since and now - since >= patience:  # one that has spoken twice is there
                 join.append(candidate)
                 if former is not None:
                     leave[former] = "started again"
@@ -392,12 +408,13 @@ class Membership:
             self._answered.clear()
         self._answered[source] = now
         if source not in stream.members:
-            self.out.send(source, Superseded(stream.view().id))
+            self.out.send(source, Superseded(stream.view().id, source))
         elif self._decision is not None and self._decision.instance.view == view:
             self.out.send(source, self._decision)
 
     def _on_superseded(self, frame: Superseded) -> None:
-        if self.stream is not None and frame.view > self.stream.view().id:
+        current = 0 if self.stream is None else self.stream.view().id
+        if self.stream is not None and frame.member == self.me and current < frame.view < FAR:
             self._leave_for_good("put out: the others went on without this member")
 
     # Streams

@@ -34,6 +34,10 @@ class Lines(Protocol):
         """Of this member."""
 
     @property
+    def reach(self) -> int:
+        """How far a correct member can be ahead of another."""
+
+    @property
     def frozen(self) -> bool:
         """Whether nothing is sent or accepted any more in this view."""
 

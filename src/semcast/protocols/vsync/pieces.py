@@ -20,13 +20,14 @@ class Assembly:
     def __init__(self, largest: int) -> None:
         self._largest = largest
         self._pieces: dict[MemberId, list[Batch]] = {}
+        self._sizes: dict[MemberId, int] = {}
 
     def whole(self, batches: Iterable[Batch]) -> list[Batch]:
         """The messages that end among these."""
         found = []
         for batch in batches:
             if not batch.left:
-                self._pieces.pop(batch.sender, None)  # the end of a message that was cut is gone
+                self._drop(batch.sender)  # the end of a message that was cut is gone
                 found.append(batch)
                 continue
             message = self._add(batch)
@@ -35,14 +36,22 @@ class Assembly:
         return found
 
     def _add(self, piece: Batch) -> Batch | None:
-        pieces = self._pieces.setdefault(piece.sender, [])
-        if pieces and (piece.left != pieces[-1].left - 1 or piece.first != pieces[-1].first + 1):
-            pieces.clear()
+        sender = piece.sender
+        last = self._pieces[sender][-1] if sender in self._pieces else None
+        if last is not None and (piece.left != last.left - 1 or piece.first != last.first + 1):
+            self._drop(sender)
+        pieces = self._pieces.setdefault(sender, [])
         pieces.append(piece)
-        if sum(each.size for each in pieces) > self._largest:
-            pieces.clear()  # no correct member sends so much
-        if piece.left > 1 or not pieces:
+        self._sizes[sender] = self._sizes.get(sender, 0) + piece.size
+        if self._sizes[sender] > self._largest:
+            self._drop(sender)  # no correct member sends so much
             return None
-        del self._pieces[piece.sender]
+        if piece.left > 1:
+            return None
+        self._drop(sender)
         payload = b"".join([each.payloads[0] for each in pieces])
         return Batch(piece.sender, piece.first, [payload], piece.annotation, len(payload), b"", piece.order)
+
+    def _drop(self, sender: MemberId) -> None:
+        self._pieces.pop(sender, None)
+        self._sizes.pop(sender, None)

@@ -8,6 +8,7 @@ from semcast.core.ids import MILLISECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
 from semcast.protocols.vsync.detector import DetectorSettings
+from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD
 
 
 class Order(enum.StrEnum):
@@ -85,6 +86,7 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
         return Settings(
             buffer_messages=self.buffer_messages,
             buffer_bytes=self.buffer_bytes,
+            max_message=min(self.frame_bytes, MAX_PAYLOAD),  # larger ones are cut
             purging=self.purging,
             uniform=self.uniform and self.order is not Order.TOTAL,
             window=max(self.window, self.buffer_messages),
@@ -92,6 +94,10 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             request_delay=self.request_delay,
             frame_bytes=self.frame_bytes,
         )
+
+    def most_members(self) -> int:
+        """The largest group that the buffers are large enough for."""
+        return min(MAX_MEMBERS, self.buffer_messages, self.buffer_bytes // min(self.frame_bytes, MAX_PAYLOAD))
 
     def check(self) -> None:
         """Raise ValueError for what cannot work."""

@@ -86,10 +86,10 @@ class VirtualSynchrony(Membership):
             self._on_hello(now, source, frame)
         elif isinstance(frame, Superseded):
             self._on_superseded(frame)
-        elif isinstance(frame, StateWanted):
+        elif isinstance(frame, StateWanted) and source in self.stream.members:
             self._transfer.on_wanted(source, frame)
         elif isinstance(frame, StateChunk):
-            self._on_chunk(source, frame)
+            self._on_chunk(now, source, frame)
         else:
             self.stats.stale += 1
         self._plan_resend(now)
@@ -178,7 +178,7 @@ class VirtualSynchrony(Membership):
     def _on_frame_outside(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         founding = self._founding
         if isinstance(frame, Welcome):
-            self._on_welcome(now, frame)
+            self._on_welcome(now, source, frame)
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
         elif founding is None:
@@ -265,9 +265,12 @@ class VirtualSynchrony(Membership):
         self._pump(stream)
         self._after_change(now)
 
-    def _on_chunk(self, source: MemberId, frame: StateChunk) -> None:
+    def _on_chunk(self, now: Nanos, source: MemberId, frame: StateChunk) -> None:
         state = self._transfer.on_chunk(source, frame)
         if state is not None:
             epoch = self._epochs[-1]
             epoch.state, epoch.awaits = state, False
             self._stateful = True
+            if self._changing is not None:
+                self._changing.has_state(now)
+                self._after_change(now)

@@ -17,7 +17,7 @@ from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import VsyncSettings
-from semcast.wire.limits import MAX_MESSAGE
+from semcast.wire.limits import MAX_MESSAGE, check_message
 from semcast.wire.semantic import Data
 from semcast.wire.vsync import Received
 
@@ -55,7 +55,7 @@ class OpenStream(Dissemination):
         """Ranks of those who have been in this view."""
         self._unheard = 0  # messages queued since the others were told
         self._telling = False
-        self._reach = 2 * self.settings.window  # commands may go beyond the window
+        self.reach = 2 * self.settings.window  # commands may go beyond the window
         self._tell_every = max(settings.buffer_messages // 8, 1)
         self._prompt = settings.uniform
         self.repairs.received = [list(base) for _ in view.members]
@@ -64,7 +64,8 @@ class OpenStream(Dissemination):
     @property
     def largest(self) -> int:
         """Bytes of the largest message: its pieces must find room together."""
-        return min(MAX_MESSAGE, self.settings.frame_bytes * max(self.settings.buffer_messages // 4, 1))
+        pieces = min(self.settings.window, self.settings.buffer_messages - len(self.members)) // 2
+        return min(MAX_MESSAGE, self.settings.frame_bytes * max(pieces, 1))
 
     @property
     def rank(self) -> int:
@@ -147,6 +148,7 @@ class OpenStream(Dissemination):
         """One after the other; what is larger than a frame is cut."""
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
+        check_message(b"", annotation)
         for payload in payloads:
             if len(payload) > self.largest:
                 raise ValueError(
@@ -201,7 +203,7 @@ class OpenStream(Dissemination):
             self.out.set_timer(StreamTimer.TELL, now + self.vsync.ack_delay)
 
     def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
-        if not isinstance(frame, Received) or not self._credible(frame):
+        if not isinstance(frame, Received) or not self.credible(frame.upto):
             self.stats.malformed += 1
             return
         self.heard.add(source)
@@ -212,11 +214,11 @@ class OpenStream(Dissemination):
             self._track(now)
         self._hear_of(now, frame.upto)
 
-    def _credible(self, frame: Received) -> bool:
+    def credible(self, upto: Sequence[int]) -> bool:
         """Nobody can have what is far beyond us, nor more of ours than we sent."""
-        if len(frame.upto) != len(self.members) or frame.upto[self._me] > self.queued[self._me]:
+        if len(upto) != len(self.members) or upto[self._me] > self.queued[self._me]:
             return False
-        return all(theirs <= ours + self._reach for theirs, ours in zip(frame.upto, self.queued, strict=True))
+        return all(theirs <= ours + self.reach for theirs, ours in zip(upto, self.queued, strict=True))
 
     def _track(self, now: Nanos) -> None:
         """Find what is stable and what is safe; what is laid aside is neither."""
@@ -279,7 +281,7 @@ class OpenStream(Dissemination):
 
     def may_command(self) -> bool:
         """Whether a command would not be too far ahead of what the others have."""
-        return self.queued[self._me] - self.stable[self._me] < self._reach
+        return self.queued[self._me] - self.stable[self._me] < self.reach
 
     def command(self, head: bytes) -> None:
         """Multicast a message that only the order reads; there is always room for it."""
@@ -314,6 +316,9 @@ class OpenStream(Dissemination):
 
     def _next_head(self) -> bytes:
         return self.order.head()
+
+    def _sound(self, head: bytes) -> bool:
+        return self.order.sound(head)
 
     def _plausible(self, frame: Data) -> bool:
         return super()._plausible(frame) and self.order.sound(frame.head)

@@ -22,8 +22,8 @@ from semcast.wire.semantic import Rank, Seq
 
 _MOVE_AFTER = 4
 """Sets-orders in a row about one other member only, before the token moves there."""
-_EARLY = 64
-"""Sets-orders that may wait for an earlier one."""
+_AHEAD = 1 << 20
+"""No sets-order is so far ahead of another."""
 
 
 class SetsOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -45,7 +45,9 @@ class TokenOrder(TotalOrder):
         super().__init__(lines, view, position)
         self.holder = 0
         self._number = 0
-        self._early: dict[int, tuple[int, int, SetsOrder]] = {}
+        self._said: dict[
+            tuple[int, int], tuple[int, SetsOrder]
+        ] = {}  # (number, rank) -> message, what it says
         self._alike = 0  # sets-orders in a row about `_only` and nobody else
         self._only = -1
         self._planned = False
@@ -58,8 +60,11 @@ class TokenOrder(TotalOrder):
             told = _read(head)
         except msgspec.MsgspecError:
             return False
-        size = len(self.lines.members)
-        return told.token < size and all(rank < size for rank, _ in told.order)
+        lines = self.lines
+        size = len(lines.members)
+        if told.token >= size or told.number > self._number + _AHEAD:
+            return False
+        return all(rank < size and upto <= lines.queued[rank] + lines.reach for rank, upto in told.order)
 
     def is_command(self, batch: Batch) -> bool:
         """Only sets-orders have a head."""
@@ -68,10 +73,10 @@ class TokenOrder(TotalOrder):
     def accept(self, rank: int, part: Batch) -> None:
         """Hold messages; listen to sets-orders."""
         super().accept(rank, part)
-        if part.head and len(self._early) < _EARLY:
+        if part.head:
             told = _read(part.head)
             if told.number > self._number:
-                self._early[told.number] = rank, part.first, told
+                self._said[told.number, rank] = part.first, told
             self._obey()
 
     def settle(self, now: Nanos) -> None:
@@ -110,10 +115,9 @@ class TokenOrder(TotalOrder):
 
     def _obey(self) -> None:
         """Take sets-orders in their order, each from who holds the token by then."""
-        while self._number + 1 in self._early:
-            rank, seq, told = self._early.pop(self._number + 1)
-            if not self.obeys(rank):
-                continue
+        while (speaker := self.speaker()) is not None:
+            rank = speaker
+            seq, told = self._said.pop((self._number + 1, rank))
             self._number += 1
             for of, upto in told.order:
                 self.assign(of, upto, (rank, seq))
@@ -121,6 +125,6 @@ class TokenOrder(TotalOrder):
             self.holder = told.token
             self._alike = 0 if told.token != rank else self._alike
 
-    def obeys(self, rank: int) -> bool:
-        """Whether a member may say what comes next."""
-        return rank == self.holder
+    def speaker(self) -> int | None:
+        """Who says what comes next, if that is here: nobody but the holder of the token."""
+        return self.holder if (self._number + 1, self.holder) in self._said else None

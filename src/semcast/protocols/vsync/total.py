@@ -60,7 +60,7 @@ class TotalOrder(FifoOrder):
 
     def unassigned(self) -> bool:
         """Whether there are messages whose turn nobody has named."""
-        return self.assigned != self.lines.queued
+        return any(map(int.__gt__, self.lines.queued, self.assigned))
 
     def assign(self, rank: int, upto: int, by: tuple[int, int]) -> None:
         """Next come the messages of `rank` up to there; message `by` (rank, number) says so."""

@@ -66,6 +66,8 @@ class StateTransfer:
         """The whole state, if this was the last that was missing."""
         if self._wanted != (frame.view, source) or frame.chunk != len(self._got):
             return None
+        if not frame.data and frame.count > 1:
+            return None  # nobody sends empty chunks
         self._size += len(frame.data)
         if self._size > MAX_STATE:
             self._got, self._size = [], 0  # begin anew: nobody offers so much

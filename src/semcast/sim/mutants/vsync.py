@@ -163,8 +163,8 @@ class ClockNotReset(VirtualSynchrony):
 
 
 class _ObedientOrder(TokenOrder):
-    def obeys(self, rank: int) -> bool:  # noqa: ARG002
-        return True
+    def speaker(self) -> int | None:
+        return next((rank for number, rank in self._said if number == self._number + 1), None)
 
     def _must_speak(self) -> bool:
         held = self.holder == self.lines.rank or self._number > 0
