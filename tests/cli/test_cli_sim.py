@@ -8,7 +8,10 @@ import pytest
 from semcast.cli.arguments import duration, seed_range
 from semcast.cli.errors import UsageError
 from semcast.cli.main import main
+from semcast.cli.sim_vsync import flags
 from semcast.history import read_history
+from semcast.protocols.vsync import Engine, Order
+from semcast.sim.vsync_scenario import Variant
 
 
 def test_sim_run_records_a_history_that_check_accepts(
@@ -44,6 +47,27 @@ def test_sim_run_shows_a_table(stack: str, network: str, capsys: pytest.CaptureF
     assert "integrity: holds" in shown
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        [],
+        ["--order", "causal", "--flush", "all", "--members", "2"],
+        ["--order", "total", "--engine", "token", "--uniform", "--senders", "3"],
+        ["--order", "total", "--engine", "consensus", "--flush", "coordinator", "--members", "12"],
+    ],
+)
+def test_sim_run_has_every_kind_of_virtual_synchrony(
+    chosen: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["sim", "run", "--stack", "vsync", "--messages", "20", "--json", *chosen]
+    assert main(command) == 0
+    properties = json.loads(capsys.readouterr().out)["properties"]
+    assert properties["vs_semantic_view_synchrony"] == "holds"
+    assert ("total_order" in properties) == ("total" in chosen)
+    assert ("causal_delivery" in properties) == ("causal" in chosen or "total" in chosen)
+    assert ("uniform_total_order" in properties) == ("--uniform" in chosen)
+
+
 def test_sim_run_replays_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "t.csv"
     rows = "".join(f"t,{seq},{seq / 100},k{seq % 3},20,update\n" for seq in range(50))
@@ -62,6 +86,12 @@ def test_sim_run_replays_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["sim", "run", "--rate", "0"], "--rate"),
         (["sim", "run", "--loss", "2"], "--loss"),
         (["sim", "run", "--members", "0"], "--members"),
+        (["sim", "run", "--order", "total"], "--order total: for --stack vsync, not s-rm"),
+        (["sim", "run", "--stack", "vsync", "--order", "fifo", "--engine", "token"], "--engine token"),
+        (["sim", "run", "--stack", "vsync", "--engine", "consensus"], "only --order total"),
+        (["sim", "run", "--stack", "vsync", "--members", "12", "--buffer", "8"], "--buffer 8"),
+        (["sim", "swarm", "--stack", "ring", "--flush", "all"], "--flush all: for --stack vsync, not ring"),
+        (["sim", "swarm", "--stack", "s-rm", "--uniform"], "--uniform"),
         (["sim", "swarm", "--seeds", "5..5"], "empty"),
         (["sim", "swarm", "--seeds", "many"], "not a range"),
         (["check", "nowhere"], "nowhere"),
@@ -91,6 +121,16 @@ def test_a_broken_protocol_is_reported_with_the_way_back(capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     assert "semcast sim swarm --stack s-rm --seeds 0 --mutant out-of-order" in shown
     assert "fifo_delivery: violated" in shown
+
+
+def test_a_swarm_of_virtual_synchrony_can_be_held_to_one_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    kind = ["--order", "causal", "--flush", "all", "--no-uniform"]
+    command = ["sim", "swarm", "--stack", "vsync", *kind, "--jobs", "1"]
+    assert main([*command, "--seeds", "0..2", "--no-mutants", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fixed"] == " ".join(kind)
+    assert (
+        flags(Variant(Order.TOTAL, Engine.TOKEN, uniform=True)) == " --order total --engine token --uniform"
+    )
 
 
 def test_the_demo_shows_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -308,6 +308,41 @@ def test_printed_server_loses_state() -> None:
     assert observed(OurObserver(), sent, lambda _: False) == {"b": 20}
 
 
+# 3.4.3, last paragraph: the update of an operation on one item may be its own commit
+
+NUMBERED = st.lists(
+    st.tuples(st.frozensets(st.sampled_from("abcd"), min_size=1), st.integers(1, 5)), max_size=12
+)
+
+
+@given(NUMBERED, st.integers(1, 40))
+@settings(deadline=None)
+def test_single_updates_are_their_own_commits(operations: list[tuple[frozenset[str], int]], k: int) -> None:
+    """Messages that were cut take several numbers: a tag names them by the last."""
+    tracker = OperationTracker(k)
+    sent: list[tuple[int, int, str | None, KEnumeration]] = []  # number, operation, item, tag
+    seq = 0
+    for number, (items, step) in enumerate(operations, 1):
+        for item in sorted(items):
+            tag = tracker.part_tag() if len(items) > 1 else tracker.update_tag(item)
+            seq += step
+            sent.append((seq, number, item, tag))
+            tracker.updated(item, seq)
+        if len(items) > 1:
+            tag = tracker.commit_tag()
+            seq += step
+            sent.append((seq, number, None, tag))
+            tracker.committed(seq)
+    for at, number, _, tag in sent:
+        commits = [m for m in sent if m[1] == number][-1][0] == at
+        stated = set()
+        for old, earlier, which, _ in sent:
+            later = [m for m in sent if m[2] == which and earlier < m[1] <= number]
+            if commits and old < at and (later or (which is None and earlier < number)):
+                stated.add(old)
+        assert set(tag.positions()) == {old for old in stated if tag.base - old <= k}
+
+
 # 3.4.4, concurrent operations
 
 EVENTS = st.lists(
@@ -363,6 +398,39 @@ def test_figure_3_10_as_printed(events: list[tuple[str, str]], k: int) -> None:
             assert tracker.on_get(item) == KEnumeration(seq, bits, total=True)
         else:
             tracker.on_other()
+
+
+@given(EVENTS, st.integers(1, 12), st.lists(st.integers(1, 40), min_size=40, max_size=40))
+@settings(deadline=None)
+def test_positions_may_have_gaps(events: list[tuple[str, str]], k: int, steps: list[int]) -> None:
+    """Purged messages and those of the protocol take positions, too: the relation is about the others."""
+    tracker = ReadWriteTracker(k)
+    places = [sum(steps[: at + 1]) for at in range(len(events))]
+    for at, (kind, item) in enumerate(events):
+        if kind == "update":
+            tracker.on_update(item, places[at])
+        elif kind == "other":
+            tracker.on_other(places[at])
+        else:
+            reply = tracker.on_get(item, places[at])
+            stated = {places[i - 1] for i in stated_concurrent(events, at + 1)}
+            assert reply.base == places[at]
+            assert set(reply.positions()) == {place for place in stated if places[at] - place <= k}
+
+
+def test_a_reply_replaces_the_one_before() -> None:
+    tracker = ReadWriteTracker(k=20)
+    tracker.on_reply(at=3)
+    tracker.on_reply(at=8)
+    tracker.on_reply(at=9)
+    assert tracker.tag() == KEnumeration(9, 0b100001, total=True)
+
+
+def test_positions_grow() -> None:
+    tracker = ReadWriteTracker(k=4)
+    tracker.on_update("x", at=5)
+    with pytest.raises(AssertionError, match="position 5 comes after 5"):
+        tracker.on_other(at=5)
 
 
 def test_a_read_update_stays() -> None:

@@ -175,6 +175,75 @@ def test_f8_the_buffers_of_sender_and_receiver_add_up() -> None:
     assert found["protocol_stop_ms"] == pytest.approx(200, abs=30)
 
 
+def test_f8_virtual_synchrony_tolerates_what_the_paper_estimates() -> None:
+    for stack, stop in (("vsync-reliable", 212), ("vsync", 377)):
+        found = figures("f8", stack=stack, n=20, trials=1, messages=2000, measured_s=6)
+        assert found["estimated_stop_ms"] == pytest.approx(stop, rel=0.15)
+    twice = figures("f8", stack="vsync-reliable", n=10, trials=2, messages=2000, measured_s=2)
+    assert twice["protocol_stop_ms"] == pytest.approx(212, rel=0.15)
+
+
+# V1 to V4 (Birman, Schiper and Stephenson 1991)
+
+
+def test_v1_a_multicast_costs_so_much_for_each_destination_and_abcast_twice_that() -> None:
+    cbcast, abcast = (
+        {n: figures("v1", primitive=primitive, destinations=n, calls=3) for n in (1, 4, 7)}
+        for primitive in ("cbcast", "abcast")
+    )
+    for n in (1, 4, 7):
+        assert cbcast[n]["cpu_ms"] == pytest.approx(n * cbcast[1]["cpu_ms"], rel=0.01)
+        assert abcast[n]["cpu_ms"] == pytest.approx(2 * cbcast[n]["cpu_ms"], rel=0.01)
+    assert cbcast[7]["call_ms"] == pytest.approx(22.9, rel=0.05)
+    assert abcast[1]["call_ms"] > 1.2 * cbcast[1]["call_ms"]
+
+
+def test_v1_large_messages_cost_wire_time_and_hardware_multicast_saves_copies() -> None:
+    null, large = (figures("v1", destinations=3, size=size, calls=3) for size in (0, 7168))
+    assert large["bytes"] > 3 * 7168
+    assert large["call_ms"] > null["call_ms"] + 2 * 5
+    assert figures("v1", destinations=3, hardware=1, calls=3)["cpu_ms"] < 0.7 * null["cpu_ms"]
+
+
+def test_v2_compares_the_cost_of_causal_and_fifo_multicasts() -> None:
+    found = figures("v2", rounds=4, multicasts=20)
+    assert min(found["fifo_us"], found["causal_us"]) > 0
+    assert found["share"] == pytest.approx(1 - found["fifo_us"] / found["causal_us"])
+
+
+@pytest.mark.parametrize(("style", "most"), [("peer", 4), ("diffusion", 1), ("client-server", 4)])
+def test_v3_a_timestamp_has_a_field_for_each_other_sender_at_most_and_none_inside_a_burst(
+    style: str, most: int
+) -> None:
+    single, burst = (figures("v3", style=style, members=5, burst=n, measured_s=2) for n in (1, 10))
+    assert max(single["most"], burst["most"]) <= most < single["bound"]
+    assert burst["fields"] < single["fields"] / 4
+    assert burst["bare"] >= 0.85
+
+
+@pytest.mark.parametrize("reason", ["crash", "leave"])
+@pytest.mark.parametrize("flush", ["coordinator", "all"])
+def test_v4_a_view_of_8_changes_in_8_network_delays(flush: str, reason: str) -> None:
+    assert figures("v4", members=8, flush=flush, reason=reason)["delays"] <= 8
+
+
+def test_v4_frames_are_linear_with_a_coordinator_and_quadratic_without() -> None:
+    for n in (5, 10):
+        coordinator, everybody = (
+            figures("v4", members=n, reason="leave", flush=flush) for flush in ("coordinator", "all")
+        )
+        assert coordinator["exchange"] == pytest.approx(2 * n, abs=2)
+        assert n * (n - 1) <= everybody["exchange"] <= 2 * n * n
+        assert coordinator["agreement"] == everybody["agreement"] <= 5 * n
+
+
+def test_v4_and_v3_refuse_groups_that_cannot_be() -> None:
+    with pytest.raises(CellError, match="at least 3"):
+        EXPERIMENTS["v4"]({"members": 2})
+    with pytest.raises(CellError, match="senders"):
+        EXPERIMENTS["v3"]({"members": 3, "senders": 5})
+
+
 # G2 to G4 (chapter 6), on a made-up game: two of three messages are overwritten in the next round
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from semcast.cli import sim_vsync
 from semcast.cli.arguments import duration, seed_range
 from semcast.cli.errors import UsageError
 from semcast.core.ids import SECOND
@@ -22,6 +23,7 @@ from semcast.sim.simulate import Outcome, simulate
 from semcast.sim.stacks import STACKS
 from semcast.sim.swarm import Report, hunt, patrol
 from semcast.sim.traces import TraceError, read_trace
+from semcast.sim.vsync_scenario import Variant
 from semcast.specs import Status, check
 
 CONTENTS = ("items", "bitmaps", "enumerated", "operations", "stocks", "plain")
@@ -70,6 +72,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="ring: each N-th message asks for safe delivery",
     )
     parser.add_argument("--uniform", action="store_true", help="deliver only what is safe")
+    sim_vsync.add_flags(parser)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", type=Path, metavar="DIR", help="write the history there")
     parser.add_argument("--json", action="store_true")
@@ -82,6 +85,12 @@ def _add_swarm(parser: argparse.ArgumentParser) -> None:
     mutants = sorted(name for known in MUTANTS.values() for name in known)
     parser.add_argument("--mutant", choices=mutants, help="run this broken protocol instead")
     parser.add_argument("--no-mutants", action="store_true", help="do not hunt the mutants afterwards")
+    sim_vsync.add_flags(parser)
+    parser.add_argument(
+        "--uniform",
+        action=argparse.BooleanOptionalAction,
+        help="virtual synchrony: deliver only what is safe",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run_swarm)
@@ -168,6 +177,7 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         buffer=args.buffer,
         purging=Purging(args.purging),
         uniform=args.uniform,
+        vsync=sim_vsync.settings(args),
         ring=RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy)),
         traffic=traffic,
         app_delays={args.members - 1: slow} if slow else {},
@@ -221,23 +231,27 @@ def run_swarm(args: argparse.Namespace) -> int:
     if args.mutant is not None and args.mutant not in MUTANTS.get(args.stack, ()):
         known = ", ".join(MUTANTS.get(args.stack, ())) or "none"
         raise UsageError(f"--mutant {args.mutant}: not one of {args.stack}, which has {known}")
-    reports = _patrol(args, seeds)
+    if args.uniform is not None and args.stack != "vsync":
+        raise UsageError(f"--uniform: for --stack vsync; the scenarios of {args.stack} draw it")
+    variant = sim_vsync.variant(args)
+    reports = _patrol(args, seeds, variant)
     broken = [report for report in reports if report.broken]
     caught: dict[str, int | None] = {}
     if args.mutant is None and not args.no_mutants and not broken:
-        caught = _hunt(args, seeds)
+        caught = _hunt(args, seeds, variant)
     missed = [name for name, seed in caught.items() if seed is None]
     if args.json:
         document = {
             "stack": args.stack,
             "mutant": args.mutant,
+            "fixed": sim_vsync.flags(variant).strip(),
             "seeds": [seeds.start, seeds.stop],
             "broken": {report.seed: report.broken for report in broken},
             "mutants": caught,
         }
         print(json.dumps(document, indent=2))
     else:
-        _show_swarm(args, len(reports), broken, caught)
+        _show_swarm(args, variant, len(reports), broken, caught)
     return 1 if broken or missed else 0
 
 
@@ -246,35 +260,39 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _patrol(args: argparse.Namespace, seeds: range) -> list[Report]:
+def _patrol(args: argparse.Namespace, seeds: range, variant: Variant) -> list[Report]:
     reports = []
     with _progress(Console(stderr=True)) as progress:
         task = progress.add_task(f"{args.stack} seeds", total=len(seeds))
-        for report in patrol(args.stack, seeds, args.mutant, jobs=args.jobs):
+        for report in patrol(args.stack, seeds, args.mutant, variant, jobs=args.jobs):
             progress.advance(task)
             reports.append(report)
     return reports
 
 
-def _hunt(args: argparse.Namespace, seeds: range) -> dict[str, int | None]:
+def _hunt(args: argparse.Namespace, seeds: range, variant: Variant) -> dict[str, int | None]:
     caught: dict[str, int | None] = {}
     with _progress(Console(stderr=True)) as progress:
         mutants = list(MUTANTS.get(args.stack, ()))
         task = progress.add_task("mutants", total=len(mutants))
-        for name, report in hunt(args.stack, seeds, mutants, jobs=args.jobs):
+        for name, report in hunt(args.stack, seeds, mutants, variant, jobs=args.jobs):
             progress.advance(task)
             caught[name] = None if report is None else report.seed
     return caught
 
 
 def _show_swarm(
-    args: argparse.Namespace, count: int, broken: list[Report], caught: dict[str, int | None]
+    args: argparse.Namespace,
+    variant: Variant,
+    count: int,
+    broken: list[Report],
+    caught: dict[str, int | None],
 ) -> None:
     console = Console(highlight=False)
     what = args.stack if args.mutant is None else f"{args.stack} as mutant {args.mutant}"
     console.print(f"{what}: {count} seeds, {len(broken)} with violations")
     for report in broken:
-        again = f"semcast sim swarm --stack {args.stack} --seeds {report.seed}"
+        again = f"semcast sim swarm --stack {args.stack} --seeds {report.seed}{sim_vsync.flags(variant)}"
         again += "" if args.mutant is None else f" --mutant {args.mutant}"
         console.print(f"seed {report.seed} (again: {again})", style="red")
         console.print(report.scenario, markup=False)

@@ -19,30 +19,35 @@ V = TypeVar("V")
 
 
 class _Bitmap:
-    """The positions made obsolete within reach, relative to the message at `seq`."""
+    """The positions made obsolete within reach. They are counted back from `seq`, the last one used."""
 
-    __slots__ = ("_mask", "bits", "seq")
+    __slots__ = ("_k", "_mask", "bits", "seq")
 
     def __init__(self, k: int) -> None:
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
+        self._k = k
         self._mask = (1 << k) - 1
         self.bits = 0
         self.seq = 0
 
-    def advance(self) -> int:
-        """Move on to the next message; what was marked stays marked, one further away."""
-        self.seq += 1
-        self.bits = (self.bits << 1) & self._mask
+    def advance(self, to: int | None = None) -> int:
+        """Move on to the next position, or `to` a later one; what was marked stays marked, further away."""
+        step = 1 if to is None else to - self.seq
+        assert step > 0, f"position {to} comes after {self.seq}"
+        self.seq += step
+        self.bits = (self.bits << min(step, self._k)) & self._mask
         return self.seq
+
+    def bit(self, position: int) -> int:
+        """An earlier position as it stands in the map."""
+        assert position < self.seq
+        distance = self.seq - position
+        return 1 << (distance - 1) if distance <= self._k else 0
 
     def mark(self, position: int) -> None:
         """Mark an earlier position as obsolete."""
-        assert position < self.seq
-        self.bits |= (1 << (self.seq - position - 1)) & self._mask
-
-    def tag(self) -> KEnumeration:
-        return KEnumeration(self.seq, self.bits)
+        self.bits |= self.bit(position)
 
 
 class SingleItemTracker:
@@ -92,40 +97,70 @@ class OperationTracker:
     >>> updates, commit = tracker.operation(["b"])
     >>> commit.positions()                  # message 3 (the first commit) and 2 (the first b)
     [3, 2]
+
+    An operation on one item may also be one message, which is its own commit. Those who send messages one by
+    one ask for the tag of the next, and say when it left, and under which number if that is not the next:
+
+    >>> tracker.update_tag("a").positions()
+    [5, 3, 2, 1]
+    >>> tracker.updated("a", seq=9)         # it was large, and its pieces took 6 to 9
     """
 
     def __init__(self, k: int) -> None:
         self._map = _Bitmap(k)
+        self._map.advance()  # the map is always that of the next message
         self._k = k
         self.iseq: dict[str, int] = {}
-        self._committed = 0
 
     def operation(self, items: Iterable[str]) -> tuple[list[KEnumeration], KEnumeration]:
         """The annotations of one operation: an update for each item, then the commit."""
         updates = []
         for item in items:
-            seq = self._advance()
-            earlier = self.iseq.get(item)
-            if earlier is not None:
-                self._map.mark(earlier)
-            self.iseq[item] = seq
-            updates.append(KEnumeration(seq, 0))
-        seq = self._advance()
-        tag = self._map.tag()
-        self._committed = seq
-        if len(self.iseq) > 2 * self._k:
-            self.iseq = {item: at for item, at in self.iseq.items() if seq - at < self._k}
+            updates.append(self.part_tag())
+            self.updated(item)
+        tag = self.commit_tag()
+        self.committed()
         return updates, tag
 
-    def reliable(self) -> None:
-        """The next message never becomes obsolete (figure 6.1): it only takes a position."""
-        self._advance()
+    # What the next message would be tagged with
 
-    def _advance(self) -> int:
-        seq = self._map.advance()
-        if self._committed:
-            self._map.mark(self._committed)
-            self._committed = 0
+    def part_tag(self) -> KEnumeration:
+        """One of the updates of an operation."""
+        return KEnumeration(self._map.seq, 0)
+
+    def commit_tag(self) -> KEnumeration:
+        """The commit of an operation."""
+        return KEnumeration(self._map.seq, self._map.bits)
+
+    def update_tag(self, item: str) -> KEnumeration:
+        """An operation on one item: its update and its commit in one."""
+        earlier = self.iseq.get(item)
+        own = 0 if earlier is None else self._map.bit(earlier)
+        return KEnumeration(self._map.seq, self._map.bits | own)
+
+    # What the last message was
+
+    def updated(self, item: str, seq: int | None = None) -> None:
+        """An update of `item` left."""
+        seq = self._left(seq)
+        earlier = self.iseq.get(item)
+        if earlier is not None:
+            self._map.mark(earlier)
+        self.iseq[item] = seq
+        if len(self.iseq) > 2 * self._k:
+            self.iseq = {item: at for item, at in self.iseq.items() if seq - at < self._k}
+
+    def committed(self, seq: int | None = None) -> None:
+        """A commit left: the next one replaces it."""
+        self._map.mark(self._left(seq))
+
+    def reliable(self, seq: int | None = None) -> None:
+        """A message left that never becomes obsolete (figure 6.1): it only takes a position."""
+        self._left(seq)
+
+    def _left(self, seq: int | None) -> int:
+        seq = self._map.seq if seq is None else seq
+        self._map.advance(seq + 1)
         return seq
 
 
@@ -206,23 +241,28 @@ class ItemsTracker:
 class ReadWriteTracker:
     """Figure 3.10: a replicated state machine under total order, whose replies carry the annotations.
 
-    Every server runs one and feeds it what it delivers, in order. An update that was read before it
-    was overwritten is never marked: somebody saw its effect.
+    Every server runs one and feeds it what it delivers, in order, and at which position of the total order;
+    without a position, the next one. Positions have gaps: purged messages and the protocol's own take some.
+    An update that was read before it was overwritten is never marked: somebody saw its effect.
 
     >>> tracker = ReadWriteTracker(k=8)
     >>> tracker.on_update("x"); tracker.on_update("x")
     >>> tracker.on_get("x").positions()     # the first update; the second was just read
     [1]
+    >>> tracker.on_update("x", at=7); tracker.on_update("x", at=9)
+    >>> tracker.tag().positions()           # 2 was read, and 9 was not overwritten
+    [7, 1]
     """
 
     def __init__(self, k: int) -> None:
         self._map = _Bitmap(k)
         self._k = k
         self.info: dict[str, int] = {}
+        self._replied: int | None = None
 
-    def on_update(self, item: str) -> None:
+    def on_update(self, item: str, at: int | None = None) -> None:
         """An update of `item` was delivered."""
-        seq = self._map.advance()
+        seq = self._map.advance(at)
         unread = self.info.get(item)
         if unread is not None:
             self._map.mark(unread)
@@ -230,12 +270,27 @@ class ReadWriteTracker:
         if len(self.info) > 2 * self._k:
             self.info = {name: at for name, at in self.info.items() if seq - at < self._k}
 
-    def on_get(self, item: str) -> KEnumeration:
+    def on_get(self, item: str, at: int | None = None) -> KEnumeration:
         """A read of `item` was delivered; returns the annotation of the reply."""
-        self.info.pop(item, None)
-        self._map.advance()
-        return KEnumeration(self._map.seq, self._map.bits, total=True)
+        self._map.advance(at)
+        self.read(item)
+        return self.tag()
 
-    def on_other(self) -> None:
+    def read(self, item: str) -> None:
+        """The value of `item` had an effect that somebody saw: what wrote it stays."""
+        self.info.pop(item, None)
+
+    def on_reply(self, at: int | None = None) -> None:
+        """A reply was delivered that nobody waits for but the protocol: the next one replaces it."""
+        seq = self._map.advance(at)
+        if self._replied is not None:
+            self._map.mark(self._replied)
+        self._replied = seq
+
+    def on_other(self, at: int | None = None) -> None:
         """Any other message was delivered."""
-        self._map.advance()
+        self._map.advance(at)
+
+    def tag(self) -> KEnumeration:
+        """The annotation of a message that is multicast now."""
+        return KEnumeration(self._map.seq, self._map.bits, total=True)

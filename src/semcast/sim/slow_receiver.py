@@ -7,11 +7,12 @@ import msgspec
 from semcast.core.ids import SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import ChannelSettings, Settings
+from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import Sleep
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm
+from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm, vsync
 from semcast.sim.workloads import Representation, Source, constant, overwrites
 
 
@@ -106,6 +107,10 @@ def build(case: SlowReceiver) -> Cluster:
 def _stack(case: SlowReceiver) -> StackFactory:
     if case.stack == "s-srm":
         return s_srm(ChannelSettings(buffer_messages=case.buffer, purging=case.purging))
+    if case.stack in ("vsync", "vsync-reliable"):
+        purging = case.purging if case.stack == "vsync" else Purging.OFF
+        kept = case.members - 1  # a slot for each of the others, who may send as well
+        return vsync(VsyncSettings(minimum=case.members, buffer_messages=case.buffer + kept, purging=purging))
     settings = Settings(buffer_messages=case.buffer, senders=(0,), purging=case.purging)
     if case.stack == "s-rm":
         return s_rm(settings)

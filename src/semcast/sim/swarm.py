@@ -12,6 +12,7 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Scenario, draw
 from semcast.sim.simulate import Outcome, simulate
+from semcast.sim.vsync_scenario import Variant, draw_vsync
 from semcast.specs import Status, Verdict, check
 
 
@@ -76,9 +77,16 @@ class Report(msgspec.Struct):
     broken: list[str]
 
 
-def report(seed: int, stack: str, mutant: str | None) -> Report:
+def scenario_of(stack: str, seed: int, variant: Variant | None = None) -> Scenario:
+    """What a seed stands for; only virtual synchrony comes in variants."""
+    if stack == "ring":
+        return draw_ring(seed)
+    return draw_vsync(seed, variant) if stack == "vsync" else draw(seed, stack)
+
+
+def report(seed: int, stack: str, mutant: str | None, variant: Variant | None = None) -> Report:
     """Examine one seed."""
-    scenario = draw_ring(seed) if stack == "ring" else draw(seed, stack)
+    scenario = scenario_of(stack, seed, variant)
     try:
         broken = examine(scenario, None if mutant is None else MUTANTS[stack][mutant]).broken
     except Exception as error:  # whatever a broken protocol raises is a finding
@@ -86,30 +94,35 @@ def report(seed: int, stack: str, mutant: str | None) -> Report:
     return Report(seed, repr(scenario), broken)
 
 
-def patrol(stack: str, seeds: range, mutant: str | None = None, jobs: int = 1) -> Iterator[Report]:
+def patrol(
+    stack: str, seeds: range, mutant: str | None = None, variant: Variant | None = None, jobs: int = 1
+) -> Iterator[Report]:
     """Examine every seed, on several processes; reports come in the order of the seeds."""
     if jobs <= 1 or len(seeds) == 1:
         for seed in seeds:
-            yield report(seed, stack, mutant)
+            yield report(seed, stack, mutant, variant)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(report, seeds, repeat(stack), repeat(mutant), chunksize=4)
+        yield from pool.map(report, seeds, repeat(stack), repeat(mutant), repeat(variant), chunksize=4)
 
 
-def first_catch(mutant: str, stack: str, seeds: range) -> Report | None:
+def first_catch(mutant: str, stack: str, seeds: range, variant: Variant | None = None) -> Report | None:
     """The first seed that shows a mutant to be broken."""
     for seed in seeds:
-        found = report(seed, stack, mutant)
+        found = report(seed, stack, mutant, variant)
         if found.broken:
             return found
     return None
 
 
-def hunt(stack: str, seeds: range, mutants: list[str], jobs: int = 1) -> Iterator[tuple[str, Report | None]]:
+def hunt(
+    stack: str, seeds: range, mutants: list[str], variant: Variant | None = None, jobs: int = 1
+) -> Iterator[tuple[str, Report | None]]:
     """For each mutant the first seed that catches it."""
     if jobs <= 1:
         for mutant in mutants:
-            yield mutant, first_catch(mutant, stack, seeds)
+            yield mutant, first_catch(mutant, stack, seeds, variant)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from zip(mutants, pool.map(first_catch, mutants, repeat(stack), repeat(seeds)), strict=True)
+        found = pool.map(first_catch, mutants, repeat(stack), repeat(seeds), repeat(variant))
+        yield from zip(mutants, found, strict=True)

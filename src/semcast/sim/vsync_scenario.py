@@ -8,7 +8,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VsyncSettings
 from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Leave, Loss, Partition, Recover, Sleep
-from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
+from semcast.sim.scenario import ArrivalKind, ContentKind, NetworkKind, Scenario, Traffic, slow_applications
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
     duration = rng.randint(800, 2000) * MILLISECOND
     settings = _settings(rng, size, variant or Variant(), scale=3 if far else 1)
     traffic = _traffic(rng, size, duration)
-    return Scenario(
+    drawn = Scenario(
         seed=seed,
         stack="vsync",
         size=size,
@@ -44,6 +44,35 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
         traffic=traffic,
         app_delays=slow_applications(rng, size),
         faults=_faults(rng, size, duration, settings, [each.sender for each in traffic]),
+        duration=duration,
+    )
+    return _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
+
+
+def _talkative(rng: Random, drawn: Scenario) -> Scenario:
+    """Many answer each other, and messages overtake their causes, while ranks come to mean other members.
+
+    The first has said most when it goes; who speaks seldom has heard the others before, also in a new view.
+    """
+    duration = min(drawn.duration, 1200 * MILLISECOND)
+    traffic = []
+    for sender in range(min(drawn.size, 4)):
+        rate = (150.0, 60.0, 15.0, 15.0)[sender]
+        count = int(rate * duration / SECOND) + 1
+        content: ContentKind = rng.choice(("items", "bitmaps", "plain"))
+        arrivals: ArrivalKind = rng.choice(("constant", "poisson"))
+        traffic.append(Traffic(sender, content, arrivals, rate, count, r=rng.choice((0.3, 1.0))))
+    at = rng.randrange(duration // 3, duration // 2)
+    faults: list[AnyFault] = [rng.choice((Crash(at, 0, detected_after=0), Leave(at, 0)))]
+    if rng.random() < 0.5:
+        faults.append(Recover(at + rng.choice((1, 300)) * MILLISECOND, 0))
+    deaf = rng.randrange(1, drawn.size)
+    faults.append(Loss(at, duration, 0.3, deaf))
+    return msgspec.structs.replace(
+        drawn,
+        jitter=rng.choice((1, 5)) * MILLISECOND,
+        traffic=tuple(traffic),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
         duration=duration,
     )
 

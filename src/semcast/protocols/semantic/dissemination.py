@@ -194,7 +194,9 @@ class Dissemination(MemberBuffers, ABC):
             if taken:
                 self.repairs.arrived(now, rank, following)
         else:
-            for seq in self._cache(rank, batch):
+            self._cache(rank, batch)
+            # What came and finds no room was not lost: to wait for it would starve what does find room.
+            for seq in range(max(batch.first, following), batch.last + 1):
                 self.repairs.arrived(now, rank, seq)
         self._advance(rank)
         if self.high[rank] > self.queued[rank]:

@@ -140,6 +140,8 @@ class ViewStream(OpenStream):
                 else:
                     self.repairs.recall(rank)
         super()._request(now)
+        if self.frozen and self._request_at is None and any(map(self._missing, range(len(self.members)))):
+            self._plan_request(now + self.vsync.resend)  # everybody who has it is suspected: not for ever
 
     def _missing(self, rank: int) -> list[int]:
         if not self.frozen:

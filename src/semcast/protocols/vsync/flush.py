@@ -85,6 +85,11 @@ class ViewChange:
             self._stream.order.report(),
         )
 
+    @property
+    def coordinates(self) -> bool:
+        """Whether this member calls the others: where everybody tells everybody, PRED does."""
+        return not self._all and self._consensus.coordinator == self._stream.rank
+
     def announce(self) -> None:
         """INIT, to everybody."""
         self._multicast(Init(self._view.id, list(self._leave.items()), list(self._join)))

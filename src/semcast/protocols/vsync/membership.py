@@ -16,7 +16,7 @@ from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
-from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, Engine, Order, VsyncSettings
 from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
@@ -318,10 +318,8 @@ class Membership:
                 return {later: "not heard by all"}
         return {}
 
-    def _change_view(
-        self, now: Nanos, leave: dict[MemberId, str], join: Iterable[MemberId], *, asked: bool = True
-    ) -> None:
-        """INIT: of its own accord if `asked`, or because others do."""
+    def _change_view(self, now: Nanos, leave: dict[MemberId, str], join: Iterable[MemberId]) -> None:
+        """Of its own accord, or because others do; these are the reasons."""
         stream = self.stream
         assert stream is not None
         if self._changing is None:
@@ -331,7 +329,7 @@ class Membership:
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
-            if asked or self.settings.flush is Flush.ALL:
+            if self._changing.coordinates:
                 self._changing.announce()
         else:
             self._changing.add(leave.items(), join)

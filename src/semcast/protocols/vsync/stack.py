@@ -243,9 +243,9 @@ class VirtualSynchrony(Membership):
             self._progress(now)
             return
         if isinstance(frame, Init | Pred):
-            self._change_view(now, dict(frame.leave), frame.join, asked=False)
+            self._change_view(now, dict(frame.leave), frame.join)
         elif self._changing is None:
-            self._change_view(now, {}, (), asked=False)
+            self._change_view(now, {}, ())
         changing = self._changing
         if changing is None or self.stream is not stream:
             return

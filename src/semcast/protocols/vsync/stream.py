@@ -13,6 +13,7 @@ from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.views import View
+from semcast.obsolescence import Purging
 from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
@@ -308,6 +309,8 @@ class OpenStream(Dissemination):
 
     def replace(self, rank: int, seq: int, by: Batch) -> None:
         """Purge a message that is lined up because of one of another sender."""
+        if self.settings.purging is Purging.OFF:
+            return
         victim = self.to_deliver.discard(self.members[rank], seq)
         if victim is not None:
             self.stats.purged_delivery += 1

@@ -9,10 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
+from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
+from semcast.sim.experiments.flushes import FlushCell, v4
+from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
 from semcast.sim.experiments.rings import RingCell, ring_latency, ring_throughput
+from semcast.sim.experiments.stamps import StampCell, v3
 from semcast.sim.experiments.thresholds import ThresholdCell, f8
 
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
@@ -33,6 +37,10 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "t1": Experiment(RingCell, ring_throughput),
         "t2": Experiment(RingCell, ring_throughput),
         "t3": Experiment(RingCell, ring_latency),
+        "v1": Experiment(MulticastCell, v1),
+        "v2": Experiment(CausalityCell, v2),
+        "v3": Experiment(StampCell, v3),
+        "v4": Experiment(FlushCell, v4),
     }
 )
 

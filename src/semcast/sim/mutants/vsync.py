@@ -150,11 +150,18 @@ class StampLostWithPurged(VirtualSynchrony):
     view_stream = _StamplessStream
 
 
+class _StaleClock(CausalOrder):
+    def sent(self) -> None:
+        self.stamped = list(map(max, self.stamped, self.lines.delivered))
+
+
 class ClockNotReset(VirtualSynchrony):
     """What was said in the last view is not said again in this one, where ranks mean other members."""
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
         before = None if self.stream is None else self.stream.order
+        if self._order is CausalOrder:
+            self._order = _StaleClock
         super()._begin(now, welcome, event)
         after = None if self.stream is None else self.stream.order
         if isinstance(before, CausalOrder) and isinstance(after, CausalOrder):

@@ -1,0 +1,21 @@
+"""What applications do with a group, as a library: pure, for any stack and any driver."""
+
+from semcast.patterns.backup import Answer, Outcome, PrimaryBackup
+from semcast.patterns.machine import ReadAnswer, StateMachine
+from semcast.patterns.pattern import Outgoing, Pattern, ProvidingStack, Receiver, multicast_waiting, take
+from semcast.patterns.state import ReplicatedState
+
+__all__ = [
+    "Answer",
+    "Outcome",
+    "Outgoing",
+    "Pattern",
+    "PrimaryBackup",
+    "ProvidingStack",
+    "ReadAnswer",
+    "Receiver",
+    "ReplicatedState",
+    "StateMachine",
+    "multicast_waiting",
+    "take",
+]
