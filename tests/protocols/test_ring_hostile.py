@@ -16,7 +16,7 @@ from semcast.core.events import Event, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.core.outbox import Timer
 from semcast.protocols.ring import Ring, RingSettings, State
-from semcast.protocols.ring.operational import RingTimer
+from semcast.protocols.ring.passing import RingTimer
 from semcast.protocols.ring.settings import REACH
 from semcast.wire import ChannelAck, Codec, Datagram
 from semcast.wire.annotations import WireItem

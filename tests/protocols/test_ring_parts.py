@@ -21,7 +21,7 @@ from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State, diag
 from semcast.protocols.ring.delivery import DeliveryQueue
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.ordering import RingOrder, numbers, spans
-from semcast.protocols.ring.packing import Assembly, Draft, SendQueue
+from semcast.protocols.ring.packing import Assembly, Draft, SendQueue, batches_of
 from semcast.protocols.ring.recovery import (
     Recovery,
     credible,
@@ -46,13 +46,14 @@ FAR = 1 << 40
 
 
 def send_queue(packet_bytes: int, messages: int = FAR, size: int = FAR) -> SendQueue:
-    return SendQueue(P, packet_bytes, messages, size)
+    return SendQueue(packet_bytes, messages, size)
 
 
 def drain(queue: SendQueue) -> list[tuple[Draft, list[Batch]]]:
     popped = []
     while queue:
-        popped.append(queue.pop())
+        [draft] = queue.pop(1)
+        popped.append((draft, batches_of(P, draft.whole)))
     return popped
 
 
@@ -66,7 +67,7 @@ def assert_round_trip(queue: SendQueue, sent: Sequence[bytes], packet_bytes: int
     left: list[Batch] = []
     received: list[Batch] = []
     for draft, batches in drain(queue):
-        assert draft.bytes <= packet_bytes
+        assert sum(len(payload) for part in draft.parts for payload in part.payloads) <= packet_bytes
         left += batches
         received += assembly.batches(P, draft.parts)
     assert received == left, "what is announced as sent is what arrives, and at the same time"
@@ -126,7 +127,7 @@ def test_packets_keep_order_ids_annotations_and_safety_through_a_restart(
     sent = []
     for number, (size, annotation, safe) in enumerate(outgoing, 1):
         payload = payload_of(number, size)
-        assert queue.add([payload], annotation, safe=safe) == 1
+        assert queue.add([payload], None if annotation is None else [annotation], safe=safe) == 1
         sent.append((number, payload, annotation, safe))
     # A configuration ends after some packets; a message cut in two by that begins again in the next one.
     received = []
@@ -135,9 +136,9 @@ def test_packets_keep_order_ids_annotations_and_safety_through_a_restart(
         packets = data.draw(st.integers(0, 2 * len(outgoing))) if restart else FAR
         while queue and packets:
             packets -= 1
-            draft, batches = queue.pop()
+            [draft] = queue.pop(1)
             arrived = assembly.batches(P, draft.parts)
-            assert arrived == batches
+            assert arrived == batches_of(P, draft.whole)
             received += [
                 (message.id.seq, message.payload, message.annotation, draft.safe)
                 for batch in arrived
@@ -152,8 +153,8 @@ def test_packets_keep_order_ids_annotations_and_safety_through_a_restart(
 def test_restart_begins_a_partly_sent_message_again() -> None:
     queue = send_queue(10)
     queue.add([bytes(25), b"next"], None, safe=True)
-    first, nothing = queue.pop()
-    assert (first.parts[0].left, nothing) == (2, [])
+    [first] = queue.pop(1)
+    assert (first.parts[0].left, first.whole) == (2, [])
     queue.restart()
     queue.restart()  # nothing is begun twice
     lefts = [draft.parts[0].left for draft, _ in drain(queue)]
@@ -180,8 +181,8 @@ def test_limits_of_the_send_queue(messages: int, size: int, steps: list[int | No
     for step in steps:
         if step is None:
             if queue:
-                draft, _ = queue.pop()
-                del waiting[: draft.messages]
+                [draft] = queue.pop(1)
+                del waiting[: sum(len(part.payloads) for part in draft.whole)]
             continue
         fits = len(waiting) < messages and (not waiting or sum(waiting) + step <= size)
         assert queue.add([bytes(step)], None, safe=False) == fits
@@ -204,6 +205,10 @@ REFUSED: dict[str, list[Part]] = {
     "numbers that go back": [Part(5, [b"x"]), Part(4, [b"y"])],
     "a run that ends after the next begins": [Part(1, [b"x"] * 5), Part(5, [b"y"])],
     "an annotation on several": [Part(1, [b"x", b"y"], WireItem("a"))],
+    "an item too few": [Part(1, [b"x", b"y"], None, 0, ["a"])],
+    "an item too many": [Part(1, [b"x"], None, 0, ["a", "b"])],
+    "no items": [Part(1, [b"x"], None, 0, [])],
+    "items and an annotation": [Part(1, [b"x"], WireItem("a"), 0, ["a"])],
     "a fragment of another message": [Part(1, [b"x"], left=1), Part(2, [b"y"])],
     "a fragment left out": [Part(1, [b"x"], left=2), Part(1, [b"y"])],
     "a fragment twice": [Part(1, [b"x"], left=1), Part(1, [b"x"], left=1)],
@@ -848,9 +853,9 @@ def test_messages_that_need_more_fragments_than_a_part_can_count_are_refused() -
         small = RingSettings(packet_bytes=1, max_message=70_000)
     except ValueError:
         return
-    queue = SendQueue(P, small.packet_bytes, small.send_messages, small.send_bytes)
+    queue = SendQueue(small.packet_bytes, small.send_messages, small.send_bytes)
     assert queue.add([bytes(small.max_message)], None, safe=False) == 1
-    draft, _ = queue.pop()
+    [draft] = queue.pop(1)
     codec = Codec("g", [], 1400)
     [data] = codec.encode(P, [Packet(CONF, 1, 0, False, draft.parts)])
     assert isinstance(codec.decode(data), Datagram)

@@ -5,11 +5,9 @@ Longer swarms are run by hand: `semcast sim swarm --stack s-rm --seeds 0..2000`.
 
 import pytest
 
-from semcast.protocols.vsync import Engine, Order
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.scenario import draw
 from semcast.sim.swarm import examine, first_catch, hunt, patrol
-from semcast.sim.vsync_scenario import Variant
 
 # Seeds that once failed, and why.
 REGRESSIONS = {
@@ -17,14 +15,12 @@ REGRESSIONS = {
     ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
 }
 
+# Mutants that few seeds catch, and where to look.
+RARE = {"obligation-set-forgotten": range(260, 280)}  # a failure between a promise and the installation
+
 
 @pytest.mark.parametrize(
-    ("stack", "first"),
-    [
-        *((stack, first) for stack in ("s-rm", "s-srm", "reliable", "ring") for first in (0, 10, 20)),
-        ("vsync", 0),
-        ("vsync", 10),
-    ],
+    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring") for f in (0, 10, 20)]
 )
 def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
     for report in patrol(stack, range(first, first + 10)):
@@ -37,20 +33,11 @@ def test_seeds_that_once_failed(stack: str, seed: int) -> None:
     assert finding.clean, finding.broken
 
 
-# Mutants of one kind of virtual synchrony only, and of which.
-KINDS = {
-    "stamp-lost-with-purged": Variant(order=Order.CAUSAL),
-    "clock-not-reset": Variant(order=Order.CAUSAL),
-    "old-holder-obeyed": Variant(order=Order.TOTAL, engine=Engine.TOKEN),
-    "delivered-before-safe": Variant(uniform=True),
-}
-
-
 @pytest.mark.parametrize(
     ("stack", "mutant"), [(stack, mutant) for stack, known in MUTANTS.items() for mutant in known]
 )
 def test_every_mutant_is_caught(stack: str, mutant: str) -> None:
-    found = first_catch(mutant, stack, range(100), KINDS.get(mutant))
+    found = first_catch(mutant, stack, RARE.get(mutant, range(100)))
     assert found is not None
 
 

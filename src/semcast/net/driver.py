@@ -25,17 +25,21 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
 from semcast.core.stack import Stack
 from semcast.net.addresses import Address, AddressBook, valid_host
+from semcast.net.bursts import give_frames, multicast_each
 from semcast.net.mailbox import Mailbox
 from semcast.net.sockets import Endpoint
 from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.limits import MAX_CONTACTS
 from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
 from semcast.wire.status import Contacts, Status
+from semcast.wire.vsync import Hello
 
 Command = Callable[[Stack, Nanos], None]
 
-_BEACONS = (AttemptJoin, Join, Presence, Leave)
+_BEACONS = frozenset({AttemptJoin, Join, Presence, Leave, Hello})
 """Frames that strangers should hear, too."""
+_SPECIAL = frozenset({Contacts, Status, Hello})
+"""Frames that concern the driver; the first is not for stacks, and the second not for members at all."""
 _HOUSEKEEPING: Nanos = SECOND
 SWITCH_INTERVAL = 0.0002
 """Seconds after which Python lets another thread run; 5 ms by default (docs/decisions/0006)."""
@@ -67,6 +71,22 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     payloads: Sequence[bytes]
     annotation: Annotation | None
     safe: bool
+    annotations: Sequence[Annotation] | None = None
+    """Or one for each of them."""
+
+    def after(self, taken: int) -> "Outgoing":
+        """What is left of them."""
+        notes = None if self.annotations is None else self.annotations[taken:]
+        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes)
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """Who goes on in the place of a member that was put out of its group."""
+
+    member: MemberId
+    stack: Stack
+    notice: Sequence[Delivery]
+    """What the application hears of it."""
 
 
 class Driver:
@@ -82,6 +102,7 @@ class Driver:
             more messages, or an end.
         watchers: told of all that happens.
         tend: called once a second, in the driver's thread.
+        renew: called, there, with a stack that is out of its group; gives another to go on with, or None.
     """
 
     def __init__(
@@ -95,6 +116,7 @@ class Driver:
         wake_application: Callable[[], None],
         watchers: Sequence[Watcher] = (),
         tend: Callable[[], None] | None = None,
+        renew: Callable[[Stack], Renewal | None] | None = None,
     ) -> None:
         self.member = member
         self.stack = stack
@@ -113,6 +135,11 @@ class Driver:
         self._wake_application = wake_application
         self._watchers = watchers
         self._tend = tend
+        self._renew = renew
+        self._incarnations = {member}
+        self._introducing = False
+        self.renewed = False
+        """Whether another incarnation waits for `go_on` before it sends what was handed over."""
         self._book = AddressBook()
         self._outgoing: deque[Outgoing] = deque()
         self.unsent = 0
@@ -151,6 +178,11 @@ class Driver:
     def call(self, command: Command) -> None:
         """Have something done to the stack, in the driver's thread."""
         self._commands.append(command)
+        self._wake()
+
+    def go_on(self) -> None:
+        """The application knows who it is now."""
+        self.renewed = False
         self._wake()
 
     def taken(self) -> None:
@@ -229,11 +261,19 @@ class Driver:
 
     def _can_deliver(self) -> bool:
         """Whether the application made room while the driver was not looking."""
-        return (self.mailbox.has_room() or self._nobody_reads) and self.stack.deliverable()
+        return self._has_room() and self.stack.deliverable()
+
+    def _has_room(self) -> bool:
+        """Whether the application takes more; also if it waits in `send`, and only that can end it."""
+        return self.mailbox.has_room() or self._nobody_reads or (self.application_waits and self._behind())
+
+    def _behind(self) -> bool:
+        behind = getattr(self.stack, "behind", None)
+        return behind is not None and bool(behind())
 
     def _outgoing_is_moving(self) -> bool:
         """Whether something was handed over that the stack has not refused yet."""
-        return bool(self._outgoing) and not self._refused
+        return bool(self._outgoing) and not self._refused and not self.renewed
 
     def _turn(self, ready: Sequence[int]) -> None:
         """One burst of everything."""
@@ -245,6 +285,8 @@ class Driver:
             self._receive(now, ready)
         self._fire(now)
         self._drain(now)
+        if self._renew is not None and stack.phase() == "left":
+            stack = self._go_on_anew(now)
         self._refused = False
         self._multicast(now)
         if self._leave_asked and not self._outgoing:
@@ -256,6 +298,9 @@ class Driver:
             self.settled = True
             self.first_view = stack.view().id
             self._wake_application()
+        if self._introducing:
+            self._introducing = False
+            self._introduce()
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self._book.forget(now)
@@ -263,26 +308,57 @@ class Driver:
                 self._tend()
             self._announce_status(now)
 
+    def _go_on_anew(self, now: Nanos) -> Stack:
+        """The stack was put out of its group: let another take its place."""
+        assert self._renew is not None
+        renewal = None if self._nobody_reads else self._renew(self.stack)
+        if renewal is None:
+            return self.stack
+        self.member, self.stack = renewal.member, renewal.stack
+        self._incarnations.add(self.member)
+        self._timers.clear()
+        self._due.clear()
+        self.renewed = True
+        self.mailbox.put(renewal.notice)
+        self.stack.start(now)
+        self._wake_application()
+        return self.stack
+
     def _receive(self, now: Nanos, ready: Sequence[int]) -> None:
-        decode, on_frame, heard = self._codec.decode, self.stack.on_frame, self._book.heard
+        decode = self._codec.decode
+        frames: list[Frame] = []  # of one member, in a row
+        sender: MemberId | None = None
+        place: Address | None = None
         for data, address in self.endpoint.receive(ready):
             datagram = decode(data)
             if isinstance(datagram, Malformed):
                 self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
                 continue
             source = datagram.source
-            if source == self.member:
+            if source in self._incarnations:
                 continue  # our own, from the meeting point
-            heard(now, source, address)
-            for frame in datagram.frames:
+            if source != sender or address != place:
+                self._hand_in(now, sender, frames)
+                sender, place, frames = source, address, []
+                self._book.heard(now, source, address)
+            frames += datagram.frames
+        self._hand_in(now, sender, frames)
+
+    def _hand_in(self, now: Nanos, source: MemberId | None, frames: list[Frame]) -> None:
+        if source is None:
+            return
+        if not _SPECIAL.isdisjoint(map(type, frames)):
+            for frame in frames:
                 if type(frame) is Contacts:
                     self._meet(now, frame)
-                elif type(frame) is not Status:  # that is for observers
-                    on_frame(now, source, frame)
+                elif type(frame) is Hello:
+                    self._introducing = not self.endpoint.meets
+            frames = [frame for frame in frames if type(frame) not in (Contacts, Status)]
+        give_frames(self.stack, now, source, frames)
 
     def _meet(self, now: Nanos, frame: Contacts) -> None:
         for member, host, port in frame.known:
-            if member != self.member and valid_host(host):
+            if member not in self._incarnations and valid_host(host):
                 self._book.introduced(now, member, (host, port))
 
     def _fire(self, now: Nanos) -> None:
@@ -293,6 +369,8 @@ class Driver:
                 self.stack.on_timer(now, timer)
 
     def _multicast(self, now: Nanos) -> None:
+        if self.renewed:
+            return
         if self._outgoing and self.stack.phase() == "left":
             self._discard()
             return
@@ -300,11 +378,14 @@ class Driver:
         given: list[tuple[Outgoing, int]] = []
         while self._outgoing:
             each = self._outgoing[0]
-            taken = self.stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
+            if each.annotations is None:
+                taken = self.stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
+            else:
+                taken = multicast_each(self.stack, now, each.payloads, each.annotations, safe=each.safe)
             freed += taken
             given.append((each, taken))
             if taken < len(each.payloads):
-                self._outgoing[0] = Outgoing(each.payloads[taken:], each.annotation, each.safe)
+                self._outgoing[0] = each.after(taken)
                 self._refused = True
                 break
             self._outgoing.popleft()
@@ -331,7 +412,7 @@ class Driver:
         """Fill the mailbox: the application may take its time."""
         put = False
         mailbox, stack = self.mailbox, self.stack
-        while (mailbox.has_room() or self._nobody_reads) and stack.deliverable():
+        while self._has_room() and stack.deliverable():
             deliveries = stack.deliver(now, mailbox.want)
             if deliveries:
                 for watcher in self._watchers:
@@ -379,12 +460,17 @@ class Driver:
                 continue
             targets = self._book.targets()
             endpoint.send(encode(self.member, frames), targets)
-            beacons = [frame for frame in frames if isinstance(frame, _BEACONS)]
-            if beacons:
-                self._announce(beacons)
-                if not self.endpoint.meets and targets:
-                    known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
-                    endpoint.send(encode(self.member, [Contacts(known)]), targets)
+            if not _BEACONS.isdisjoint(map(type, frames)):
+                self._announce([frame for frame in frames if type(frame) in _BEACONS])
+                if not self.endpoint.meets:
+                    self._introduce()
+
+    def _introduce(self) -> None:
+        """Where strangers do not meet, tell those who are known of each other."""
+        targets = self._book.targets()
+        if targets:
+            known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
+            self.endpoint.send(self._codec.encode(self.member, [Contacts(known)]), targets)
 
     def _announce(self, frames: Sequence[Frame]) -> None:
         """Tell those who are not known yet: at the meeting point, and where others may be."""

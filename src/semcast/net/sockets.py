@@ -167,18 +167,19 @@ class Endpoint:
 
 def _bursts(datagrams: Sequence[bytes]) -> list[list[bytes]]:
     """Runs of datagrams that one call can send: all of one size, but for a shorter last one."""
+    sizes = list(map(len, datagrams))
     bursts: list[list[bytes]] = []
-    room = 0
-    for each in datagrams:
-        burst = bursts[-1] if bursts else None
-        size = len(each)
-        if burst is not None and size <= room and len(burst) < _SEGMENTS and size <= len(burst[0]):
-            burst.append(each)
-            # Nothing may follow one that is shorter than the first.
-            room = room - size if size == len(burst[0]) else 0
-        else:
-            bursts.append([each])
-            room = _SEGMENTED - size
+    start, count = 0, len(datagrams)
+    while start < count:
+        size = sizes[start]
+        limit = min(count, start + max(1, min(_SEGMENTS, _SEGMENTED // max(size, 1))))
+        stop = start + 1
+        while stop < limit and sizes[stop] == size:
+            stop += 1
+        if stop < limit and sizes[stop] < size:
+            stop += 1  # nothing may follow one that is shorter than the first
+        bursts.append(list(datagrams[start:stop]))
+        start = stop
     return bursts
 
 

@@ -6,11 +6,15 @@ victims. Batches without annotation are one entry and never touch the index.
 The entries are in a plain dict, which keeps the order in which they came. Taking the oldest out of a
 dict walks over the gaps of those that left before, so the order is copied into a queue of keys whenever
 that queue runs out; each key is copied once.
+
+Lazy purging is lazy about the index, too: what comes waits outside it until somebody wants to purge. Where
+nothing is ever purged, because it is taken in time, adding and taking cost next to nothing.
 """
 
 import enum
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
@@ -61,6 +65,7 @@ class PurgingBuffer:
         "_bytes",
         "_condemned",
         "_entries",
+        "_fresh",
         "_index",
         "_indexes",
         "_limit_bytes",
@@ -84,6 +89,7 @@ class PurgingBuffer:
         self._limit_bytes = limit_bytes
         self._bounded = limit_messages is not None or limit_bytes is not None
         self._entries: dict[int, Batch] = {}
+        self._fresh: deque[Batch] = deque()  # lazy: came after all entries, and is not in the index yet
         self._order: deque[int] = deque()  # keys of the oldest entries, and of some that left
         self._plain = 0  # the last key given to a batch without annotation: they count down
         self._messages = 0
@@ -104,10 +110,17 @@ class PurgingBuffer:
 
     def __iter__(self) -> Iterator[Batch]:
         """The entries, oldest first."""
-        return iter(self._entries.values())
+        return chain(self._entries.values(), self._fresh)
 
     def add(self, batch: Batch) -> bool:
         """Append; False, and `batch` stays out, if it does not fit even after purging."""
+        if self._purging is LAZY:
+            if not self._bounded or self._fits(batch):
+                self._fresh.append(batch)
+                self._messages += len(batch.payloads)
+                self._bytes += batch.size
+                return True
+            self._settle()
         annotation = batch.annotation
         if annotation is None:
             return self._add_plain(batch)
@@ -133,8 +146,20 @@ class PurgingBuffer:
                 return True
         return self._add_annotated(batch, index, annotation)
 
+    def extend(self, batches: Sequence[Batch]) -> None:
+        """Append to a buffer without bounds."""
+        assert not self._bounded
+        if self._purging is not LAZY:
+            for batch in batches:
+                self.add(batch)
+            return
+        self._fresh.extend(batches)
+        self._messages += sum([len(batch.payloads) for batch in batches])
+        self._bytes += sum([batch.size for batch in batches])
+
     def victims(self, batch: Batch) -> list[Batch]:
         """The entries that adding `batch` would make obsolete, and that no earlier one has yet."""
+        self._settle()
         return [self._entries[key] for key in self._obsoleted(batch)]
 
     def pop(self, most: int, horizon: Mapping[MemberId, int] | None = None) -> list[Batch]:
@@ -143,6 +168,7 @@ class PurgingBuffer:
         With a `horizon`, messages of a sender beyond its number stay, and others pass them.
         """
         if horizon is not None:
+            self._settle()
             return self._pop_within(most, horizon)
         taken: list[Batch] = []
         entries, order = self._entries, self._order
@@ -157,10 +183,13 @@ class PurgingBuffer:
             if batch is not None:
                 taken.append(self._remove(key))
                 most -= len(batch.payloads)
+        if self._fresh and not entries:
+            self._pop_fresh(most, taken)
         return taken
 
     def trim(self, upto: int) -> list[Batch]:
         """Remove and return the messages up to `upto` (of a buffer for one sender)."""
+        self._settle()
         taken: list[Batch] = []
         entries, order = self._entries, self._order
         while entries:
@@ -182,15 +211,26 @@ class PurgingBuffer:
             return True
         if self._purging is HELD:
             return False
+        self._settle()
         return self._fits(batch, list(dict.fromkeys((*self._obsoleted(batch), *self._condemned))))
 
-    def reclaim(self) -> bool:
-        """Lazy purging: purge the first message known to be obsolete; False if there is none."""
-        if self._purging is not LAZY or not self._condemned:
-            return False
-        key, by = next(iter(self._condemned.items()))
-        self._purge(key, by)
-        return True
+    def reclaim(self, most: int = 1) -> int:
+        """Lazy purging: purge messages known to be obsolete, oldest first; returns how many there were."""
+        if self._purging is not LAZY:
+            return 0
+        self._settle()
+        condemned, entries, indexes = self._condemned, self._entries, self._indexes
+        found = list(islice(condemned.items(), most))
+        size = 0
+        for key, by in found:
+            del condemned[key]
+            victim = entries.pop(key)
+            size += victim.size
+            indexes[victim.sender].remove(key, victim)
+            self._receipts.append((victim, by))
+        self._messages -= len(found)
+        self._bytes -= size
+        return len(found)
 
     def release(self, sender: MemberId, upto: int) -> None:
         """Held purging: messages of `sender` up to `upto` may be relied on; their victims go."""
@@ -206,11 +246,13 @@ class PurgingBuffer:
 
     def discard(self, sender: MemberId, seq: int) -> Batch | None:
         """Remove one annotated message on somebody else's word; None if it is not here."""
+        self._settle()
         key = self._find(sender, seq)
         return None if key is None else self._remove(key)
 
     def holds(self, sender: MemberId, seq: int) -> bool:
         """Whether the annotated message is here."""
+        self._settle()
         return self._find(sender, seq) is not None
 
     def take_receipts(self) -> list[Receipt]:
@@ -239,6 +281,33 @@ class PurgingBuffer:
         return self._victims(self._index_of(batch.sender), batch.annotation)
 
     # In
+
+    def _settle(self) -> None:
+        """Put what is fresh where it can be found, and note what it makes obsolete."""
+        if not self._fresh:
+            return
+        entries, condemned = self._entries, self._condemned
+        for batch in self._fresh:
+            annotation = batch.annotation
+            if annotation is None:
+                self._plain = key = self._plain - 1
+                entries[key] = batch
+                continue
+            sender = batch.sender
+            index = self._index if sender is self._sender else self._index_of(sender)
+            key = index.base + batch.first
+            if type(annotation) is Item and not index.reach:
+                old = index.items.get(annotation.item)
+                if old is not None and old not in condemned:
+                    condemned[old] = batch
+                index.items[annotation.item] = key
+            else:
+                victims = self._victims(index, annotation)
+                if victims:
+                    self._condemn(victims, batch, index)
+                index.insert(key, batch)
+            entries[key] = batch
+        self._fresh.clear()
 
     def _grow(self, grown: int) -> bool:
         size = self._bytes + grown
@@ -340,6 +409,25 @@ class PurgingBuffer:
         self._messages -= len(batch.payloads)
         self._bytes -= batch.size
         return batch
+
+    def _pop_fresh(self, most: int, taken: list[Batch]) -> None:
+        fresh = self._fresh
+        if self._messages <= most:
+            taken.extend(fresh)
+            fresh.clear()
+            self._messages = self._bytes = 0
+            return
+        while most > 0:
+            batch = fresh.popleft()
+            count = len(batch.payloads)
+            if count > most:
+                fresh.appendleft(batch.cut(batch.first + most, batch.last))
+                batch = batch.cut(batch.first, batch.first + most - 1)
+                count = most
+            taken.append(batch)
+            most -= count
+            self._messages -= count
+            self._bytes -= batch.size
 
     def _cut(self, key: int, batch: Batch, last: int) -> Batch:
         """Take the messages up to `last` and leave the others in place."""

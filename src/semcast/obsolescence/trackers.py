@@ -226,6 +226,19 @@ class ItemsTracker:
             return Item(next(iter(chosen)))
         return Enumeration(tuple(MessageId(self._me, victim) for victim in sorted(victims)))
 
+    def tag(self, seq: int, item: str) -> Item | Enumeration:
+        """The annotation of message `seq`, which updates this item alone: as `update` has it, but faster."""
+        earlier = self._latest.get(item)
+        if earlier is not None:
+            if earlier not in self._tagged:
+                return self.update(seq, (item,))
+            self._tagged.discard(earlier)
+            del self._left[earlier]
+        self._latest[item] = seq
+        self._left[seq] = 1
+        self._tagged.add(seq)
+        return Item(item)
+
     def _overwrite(self, item: str) -> int | None:
         """One update less is the last of its item; returns the message if nothing is left of it."""
         earlier = self._latest.get(item)

@@ -1,5 +1,7 @@
 """Bounds on what one frame may carry. A decoder never accepts more; a sender is told so at once."""
 
+from collections.abc import Sequence
+
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 
 MAX_PAYLOAD = 60_000
@@ -38,6 +40,16 @@ def check_message(payload: bytes, annotation: Annotation | None) -> None:
             raise ValueError(f"k-enumeration: the bitmap must have 0 to {8 * MAX_BITMAP} bits")
         if not 0 <= annotation.base <= MAX_SEQ:
             raise ValueError(f"k-enumeration: base {annotation.base} is not a sequence number")
+
+
+def check_annotations(payload: int, annotations: Sequence[Annotation]) -> None:
+    """Raise ValueError if no peer would accept one of these annotations, on a payload of this size."""
+    items = [each.item for each in annotations if type(each) is Item]
+    for item in dict.fromkeys(items):
+        _check_item(item)
+    if len(items) < len(annotations):
+        for each in annotations:
+            check_message(bytes(payload), each)
 
 
 def _check_item(item: str) -> None:

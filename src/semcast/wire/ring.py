@@ -7,11 +7,12 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_MESSAGE, MAX_SEQ, MAX_SPANS
+from semcast.wire.limits import MAX_HOLES, MAX_ITEM, MAX_MEMBERS, MAX_MESSAGE, MAX_SEQ, MAX_SPANS
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 Spans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=MAX_SPANS)]
+ItemName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ITEM)]
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
@@ -31,13 +32,15 @@ class ConfId(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False)
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Consecutive messages of one sender inside a packet, or a fragment of one message.
 
-    `left` more fragments follow in later packets; only the last has a 0 there.
+    `left` more fragments follow in later packets; only the last has a 0 there. An annotation speaks for one
+    message; a run of updates has an item for each instead.
     """
 
     first: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
     payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
     annotation: WireAnnotation | None = None
     left: Annotated[int, msgspec.Meta(ge=0, lt=MAX_MESSAGE)] = 0
+    items: list[ItemName] | None = None
 
 
 class Packet(Frame, frozen=True, array_like=True, tag=7, gc=False):

@@ -6,6 +6,7 @@ as the application keeps up: it goes when the application is behind, or when roo
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 from semcast.core.events import Delivery, Purged, TransitionalView, ViewChange
 from semcast.core.ids import MessageId
@@ -35,6 +36,11 @@ class DeliveryQueue:
         return bool(self._messages) or len(self._segments) > (self._tail is not None)
 
     @property
+    def room(self) -> int:
+        """How many more messages fit without purging any."""
+        return self._limit - self._messages
+
+    @property
     def overfull(self) -> bool:
         """Whether a change of configuration has left more here than the bound."""
         return self._messages > self._limit
@@ -47,31 +53,34 @@ class DeliveryQueue:
         if count > room:
             room += self._purge(count - room)
         if count <= room:
-            self._append(buffer, batch)
+            self._append(buffer, [batch])
             return count
         if batch.annotation is not None:
             if not buffer.victims(batch):
                 return 0
-            self._append(buffer, batch)
+            self._append(buffer, [batch])
             self._purge(1)
             return 1
         if room > 0:
-            self._append(buffer, batch.cut(batch.first, batch.first + room - 1))
+            self._append(buffer, [batch.cut(batch.first, batch.first + room - 1)])
         return max(room, 0)
+
+    def extend(self, batches: Sequence[Batch]) -> None:
+        """Append what there is room for."""
+        self._append(self._open(), batches)
 
     def _purge(self, most: int) -> int:
         """Purge what is obsolete, oldest first and no more than `most`; returns how many that were."""
         purged = 0
         for segment in self._segments:
-            if isinstance(segment, PurgingBuffer):
-                while purged < most and segment.reclaim():
-                    purged += 1
+            if isinstance(segment, PurgingBuffer) and purged < most:
+                purged += segment.reclaim(most - purged)
         self._messages -= purged
         return purged
 
     def force(self, batch: Batch) -> None:
         """Append, full or not."""
-        self._append(self._open(), batch)
+        self._append(self._open(), [batch])
 
     def change(self, change: Change) -> None:
         """From here on another configuration."""
@@ -124,7 +133,7 @@ class DeliveryQueue:
             self._segments.append(self._tail)
         return self._tail
 
-    def _append(self, buffer: PurgingBuffer, batch: Batch) -> None:
-        added = buffer.add(batch)
-        assert added, "the buffer itself has no limit"
-        self._messages += len(batch.payloads)
+    def _append(self, buffer: PurgingBuffer, batches: Sequence[Batch]) -> None:
+        before = len(buffer)
+        buffer.extend(batches)
+        self._messages += len(buffer) - before

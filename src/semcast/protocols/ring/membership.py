@@ -18,9 +18,10 @@ from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.protocols.ring import recovery
 from semcast.protocols.ring.flow import Flow
-from semcast.protocols.ring.operational import OperationalRing, RingTimer
+from semcast.protocols.ring.operational import OperationalRing
 from semcast.protocols.ring.ordering import RingOrder, Span, spans
 from semcast.protocols.ring.packing import Assembly
+from semcast.protocols.ring.passing import RingTimer
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.settings import RingSettings
 from semcast.protocols.ring.states import Cause, State
@@ -491,9 +492,9 @@ class MembershipRing(OperationalRing):
         self._seen = False
         self._full_since = None
         self._left.clear()
-        self._last_sent = 0
+        self._last_sent = self._last_safe = 0
         self._idle = False
-        self._wanted = False
+        self._wanted = self._asked = False
         self._pump(now)
 
     # Token loss

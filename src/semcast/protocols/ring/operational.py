@@ -8,51 +8,44 @@ waits for it; nothing is sent in a configuration that the application has not se
 
 from collections import Counter, deque
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from random import Random
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Delivery, Left, Sent, Unblocked, ViewChange
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.outbox import Outbox, Timer
-from semcast.core.statistics import Statistics
+from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols.ring.delivery import DeliveryQueue
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.ordering import RingOrder, Span
-from semcast.protocols.ring.packing import Assembly, SendQueue
+from semcast.protocols.ring.packing import Assembly, SendQueue, batches_of
+from semcast.protocols.ring.passing import RingTimer, TokenPassing
 from semcast.protocols.ring.settings import RingSettings, SlowPolicy
 from semcast.protocols.ring.states import MOVES, Cause, State
-from semcast.wire.limits import MAX_PAYLOAD, MAX_SEQ, check_message
-from semcast.wire.ring import ConfId, FormToken, Leave, Packet, RecoveryToken, Token, TokenAck, TokenWanted
-
-AnyToken = Token | RecoveryToken | FormToken
+from semcast.wire.limits import MAX_PAYLOAD, check_annotations
+from semcast.wire.ring import (
+    ConfId,
+    Leave,
+    Packet,
+    Part,
+    Token,
+    TokenWanted,
+)
 
 _STUCK: Nanos = MILLISECOND
+_FEW = 4
+"""Packets of a visit that leave before the token even on an accelerated ring."""
 
 
-class RingTimer(Timer):
-    """What the ring waits for."""
-
-    TOKEN_LOSS = "token loss"  # noqa: S105
-    RETRANSMIT = "retransmit"
-    HOLD = "hold"
-    GATHER = "gather"
-    JOIN = "join"
-    COMMIT = "commit"
-    PRESENCE = "presence"
-    LEAVE = "leave"
-
-
-class OperationalRing:
+class OperationalRing(TokenPassing):
     """The part of a member that needs no membership algorithm."""
 
     def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
-        self.me = me
-        self.settings = settings
-        self.out = out
-        self.stats = Statistics()
+        super().__init__(me, settings, out)
         self.state = State.OPERATIONAL
         self.moves: Counter[tuple[State, Cause]] = Counter()
         self.alive = True
@@ -63,28 +56,25 @@ class OperationalRing:
         self._rng = rng
         purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.LAZY
         self._queue = self._delivery_queue(purging)
-        self._sends = SendQueue(me, settings.packet_bytes, settings.send_messages, settings.send_bytes)
+        self._sends = SendQueue(settings.packet_bytes, settings.send_messages, settings.send_bytes)
         self._rest: deque[Batch] = deque()  # delivered by the ring, and no room in the queue yet
         self._assembly = Assembly(settings.max_message)
         self._flow = Flow(settings, 1)
+        self._due = False  # there may be something to pump
         self._seen = False  # the application knows of this configuration
         self._blocked = False
         self._full_since: Nanos | None = None
         self._caught_up_at: Nanos = 0  # when the application last had taken everything
         self._left: set[MemberId] = set()
         self._last_sent = 0
+        self._last_safe = 0
         self._leaving: str | None = None
         # Tokens
-        self._token_number = 0
         self._held: Token | None = None
         self._idle = False  # when the token was here last, there was nothing new
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
-        self._outgoing: tuple[MemberId, AnyToken] | None = None
-        self._outgoing_seq = 0
-        self._retransmit_at: Nanos = 0
-        self._retransmit_planned = False
-        self._heard_at: Nanos = 0
+        self._asked = False  # was asked for it before it came
         self._loss_planned = False
 
     # What it is made of
@@ -110,12 +100,23 @@ class OperationalRing:
         safe: bool = False,
     ) -> int:
         """Queue for the next visit of the token what there is room for."""
-        if self.state is State.LEFT or self._leaving is not None:
-            raise ValueError(f"{self.me} has left the group")
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
-        self._check(payloads, annotation)
-        accepted = self._sends.add(payloads, annotation, safe=safe)
+        return self.multicast_each(now, payloads, None if annotation is None else [annotation], safe=safe)
+
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation] | None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """The same for messages of which each has an annotation."""
+        if self.state is State.LEFT or self._leaving is not None:
+            raise ValueError(f"{self.me} has left the group")
+        self._check(payloads, annotations)
+        accepted = self._sends.add(payloads, annotations, safe=safe)
         if accepted < len(payloads) and not self._blocked:
             self._blocked = True
             self.stats.blocked += 1
@@ -124,15 +125,19 @@ class OperationalRing:
             self._want_token(now)
         return accepted
 
-    def _check(self, payloads: Sequence[bytes], annotation: Annotation | None) -> None:
+    def _check(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None) -> None:
         longest = max(map(len, payloads), default=0)
         if longest > self.settings.max_message:
             raise ValueError(f"payload of {longest} bytes: max_message is {self.settings.max_message}")
-        if annotation is not None:
-            check_message(payloads[0][: MAX_PAYLOAD // 2], annotation)
+        if annotations is not None:
+            if len(annotations) != len(payloads):
+                raise ValueError(f"{len(annotations)} annotations for {len(payloads)} payloads")
+            check_annotations(min(longest, MAX_PAYLOAD // 2), annotations)
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over messages and configuration changes, in order."""
+        if self._due:
+            self._pump(now)
         queue = self._queue
         taken = queue.pop(most, behind=now - self._caught_up_at > self.settings.lag)
         if not len(queue):
@@ -154,7 +159,7 @@ class OperationalRing:
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
-        return bool(self._queue)
+        return self._due or bool(self._queue)
 
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others."""
@@ -171,10 +176,13 @@ class OperationalRing:
             return
         self._leaving = cause
         self.out.set_timer(RingTimer.LEAVE, now + self.settings.token_loss)
+        self._want_token(now)
         self._leave_if_done()
 
     def _leave_if_done(self) -> None:
-        if self._leaving is not None and not self._sends and self.order.confirmed_aru >= self._last_sent:
+        if self._leaving is None or self._sends or self.state is State.LEFT:
+            return
+        if self.order.confirmed_aru >= self._last_sent:
             self._go()
 
     def _go(self) -> None:
@@ -197,29 +205,34 @@ class OperationalRing:
     # Packets
 
     def _on_packet(self, now: Nanos, packet: Packet) -> None:
-        order = self.order
-        if not order.plausible(packet):
-            self.stats.malformed += 1
-        elif order.receive(packet):
+        self._on_packets(now, (packet,))
+
+    def _on_packets(self, now: Nanos, packets: Sequence[Packet]) -> None:
+        """Packets of this configuration: what they complete is handed over together."""
+        order, stats = self.order, self.stats
+        plausible, before = order.plausible(packets), order.my_aru
+        new = order.receive_all(plausible)
+        stats.malformed += len(packets) - len(plausible)
+        stats.duplicates += len(plausible) - new
+        if new:
             self._heard_at = now
-            if self._outgoing is not None and packet.seq > self._outgoing_seq:
+            if self._outgoing is not None and order.highest_seq > self._outgoing_seq:
                 self._outgoing = None  # only a regular token has a number to be above
-            if packet.seq <= order.my_aru:
-                self._pump(now)
-        else:
-            self.stats.duplicates += 1
+        if order.my_aru > before:
+            self._pump(now)
 
     def _pump(self, now: Nanos) -> None:
         """Hand the queue whatever is in order, and safe where that was asked for."""
+        self._due = False
         if self.state in (State.FORM, State.EVS):
             return  # what is delivered from here on is decided together
         if not len(self._queue):
             self._caught_up_at = now
-        order, rest, add = self.order, self._rest, self._queue.add
+        order, rest, queue = self.order, self._rest, self._queue
         while True:
             while rest:
                 batch = rest[0]
-                taken = add(batch)
+                taken = queue.add(batch)
                 if taken < len(batch.payloads):
                     if taken:
                         rest[0] = batch.cut(batch.first + taken, batch.last)
@@ -227,14 +240,14 @@ class OperationalRing:
                     self._give_receipts()
                     return
                 rest.popleft()
-            seq = order.delivered + 1
-            if seq > order.my_aru:
+            sender, parts = order.ripe(queue.room)
+            if not parts:
                 break
-            packet = order.store[seq]
-            if packet.safe and seq > order.confirmed_aru:
-                break
-            order.delivered = seq
-            rest += self._assembly.batches(order.members[packet.sender], packet.parts)
+            batches = self._assembly.batches(order.members[sender], parts)
+            if sum([len(batch.payloads) for batch in batches]) <= queue.room:
+                queue.extend(batches)
+            else:
+                rest += batches
         self._full_since = None
         self._give_receipts()
 
@@ -252,9 +265,10 @@ class OperationalRing:
             self._go()
 
     def _give_receipts(self) -> None:
-        for receipt in self._queue.take_receipts():
-            self.stats.purged_delivery += 1
-            self.out.deliver(receipt)
+        receipts = self._queue.take_receipts()
+        if receipts:
+            self.stats.purged_delivery += len(receipts)
+            self.out.events += receipts
         self.stats.malformed += self._assembly.refused
         self._assembly.refused = 0
 
@@ -279,42 +293,39 @@ class OperationalRing:
         else:
             self._visit(now, token)
 
-    def _accept(self, now: Nanos, token: AnyToken) -> None:
-        self._token_number = self.stats.token_hops = token.number
-        self._heard_at = now
-        self._outgoing = None
-
-    def _acknowledge(self, source: MemberId, token: AnyToken) -> None:
-        if source != self.me:
-            conf = token.form_id if isinstance(token, FormToken) else token.conf
-            self.stats.control_frames += 1
-            self.out.send(source, TokenAck(conf, token.number))
-
     def _hold_for(self, token: Token) -> Nanos:
         """How long the first member waits for better times before it passes on a token with nothing new."""
         stuck = token.fcc == 0 and (token.seq, token.aru, token.rtr) == self._last_seen
         self._last_seen = (token.seq, token.aru, token.rtr)
-        self._idle = stuck and token.seq == token.aru == self.order.my_aru and not token.rtr
-        if self.order.rank != 0 or not stuck:
+        # Everybody has everything; who waits for more than that has said so on the token.
+        self._idle = token.seq == token.aru == self.order.my_aru and not token.rtr
+        asked, self._asked = self._asked, False
+        if self.order.rank != 0 or asked:
             return 0
         if self._idle:
             return self.settings.hold if self._pressing(token) < 0 and not self._has_to_send() else 0
         # Somebody's application holds the ring back: no use in going round at full speed.
-        return min(self.settings.hold, _STUCK)
+        return min(self.settings.hold, _STUCK) if stuck else 0
 
     def _pressing(self, token: Token) -> int:
-        """Who needs another rotation: somebody has messages that are not known to be safe yet."""
+        """Who needs another rotation: somebody waits to know that everybody has something."""
         order = self.order
-        if order.delivered < order.my_aru and not self._rest:
+        waits = order.confirmed_aru < self._last_safe if self._due else order.delivered < order.my_aru
+        if (waits and not self._rest) or self._leaving is not None:
             return order.rank
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
         return self._seen and bool(self._sends)
 
+    def _needs_token(self) -> bool:
+        return self._has_to_send() or self._leaving is not None
+
     def _visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
         order, out = self.order, self.out
+        if self._due:
+            self._pump(now)
         answers = order.answers(token.rtr, self._flow.limit) if token.rtr else []
         for packet in answers:
             self.stats.retransmitted += 1
@@ -330,15 +341,20 @@ class OperationalRing:
         order.release(aru)
         sent = len(answers) + len(packets)
         fcc = self._flow.account(token.seq, token.fcc, sent, seq, lost=bool(token.rtr))
-        for packet in packets[: len(packets) - accelerated] if accelerated else packets:
+        # A few are no burden to who gets the token, and it need not come back for them.
+        early = len(packets) if len(packets) <= _FEW else max(0, len(packets) - accelerated)
+        for packet in packets[:early]:
             out.multicast(packet)
         pressing = self._pressing(token)
         onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing)
         self._pass(now, order.successor, onward, seq)
-        for packet in packets[-accelerated:] if accelerated else ():
+        for packet in packets[early:]:
             out.multicast(packet)
         self._wanted = False
-        self._pump(now)
+        if packets:
+            self._due = True  # let them leave first
+        else:
+            self._pump(now)
         order.trim()
         self._unblock()
         self._leave_if_done()
@@ -349,57 +365,36 @@ class OperationalRing:
 
     def _number(self, seq: int, most: int) -> list[Packet]:
         """Give numbers to the next packets, and keep them."""
-        order, sends = self.order, self._sends
-        packets: list[Packet] = []
-        while sends and len(packets) < most:
-            draft, batches = sends.pop()
-            seq += 1
-            packet = Packet(order.conf, seq, order.rank, draft.safe, draft.parts)
-            packets.append(packet)
-            order.receive(packet)
-            for batch in batches:
-                self.stats.sent += len(batch.payloads)
-                self.out.deliver(Sent(batch, order.conf.number, draft.safe))
-        self._last_sent = seq
+        order = self.order
+        conf, rank = order.conf, order.rank
+        drafts = self._sends.pop(most)
+        packets = [
+            Packet(conf, number, rank, draft.safe, draft.parts)
+            for number, draft in enumerate(drafts, seq + 1)
+        ]
+        order.receive_all(packets)
+        self._last_sent = seq + len(packets)
+        if any(draft.safe for draft in drafts):
+            self._last_safe = self._last_sent
+        for safe, run in groupby(drafts, key=attrgetter("safe")):
+            self._tell_sent([part for draft in run for part in draft.whole], safe=safe)
         return packets
+
+    def _tell_sent(self, parts: Sequence[Part], *, safe: bool) -> None:
+        for batch in batches_of(self.me, parts):
+            self.stats.sent += len(batch.payloads)
+            self.out.deliver(Sent(batch, self.order.conf.number, safe))
 
     def _unblock(self) -> None:
         if self._blocked and self._sends.messages < self.settings.send_messages:
             self._blocked = False
             self.out.deliver(Unblocked())
 
-    def _pass(self, now: Nanos, dest: MemberId, token: AnyToken, seq: int = MAX_SEQ) -> None:
-        """Send a token on, and again until there is a sign that it arrived."""
-        self._outgoing, self._outgoing_seq = (dest, token), seq
-        self.out.send(dest, token)
-        self._retransmit_at = now + self.settings.retransmit
-        if not self._retransmit_planned:
-            self._retransmit_planned = True
-            self.out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
-
-    def _on_retransmit_timer(self, now: Nanos) -> None:
-        self._retransmit_planned = False
-        if self._outgoing is None:
-            return
-        if now >= self._retransmit_at:
-            self.stats.control_frames += 1
-            self.out.send(*self._outgoing)
-            self._retransmit_at = now + self.settings.retransmit
-        self._retransmit_planned = True
-        self.out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
-
-    def _on_ack(self, frame: TokenAck) -> None:
-        if self._outgoing is not None:
-            token = self._outgoing[1]
-            conf = token.form_id if isinstance(token, FormToken) else token.conf
-            if (conf, token.number) == (frame.conf, frame.number):
-                self._outgoing = None
-
     # An idle ring
 
     def _want_token(self, now: Nanos) -> None:
         """There is something to send: get the token if nobody else is using it."""
-        if not self._has_to_send() or not self._ring_works():
+        if not self._needs_token() or not self._ring_works():
             return
         if len(self.order.members) == 1:
             self._send_alone(now)

@@ -6,12 +6,12 @@ acceleration a packet is asked for only if it was numbered before the previous v
 may still be under way.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from semcast.core.ids import MemberId
 from semcast.protocols.ring.settings import REACH
 from semcast.wire.limits import MAX_SPANS
-from semcast.wire.ring import ConfId, Packet, Token
+from semcast.wire.ring import ConfId, Packet, Part, Token
 
 Span = tuple[int, int]
 
@@ -42,13 +42,17 @@ class RingOrder:
 
     # Packets
 
-    def plausible(self, packet: Packet) -> bool:
-        """Whether a correct member can have sent this; what this one sent it knows already."""
-        return (
-            packet.sender < len(self.members)
-            and packet.seq <= min(self.my_aru + self._reach, self.confirmed_aru + 2 * self._reach)
-            and (packet.sender != self.rank or packet.seq <= self.my_aru or packet.seq in self.store)
-        )
+    def plausible(self, packets: Sequence[Packet]) -> list[Packet]:
+        """Those that a correct member can have sent; what this one sent it knows already."""
+        count, rank, aru, store = len(self.members), self.rank, self.my_aru, self.store
+        most = min(aru + self._reach, self.confirmed_aru + 2 * self._reach)
+        return [
+            packet
+            for packet in packets
+            if packet.sender < count
+            and packet.seq <= most
+            and (packet.sender != rank or packet.seq <= aru or packet.seq in store)
+        ]
 
     def plausible_record(self, aru: int, highest_seq: int) -> bool:
         """Whether a correct member can know this of the configuration: what all have is here, too."""
@@ -56,20 +60,48 @@ class RingOrder:
 
     def receive(self, packet: Packet) -> bool:
         """Keep a packet; False if it was here before."""
-        seq = packet.seq
-        if seq <= self.my_aru or seq in self.store:
-            return False
-        self.store[seq] = packet
-        self.highest_seq = max(self.highest_seq, seq)
-        if seq == self.my_aru + 1:
-            self._advance()
-        return True
+        return self.receive_all((packet,)) > 0
 
-    def _advance(self) -> None:
-        store, seq = self.store, self.my_aru + 1
-        while seq in store:
+    def receive_all(self, packets: Sequence[Packet]) -> int:
+        """Keep packets; returns how many were not here before."""
+        store, aru, highest = self.store, self.my_aru, self.highest_seq
+        before = len(store)
+        for packet in packets:
+            seq = packet.seq
+            if seq > aru:
+                store.setdefault(seq, packet)
+                highest = max(highest, seq)
+        self.highest_seq = highest
+        aru += 1
+        while aru in store:
+            aru += 1
+        self.my_aru = aru - 1
+        return len(store) - before
+
+    def ripe(self, most: int) -> tuple[int, list[Part]]:
+        """What is next in order, and safe where that was asked for: a sender, and what it sent in a row.
+
+        Counts as delivered. Ends after the packet that has the message number `most`.
+        """
+        store, seq, upto, safe_upto = self.store, self.delivered, self.my_aru, self.confirmed_aru
+        sender = -1
+        parts: list[Part] = []
+        while seq < upto:
+            packet = store[seq + 1]
+            if packet.sender != sender:
+                if parts:
+                    break
+                sender = packet.sender
+            if packet.safe and seq >= safe_upto:
+                break
             seq += 1
-        self.my_aru = seq - 1
+            parts += packet.parts
+            for part in packet.parts:
+                most -= len(part.payloads)
+            if most <= 0:
+                break
+        self.delivered = seq
+        return sender, parts
 
     def trim(self) -> None:
         """Forget what everybody has and the application here, too."""

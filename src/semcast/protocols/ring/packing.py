@@ -1,6 +1,7 @@
 """From messages to packets and back: packing small ones, cutting large ones, putting them together.
 
-A packet is numbered as a whole (seq of the paper), so the order of the messages in it is fixed.
+A packet is numbered as a whole (seq of the paper), so the order of the messages in it is fixed. Messages of
+a kind wait in runs, of which packets take parts: work is done for runs and parts, not for each message.
 """
 
 from bisect import bisect_right
@@ -8,52 +9,79 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 
+import msgspec
+
 from semcast.core.annotations import Annotation, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch, batch_of
-from semcast.wire.annotations import from_wire, to_wire
+from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 from semcast.wire.ring import Part
 
 MAX_PARTS = 64
 """Parts of a packet, at most: each costs its receivers some time, and a token must not wait for long."""
+MAX_NOTED = 1024
+"""Updates of items in a packet, at most, for the same reason."""
 PART_OVERHEAD = 12
 PAYLOAD_OVERHEAD = 3
+ITEM_OVERHEAD = 3
+_LONG_RUN, _LARGE_RUN = 4096, 1 << 20
+"""Messages and bytes after which a new run begins, so that what has left does not lie about for long."""
 
 
-class Draft:
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A packet to be: what is in it, but not its number."""
 
-    __slots__ = ("bytes", "messages", "parts", "room", "safe")
+    safe: bool
+    parts: list[Part]
+    whole: list[Part]
+    """The messages that end in this packet, those in fragments put together."""
+    messages: int
+    bytes: int
+    """Payload bytes in the packet."""
 
-    def __init__(self, room: int, *, safe: bool) -> None:
-        self.parts: list[Part] = []
+
+class _Run:
+    """Messages in a row, all plain, all updates of items, or one with another annotation or in fragments."""
+
+    __slots__ = ("annotation", "first", "items", "needs", "payloads", "pieces", "safe", "start")
+
+    def __init__(
+        self, first: int, safe: bool, items: list[str] | None, annotation: WireAnnotation | None = None
+    ) -> None:
+        self.first = first
         self.safe = safe
-        self.room = room
-        """Bytes that still fit."""
-        self.bytes = 0
-        """Payload bytes in it."""
-        self.messages = 0
-        """Messages that end in this packet."""
+        self.payloads: list[bytes] = []
+        self.items = items
+        self.annotation = annotation
+        self.needs = [0]
+        """Bytes that the payloads before each place take in packets."""
+        self.start = 0
+        """How many have left, of the messages or of the fragments of one."""
+        self.pieces: list[bytes] = []
+
+    def part(self, start: int, stop: int) -> Part:
+        """Some of its messages."""
+        items = None if self.items is None else self.items[start:stop]
+        return Part(self.first + start, self.payloads[start:stop], self.annotation, 0, items)
 
 
 class SendQueue:
-    """Messages of the application that wait for the token, already packed."""
+    """Messages of the application that wait for the token."""
 
-    def __init__(self, me: MemberId, packet_bytes: int, limit_messages: int, limit_bytes: int) -> None:
-        self._me = me
+    def __init__(self, packet_bytes: int, limit_messages: int, limit_bytes: int) -> None:
         self._packet_bytes = packet_bytes
         self._limit_messages = limit_messages
         self._limit_bytes = limit_bytes
-        self._drafts: deque[Draft] = deque()
-        self._begun: list[Draft] = []  # fragments that left, of a message that has not left as a whole
+        self._runs: deque[_Run] = deque()
+        self._full: deque[Draft] = deque()  # packets that come before the runs, made while the token was away
         self._next = 1
         self.messages = 0
         self._bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._drafts)
+        return self.messages > 0
 
-    def add(self, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool) -> int:
+    def add(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None, *, safe: bool) -> int:
         """Take as many messages as there is room for; returns how many."""
         taken = payloads[: max(self._limit_messages - self.messages, 0)]
         sizes = list(map(len, taken))
@@ -65,91 +93,167 @@ class SendQueue:
             taken, sizes = taken[:fit], sizes[:fit]
         if not taken:
             return 0
-        if annotation is None and max(sizes) <= self._packet_bytes:
-            self._pack(taken, sizes, safe=safe)
+        if max(sizes) > self._packet_bytes:
+            for place, payload in enumerate(taken):
+                self._add_one(payload, None if annotations is None else annotations[place], safe=safe)
+        elif annotations is None:
+            self._extend(taken, [size + PAYLOAD_OVERHEAD for size in sizes], None, safe=safe)
         else:
-            for payload in taken:
-                self._add_one(payload, annotation, safe=safe)
+            self._add_annotated(taken, annotations, safe=safe)
+        self._fill_packets()
         return len(taken)
 
-    def pop(self) -> tuple[Draft, list[Batch]]:
-        """The next packet, about to be sent, and the messages that have left as a whole with it."""
-        draft = self._drafts.popleft()
-        self.messages -= draft.messages
-        self._bytes -= draft.bytes
-        first = draft.parts[0]
-        if first.left:
-            self._begun.append(draft)
-            return draft, []
-        if self._begun:
-            pieces = [begun.parts[0].payloads[0] for begun in self._begun]
-            self._begun.clear()
-            whole = b"".join((*pieces, first.payloads[0]))
-            return draft, [batch_of(self._me, first.first, [whole], from_wire(first.annotation))]
-        return draft, [
-            batch_of(self._me, part.first, part.payloads, from_wire(part.annotation)) for part in draft.parts
-        ]
+    def pop(self, most: int) -> list[Draft]:
+        """The next packets, `most` at most, about to be sent."""
+        drafts: list[Draft] = []
+        while (self._full or self._runs) and len(drafts) < most:
+            draft = self._full.popleft() if self._full else self._next_packet()
+            self.messages -= draft.messages
+            self._bytes -= draft.bytes
+            drafts.append(draft)
+        return drafts
 
     def restart(self) -> None:
         """The configuration ended: a message of which only some fragments left begins again."""
-        for draft in reversed(self._begun):
-            self._drafts.appendleft(draft)
-            self._bytes += draft.bytes
-        self._begun.clear()
+        if self._runs and self._runs[0].pieces:
+            run = self._runs[0]
+            self._bytes += sum(map(len, run.pieces[: run.start]))
+            run.start = 0
 
-    def _pack(self, payloads: Sequence[bytes], sizes: list[int], *, safe: bool) -> None:
-        """Fill packet after packet with messages that are not annotated."""
-        upto = list(accumulate(sizes, initial=0))
-        needs = [total + PAYLOAD_OVERHEAD * place for place, total in enumerate(upto)]
-        start, count = 0, len(payloads)
-        while start < count:
-            draft = self._draft(sizes[start] + PAYLOAD_OVERHEAD + PART_OVERHEAD, safe=safe)
-            if not draft.parts or draft.parts[-1].annotation is not None:
-                draft.parts.append(Part(self._next, []))
-                draft.room -= PART_OVERHEAD
-            stop = bisect_right(needs, needs[start] + draft.room, lo=start + 1) - 1
-            stop = max(stop, start + 1)
-            draft.parts[-1].payloads.extend(payloads[start:stop])
-            draft.room -= needs[stop] - needs[start]
-            self._count(draft, stop - start, upto[stop] - upto[start])
-            start = stop
+    # In
 
     def _add_one(self, payload: bytes, annotation: Annotation | None, *, safe: bool) -> None:
-        size = len(payload)
-        if size > self._packet_bytes:
-            self._cut(payload, annotation, safe=safe)
-        elif annotation is None:
-            self._pack([payload], [size], safe=safe)
-        else:
-            need = size + PART_OVERHEAD + annotation_bytes(annotation)
-            draft = self._draft(need, safe=safe)
-            draft.parts.append(Part(self._next, [payload], to_wire(annotation)))
-            draft.room -= need
-            self._count(draft, 1, size)
+        if len(payload) <= self._packet_bytes:
+            if annotation is None:
+                self._extend([payload], [len(payload) + PAYLOAD_OVERHEAD], None, safe=safe)
+            else:
+                self._add_annotated([payload], [annotation], safe=safe)
+            return
+        run = self._begin(safe, [annotation.item] if type(annotation) is Item else None, annotation)
+        step = self._packet_bytes
+        run.pieces = [payload[start : start + step] for start in range(0, len(payload), step)]
+        run.payloads.append(payload)
+        self._count(1, len(payload))
 
-    def _draft(self, need: int, *, safe: bool) -> Draft:
-        """The packet that is being filled, or a new one if `need` bytes do not fit there."""
-        draft = self._drafts[-1] if self._drafts else None
-        if draft is None or draft.room < need or draft.safe is not safe or len(draft.parts) >= MAX_PARTS:
-            draft = Draft(self._packet_bytes, safe=safe)
-            self._drafts.append(draft)
-        return draft
+    def _add_annotated(
+        self, payloads: Sequence[bytes], annotations: Sequence[Annotation], *, safe: bool
+    ) -> None:
+        items = [note.item for note in annotations[: len(payloads)] if type(note) is Item]
+        if len(items) == len(payloads):
+            overhead = PAYLOAD_OVERHEAD + ITEM_OVERHEAD
+            needs = [
+                len(payload) + len(item.encode()) + overhead
+                for payload, item in zip(payloads, items, strict=True)
+            ]
+            self._extend(payloads, needs, items, safe=safe)
+            return
+        for payload, note in zip(payloads, annotations, strict=False):
+            if type(note) is Item:
+                self._add_annotated([payload], [note], safe=safe)
+            else:
+                run = self._begin(safe, None, note)
+                run.payloads.append(payload)
+                run.needs.append(len(payload) + annotation_bytes(note))
+                self._count(1, len(payload))
 
-    def _count(self, draft: Draft, messages: int, size: int) -> None:
-        draft.messages += messages
-        draft.bytes += size
+    def _extend(
+        self, payloads: Sequence[bytes], needs: list[int], items: list[str] | None, *, safe: bool
+    ) -> None:
+        """Messages without annotation, or updates of items, go on with the last run if they can."""
+        run = self._runs[-1] if self._runs else None
+        if (
+            run is None
+            or run.safe is not safe
+            or run.annotation is not None
+            or run.pieces
+            or (run.items is None) is not (items is None)
+            or len(run.payloads) >= _LONG_RUN
+            or run.needs[-1] >= _LARGE_RUN
+        ):
+            run = self._begin(safe, None if items is None else [], None)
+        run.payloads += payloads
+        if items is not None and run.items is not None:
+            run.items += items
+        total = run.needs.pop()
+        run.needs += accumulate(needs, initial=total)
+        self._count(len(payloads), sum(map(len, payloads)))
+
+    def _begin(self, safe: bool, items: list[str] | None, annotation: Annotation | None) -> _Run:
+        run = _Run(self._next, safe, items, None if items is not None else to_wire(annotation))
+        self._runs.append(run)
+        return run
+
+    def _count(self, messages: int, size: int) -> None:
         self.messages += messages
         self._bytes += size
         self._next += messages
 
-    def _cut(self, payload: bytes, annotation: Annotation | None, *, safe: bool) -> None:
-        step = self._packet_bytes
-        pieces = [payload[start : start + step] for start in range(0, len(payload), step)]
-        for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
-            draft = Draft(0, safe=safe)  # nothing else goes with a fragment
-            draft.parts.append(Part(self._next, [piece], None if left else to_wire(annotation), left))
-            self._drafts.append(draft)
-            self._count(draft, 0 if left else 1, len(piece))
+    # Out
+
+    def _fill_packets(self) -> None:
+        """Make the packets that are full whatever comes later, so that the token need not wait for it."""
+        run = self._runs[0] if self._runs else None
+        if run is None or run.pieces:
+            return
+        needs, start, safe, count = run.needs, run.start, run.safe, len(run.payloads)
+        room, most = self._packet_bytes - PART_OVERHEAD, count if run.items is None else MAX_NOTED
+        last = needs[-1] - self._packet_bytes
+        while needs[start] < last:
+            stop = bisect_right(needs, needs[start] + room, start, count) - 1
+            if stop <= start:
+                stop = start + 1  # larger than a packet should be, because of its item
+                if stop == count:
+                    break
+            stop = min(stop, start + most)
+            parts = [run.part(start, stop)]
+            size = sum(map(len, parts[0].payloads))
+            self._full.append(Draft(safe, parts, parts, stop - start, size))
+            start = stop
+        run.start = start
+
+    def _next_packet(self) -> Draft:
+        runs = self._runs
+        safe, room = runs[0].safe, self._packet_bytes
+        if runs[0].pieces:
+            return self._next_fragment()
+        parts: list[Part] = []
+        while room > 0 and runs and runs[0].safe is safe and not runs[0].pieces and len(parts) < MAX_PARTS:
+            room = self._take(parts, room)
+        messages = size = 0
+        for part in parts:
+            messages += len(part.payloads)
+            size += sum(map(len, part.payloads))
+        return Draft(safe, parts, parts, messages, size)
+
+    def _take(self, parts: list[Part], room: int) -> int:
+        """Put into a packet what fits of the first run; returns the room that is left."""
+        run = self._runs[0]
+        needs, start = run.needs, run.start
+        stop = bisect_right(needs, needs[start] + room - PART_OVERHEAD, lo=start) - 1
+        if run.items is not None:
+            stop = min(stop, start + MAX_NOTED)
+        if stop <= start:
+            if parts:
+                return 0
+            stop = start + 1  # larger than a packet should be, because of its annotation
+        parts.append(run.part(start, stop))
+        if stop < len(run.payloads):
+            run.start = stop
+            return 0
+        self._runs.popleft()
+        return room - PART_OVERHEAD - (needs[stop] - needs[start])
+
+    def _next_fragment(self) -> Draft:
+        """Nothing else goes with a fragment; what is said about the message goes with the last."""
+        run = self._runs[0]
+        piece = run.pieces[run.start]
+        run.start += 1
+        left = len(run.pieces) - run.start
+        if left:
+            return Draft(run.safe, [Part(run.first, [piece], None, left)], [], 0, len(piece))
+        self._runs.popleft()
+        last = Part(run.first, [piece], run.annotation, 0, run.items)
+        return Draft(run.safe, [last], [run.part(0, 1)], 1, len(piece))
 
 
 class Assembly:
@@ -163,26 +267,28 @@ class Assembly:
         """Parts that no correct sender can have sent."""
 
     def batches(self, sender: MemberId, parts: Sequence[Part]) -> list[Batch]:
-        """The messages that end in a packet of `sender`."""
-        done = []
+        """The messages that end in these packets of `sender`."""
+        whole: list[Part] = []
+        last = self._last.get(sender, 0)
+        begun = sender in self._pieces
         for part in parts:
-            if part.left or sender in self._pieces:
-                batch = self._fragment(sender, part)
+            complete = part
+            if begun or part.left:
+                message = self._fragment(sender, part)
+                begun = sender in self._pieces
+                if message is None:
+                    continue
+                complete = message
+            if complete.first <= last or not _sound(complete):
+                self.refused += 1
             else:
-                batch = self._whole(sender, part, part.payloads)
-            if batch is not None:
-                done.append(batch)
-        return done
+                last = complete.first + len(complete.payloads) - 1
+                whole.append(complete)
+        self._last[sender] = last
+        return batches_of(sender, whole)
 
-    def _whole(self, sender: MemberId, part: Part, payloads: list[bytes]) -> Batch | None:
-        count = len(payloads)
-        if part.first <= self._last.get(sender, 0) or (part.annotation is not None and count != 1):
-            self.refused += 1
-            return None
-        self._last[sender] = part.first + count - 1
-        return Batch(sender, part.first, payloads, from_wire(part.annotation), sum(map(len, payloads)))
-
-    def _fragment(self, sender: MemberId, part: Part) -> Batch | None:
+    def _fragment(self, sender: MemberId, part: Part) -> Part | None:
+        """The whole message, if this is the last fragment of one."""
         seq, left, size, pieces = self._pieces.pop(sender, (part.first, part.left + 1, 0, []))
         size += len(part.payloads[0])
         if part.first != seq or part.left != left - 1 or len(part.payloads) != 1 or size > self._max_message:
@@ -192,7 +298,46 @@ class Assembly:
         if part.left:
             self._pieces[sender] = (seq, part.left, size, pieces)
             return None
-        return self._whole(sender, part, [b"".join(pieces)])
+        return Part(part.first, [b"".join(pieces)], part.annotation, 0, part.items)
+
+
+def _sound(part: Part) -> bool:
+    """Whether what is said about the messages of a part is said about each of them once."""
+    if part.items is not None:
+        return part.annotation is None and len(part.items) == len(part.payloads)
+    return part.annotation is None or len(part.payloads) == 1
+
+
+def batches_of(sender: MemberId, parts: Sequence[Part]) -> list[Batch]:
+    """The messages of whole parts. Those in a row without annotation are one batch."""
+    done: list[Batch] = []
+    run: list[bytes] = []
+    first, own = 0, False  # of the run; whether its list may be added to
+    for part in parts:
+        payloads = part.payloads
+        if part.items is None and part.annotation is None:
+            if run and part.first == first + len(run):
+                if not own:
+                    run, own = run.copy(), True
+                run += payloads
+                continue
+            if run:
+                done.append(batch_of(sender, first, run))
+            run, first, own = payloads, part.first, False
+            continue
+        if run:
+            done.append(batch_of(sender, first, run))
+            run = []
+        if part.items is None:
+            done.append(batch_of(sender, part.first, payloads, from_wire(part.annotation)))
+        else:
+            numbered = enumerate(zip(payloads, part.items, strict=True), part.first)
+            done += [
+                Batch(sender, seq, [payload], Item(item), len(payload)) for seq, (payload, item) in numbered
+            ]
+    if run:
+        done.append(batch_of(sender, first, run))
+    return done
 
 
 def annotation_bytes(annotation: Annotation) -> int:

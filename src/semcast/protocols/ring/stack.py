@@ -1,10 +1,12 @@
 """The ring as a stack: every input goes to the handler of its event."""
 
+from collections.abc import Sequence
+
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
 from semcast.protocols.ring.membership import FAR, MembershipRing
-from semcast.protocols.ring.operational import RingTimer
+from semcast.protocols.ring.passing import RingTimer
 from semcast.protocols.ring.states import Cause, State
 from semcast.wire.ring import (
     AttemptJoin,
@@ -64,6 +66,23 @@ class Ring(MembershipRing):
         elif isinstance(frame, Leave):
             self._on_leave(now, source, frame)
 
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Several in a row from one member: packets among them are handled together."""
+        conf, packets = self.order.conf, []
+        known = source in self.order.members and source != self.me and self.state is not State.LEFT
+        for frame in frames:
+            if known and type(frame) is Packet and frame.conf == conf:
+                packets.append(frame)
+                continue
+            if packets:
+                self._on_packets(now, packets)
+                packets = []
+            self.on_frame(now, source, frame)
+            conf = self.order.conf
+            known = source in self.order.members and source != self.me and self.state is not State.LEFT
+        if packets:
+            self._on_packets(now, packets)
+
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Dispatch."""
         if self.state is State.LEFT:
@@ -101,7 +120,7 @@ class Ring(MembershipRing):
                 self.stats.malformed += 1
         elif self._ring is not None and packet.conf == self._ring.conf:
             # Somebody has installed already; so will this member.
-            if source in self._ring.members and self._ring.plausible(packet):
+            if source in self._ring.members and self._ring.plausible((packet,)):
                 self._ring.receive(packet)
             else:
                 self.stats.malformed += 1
@@ -135,6 +154,7 @@ class Ring(MembershipRing):
 
     def _on_token_wanted(self, now: Nanos, source: MemberId, frame: TokenWanted) -> None:
         if frame.conf == self.order.conf and source in self.order.members:
+            self._asked = self._held is None
             self._release_held(now)
         else:
             self.stats.stale += 1

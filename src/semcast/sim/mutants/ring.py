@@ -1,5 +1,7 @@
 """The ring, broken on purpose."""
 
+from collections.abc import Sequence
+
 from semcast.core.events import TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
@@ -77,11 +79,11 @@ class DiscardedBeforeAHole(Ring):
 
 
 class _OneBuffer(DeliveryQueue):
-    def _append(self, buffer: PurgingBuffer, batch: Batch) -> None:
-        super()._append(buffer, batch)
+    def _append(self, buffer: PurgingBuffer, batches: Sequence[Batch]) -> None:
+        super()._append(buffer, batches)
         for segment in self._segments:
             if isinstance(segment, PurgingBuffer) and segment is not buffer:
-                self._messages -= _purge(segment, batch)
+                self._messages -= sum(_purge(segment, batch) for batch in batches)
 
 
 class PurgeAcrossConfigurations(Ring):

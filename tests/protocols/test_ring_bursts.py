@@ -1,0 +1,171 @@
+"""Many at a time or one by one: the ring does the same."""
+
+from collections.abc import Sequence
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.protocols.ringlab import RingLab
+
+from semcast.core import Annotation, Batch, Enumeration, Item, MemberId, MessageId, Nanos, Outbox
+from semcast.core.outbox import Frame
+from semcast.obsolescence import ItemsTracker, Purging
+from semcast.protocols.ring import Ring, RingSettings, State
+from semcast.protocols.ring.delivery import DeliveryQueue
+from semcast.protocols.ring.packing import MAX_NOTED, Assembly, SendQueue, batches_of
+from semcast.wire.ring import Packet, Part, Presence, TokenWanted
+
+P = MemberId("p")
+FAR = 1 << 40
+
+
+def formed() -> tuple[Ring, MemberId]:
+    """A member of a ring of three, and another member."""
+    lab = RingLab("pqr", RingSettings(window=64, visit=16, queue_messages=40))
+    lab.start()
+    lab.run_for(600)
+    ring = lab.rings["q"]
+    assert len(ring.order.members) == 3
+    ring.out = Outbox()
+    other = next(member for member in ring.order.members if member != ring.me)
+    return ring, other
+
+
+def told(ring: Ring) -> tuple[object, ...]:
+    """All that can be seen of a member after some packets."""
+    payloads = []
+    while ring.deliverable():
+        for each in ring.deliver(0, 7):
+            if isinstance(each, Batch):
+                payloads += [(message.id, message.payload) for message in each.messages()]
+    order = ring.order
+    seen = (ring.stats.malformed + ring.stats.duplicates, ring.stats.stale)
+    return order.my_aru, order.highest_seq, order.delivered, sorted(order.store), payloads, seen
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(st.integers(1, 30), st.booleans(), st.integers(0, 3)), max_size=40))
+def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool, int]]) -> None:
+    results = []
+    for together in (True, False):
+        ring, other = formed()
+        order = ring.order
+        base = order.highest_seq
+        frames: list[Frame] = []
+        for number, safe, rank in drawn:
+            seq = base + number
+            frames.append(Packet(order.conf, seq, rank, safe, [Part(seq, [b"%d" % seq])]))
+            if number == 7:
+                frames.append(Presence(order.conf))
+        if together:
+            ring.on_frames(0, other, frames)
+        else:
+            for frame in frames:
+                ring.on_frame(0, other, frame)
+        results.append(told(ring))
+    assert results[0] == results[1]
+
+
+def test_what_waits_to_be_handed_over_when_the_ring_breaks_waits_for_the_next_one() -> None:
+    """A driver asks again and again while there is something to deliver: there must be an end to it."""
+    ring, _ = formed()
+    ring._due = True
+    ring.state = State.FORM
+    assert ring.deliver(0, 10) == []
+    assert not ring.deliverable()
+
+
+ANNOTATIONS: st.SearchStrategy[Annotation] = st.one_of(
+    st.builds(Item, st.sampled_from(["a", "b", "ü" * 9])),
+    st.just(Enumeration((MessageId(P, 1),))),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), ANNOTATIONS), max_size=30), st.sampled_from([1, 20, 90]))
+def test_annotated_messages_are_packed_together_as_they_are_one_by_one(
+    drawn: list[tuple[int, Annotation]], packet_bytes: int
+) -> None:
+    payloads = [bytes([size]) * size for size, _ in drawn]
+    notes = [note for _, note in drawn]
+    together = SendQueue(packet_bytes, FAR, FAR)
+    assert together.add(payloads, notes, safe=False) == len(drawn)
+    single = SendQueue(packet_bytes, FAR, FAR)
+    for payload, note in zip(payloads, notes, strict=True):
+        single.add([payload], [note], safe=False)
+    found = [arrived(queue) for queue in (together, single)]
+    assert found[0] == found[1]
+    assert [(each.payloads, each.annotation) for each in found[0]] == [
+        ([payload], note) for payload, note in zip(payloads, notes, strict=True)
+    ]
+
+
+def arrived(queue: SendQueue) -> Sequence[Batch]:
+    assembly = Assembly(FAR)
+    drafts = queue.pop(1 << 20)
+    assert not queue
+    batches = assembly.batches(P, [part for draft in drafts for part in draft.parts])
+    assert batches == batches_of(P, [part for draft in drafts for part in draft.whole])
+    assert assembly.refused == 0
+    return batches
+
+
+def test_a_packet_has_few_updates_however_small_they_are() -> None:
+    queue = SendQueue(60_000, FAR, FAR)
+    count = 3 * MAX_NOTED
+    queue.add([b""] * count, [Item("x")] * count, safe=False)
+    drafts = queue.pop(100)
+    assert max(draft.messages for draft in drafts) == MAX_NOTED
+    assert sum(draft.messages for draft in drafts) == count
+
+
+def test_messages_that_stay_longer_than_those_before_them_do_not_keep_what_has_left() -> None:
+    """A queue that is never empty still lets go of what was sent."""
+    queue = SendQueue(1000, FAR, FAR)
+    queue.add([bytes(900)], None, safe=False)
+    for _ in range(20_000):
+        queue.add([bytes(900)], None, safe=False)
+        [draft] = queue.pop(1)
+        assert draft.messages == 1
+    assert sum(len(run.payloads) for run in queue._runs) < 5000
+
+
+def test_a_run_in_a_queue_is_purged_like_single_messages() -> None:
+    queue = DeliveryQueue(10, Purging.LAZY)
+    updates = [Part(1, [b"%d" % n for n in range(6)], None, 0, ["a", "b", "a", "c", "a", "b"])]
+    queue.extend(batches_of(P, updates))
+    assert len(queue) == 6
+    left = [each.first for each in queue.pop(3) if isinstance(each, Batch)]
+    assert left == [4, 5, 6]
+    receipts = [(each.id.seq, each.by.seq) for each in queue.take_receipts() if each.by]
+    assert receipts == [(1, 3), (3, 5), (2, 6)]
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=2), max_size=25))
+def test_a_tag_is_what_an_update_of_one_item_is(updates: list[list[str]]) -> None:
+    slow, fast = ItemsTracker(P), ItemsTracker(P)
+    for seq, items in enumerate(updates, 1):
+        expected = slow.update(seq, items)
+        assert (fast.tag(seq, items[0]) if len(items) == 1 else fast.update(seq, items)) == expected
+
+
+def test_a_ring_that_was_asked_for_the_token_before_it_came_does_not_hold_it() -> None:
+    lab = RingLab("pqr", RingSettings())
+    lab.start()
+    lab.run_for(2000)
+    ring = next(each for each in lab.rings.values() if each.order.rank == 0)
+    token, ring._held = ring._held, None
+    assert token is not None
+    last = ring.order.members[1]
+    now: Nanos = lab.now
+    wanted = TokenWanted(ring.order.conf)
+    ring.on_frame(now, last, wanted)
+    assert ring._hold_for(token) == 0
+    assert ring._hold_for(token) > 0
+
+
+def test_who_is_alone_leaves_once() -> None:
+    ring = Ring(P, RingSettings(), Random(1), Outbox())
+    ring.start(0)
+    ring.leave(0)
+    assert ring.state is State.LEFT
+    ring.leave(0)
