@@ -11,16 +11,20 @@ from semcast.core import (
     View,
     ViewChange,
 )
+from semcast.core.events import Minority
 from semcast.group import (
     ConfigurationError,
     Group,
     GroupClosedError,
+    GroupDelivery,
     GroupError,
     GroupEvent,
     GroupSettings,
     GroupStatistics,
     Order,
+    Rejoining,
     ReplicatedDict,
+    StateHooks,
     join,
 )
 
@@ -31,6 +35,7 @@ __all__ = [
     "ConfigurationError",
     "Group",
     "GroupClosedError",
+    "GroupDelivery",
     "GroupError",
     "GroupEvent",
     "GroupSettings",
@@ -39,9 +44,12 @@ __all__ = [
     "MemberId",
     "Message",
     "MessageId",
+    "Minority",
     "Order",
     "Purged",
+    "Rejoining",
     "ReplicatedDict",
+    "StateHooks",
     "TransitionalView",
     "View",
     "ViewChange",

@@ -17,29 +17,33 @@ from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from semcast.core.events import StateReceived, StateRequested
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
-from semcast.group import Group, GroupEvent, GroupStatistics, Order
+from semcast.group import Group, GroupEvent, GroupStatistics, Order, StateHooks
 from semcast.group import join as join_async
 from semcast.group.errors import GroupClosedError
 
 T = TypeVar("T")
+_Heard = GroupEvent | StateRequested | StateReceived | BaseException
 
 
 class BlockingGroup:
     """A member of a group, for threads. Made by `join`."""
 
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+    def __init__(self, name: str, settings: dict[str, Any], state: StateHooks | None = None) -> None:
         self._name = name
         self._settings = settings
+        self._state = state
+        self._asked: StateRequested | StateReceived | None = None  # what is to be done about the state
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=f"semcast loop {name}", daemon=True
         )
         self._group: Group | None = None
-        self._events: queue.SimpleQueue[GroupEvent | BaseException] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_Heard] = queue.SimpleQueue()
         self._reader: asyncio.Task[None] | None = None
         self._wanted: asyncio.Event | None = None
 
@@ -93,8 +97,12 @@ class BlockingGroup:
         return self._call(self._opened().send_many(payloads, order=order))
 
     def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
-        """What happens, one by one; ends when nothing has happened for `timeout` seconds."""
+        """What happens, one by one; ends when nothing has happened for `timeout` seconds.
+
+        State hooks are called here, in the thread that iterates. One that raises is called again next time.
+        """
         while True:
+            self._see_to_the_state()
             assert self._wanted is not None
             self._loop.call_soon_threadsafe(self._wanted.set)
             try:
@@ -103,7 +111,20 @@ class BlockingGroup:
                 return
             if isinstance(event, BaseException):
                 raise event
-            yield event
+            if isinstance(event, StateRequested | StateReceived):
+                self._asked = event
+            else:
+                yield event
+
+    def _see_to_the_state(self) -> None:
+        asked, hooks = self._asked, self._state
+        if asked is None or hooks is None:
+            return
+        if isinstance(asked, StateReceived):
+            hooks.restore(asked.state)
+        else:
+            self._opened().provide(asked, hooks.export())
+        self._asked = None
 
     def stats(self) -> GroupStatistics:
         """A snapshot."""
@@ -122,7 +143,8 @@ class BlockingGroup:
 
     async def _open(self) -> None:
         self._wanted = asyncio.Event()
-        group = join_async(self._name, **self._settings)
+        group = join_async(self._name, state=self._state, **self._settings)
+        group.leave_state_to_program()
         await group.__aenter__()
         self._group = group
         self._reader = asyncio.create_task(self._read(group))
@@ -134,7 +156,7 @@ class BlockingGroup:
             async for event in group:
                 await self._wanted.wait()
                 self._wanted.clear()
-                self._events.put(event)
+                self._events.put(cast("_Heard", event))
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -155,6 +177,6 @@ class BlockingGroup:
         self._loop.close()
 
 
-def join(group: str, **settings: Any) -> BlockingGroup:
-    """Become a member of a group; settings as for `semcast.join`."""
-    return BlockingGroup(group, settings)
+def join(group: str, *, state: StateHooks | None = None, **settings: Any) -> BlockingGroup:
+    """Become a member of a group; settings and `state` as for `semcast.join`."""
+    return BlockingGroup(group, settings, state)

@@ -220,7 +220,9 @@ def test_a_fixed_group_is_recorded_as_well(tmp_path: Path) -> None:
 def recording(folder: Path, *, announced: bool) -> Recording:
     info = RunInfo("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
     ticks = iter(range(100))
-    return Recording(A, JournalWriter(folder, A, info), announced=announced, clock=lambda: next(ticks))
+    return Recording(
+        A, lambda who: JournalWriter(folder, who, info), announced=announced, clock=lambda: next(ticks)
+    )
 
 
 def rows(folder: Path) -> list[str]:

@@ -7,12 +7,12 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 import semcast
 from semcast.bench.runs import Case, Figures
-from semcast.core.events import Delivery
 from semcast.core.messages import Batch
 
 _STAMP = struct.Struct("<d")
@@ -77,7 +77,7 @@ class Bench:
             if self._ended == self._case.senders:
                 return
 
-    def _take(self, each: Delivery) -> None:
+    def _take(self, each: semcast.GroupDelivery) -> None:
         if isinstance(each, Batch):
             self._count(each.payloads)
         elif isinstance(each, semcast.ViewChange):
@@ -132,12 +132,27 @@ class Bench:
         return "safe" if self._case.order == "safe" else "agreed"
 
 
+def _stack(case: Case) -> dict[str, Any]:
+    """The settings of the stack."""
+    if case.stack == "ring":
+        return {"stack": "ring"}
+    return {
+        "stack": case.stack,
+        "order": case.order,
+        "engine": case.engine,
+        "uniform": case.uniform,
+        "minimum": case.members,
+        "token_loss": "2s",  # busy members are not dead
+    }
+
+
 async def main() -> None:
     """Join, run, print."""
     group, number, work = sys.argv[1:]
     case = msgspec.json.decode(work, type=Case)
     async with semcast.join(
         group,
+        **_stack(case),
         name=f"m{number}",
         bind="127.0.0.1:0",
         queue_messages=100_000,

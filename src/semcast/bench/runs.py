@@ -24,7 +24,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 64
     count: int = 500_000
     """Messages of all senders together."""
+    stack: str = "ring"
     order: str = "agreed"
+    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`."""
+    engine: str = ""
+    """vsync, total: `token` or `consensus`."""
+    uniform: bool = False
+    """vsync: deliver only what survives."""
     items: int = 0
     """Messages are updates of so many items; 0 for messages that never become obsolete."""
     rate: float = 0.0

@@ -14,6 +14,9 @@ from semcast.bench import Case, Figures, measure
 from semcast.bench.runs import BenchError
 from semcast.cli.errors import UsageError
 
+_ORDERS: dict[str, tuple[str, ...]] = {"ring": ("agreed", "safe"), "vsync": ("fifo", "causal", "total")}
+"""By stack; the first is the default."""
+
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
@@ -22,7 +25,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--senders", type=int, default=1)
     parser.add_argument("--size", type=int, default=64, help="bytes of a message")
     parser.add_argument("--messages", type=int, default=500_000)
-    parser.add_argument("--order", choices=("agreed", "safe"), default="agreed")
+    parser.add_argument("--stack", choices=tuple(_ORDERS), default="ring")
+    parser.add_argument(
+        "--order", choices=sum(_ORDERS.values(), ()), help="default: agreed (ring), fifo (vsync)"
+    )
+    parser.add_argument("--engine", choices=("token", "consensus"), default="", help="of vsync's total order")
+    parser.add_argument("--uniform", action="store_true", help="vsync: deliver only what survives")
     parser.add_argument("--items", type=int, default=0, help="messages are updates of so many items")
     parser.add_argument(
         "--rate", type=float, default=0.0, help="a second for each sender; 0 for all it takes"
@@ -42,13 +50,21 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--senders {args.senders}: between 1 and the {args.members} members")
     if args.messages < args.senders or args.size < 1 or args.items < 0 or args.rate < 0:
         raise UsageError("--messages, --size, --items and --rate must be positive")
+    order = args.order or _ORDERS[args.stack][0]
+    if order not in _ORDERS[args.stack]:
+        raise UsageError(f"--order {order}: with {args.stack} there are {', '.join(_ORDERS[args.stack])}")
+    if (args.engine and order != "total") or (args.uniform and args.stack != "vsync"):
+        raise UsageError("--engine is for --stack vsync --order total, --uniform for --stack vsync")
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
         case = Case(
             members=args.members,
             senders=args.senders,
             size=args.size,
             count=args.messages,
-            order=args.order,
+            stack=args.stack,
+            order=order,
+            engine=args.engine,
+            uniform=args.uniform,
             items=args.items,
             rate=args.rate,
             reading=args.reading,
@@ -73,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(case: Case, figures: list[Figures]) -> Table:
-    what = f"{case.size} B, {case.order}" + (f", {case.items} items" if case.items else "")
+    order = " ".join(filter(None, [case.order, case.engine, "uniform" * case.uniform]))
+    what = f"{case.size} B, {case.stack}, {order}" + (f", {case.items} items" if case.items else "")
     table = Table(title=f"{case.members} members, {case.senders} sending, {what}")
     for column in ("member", "messages/s", "delivered", "purged", "cpu s", "MB", "p50 ms", "p99 ms"):
         table.add_column(column, justify="right")

@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from secrets import token_hex
 from typing import Any
 
@@ -14,6 +14,7 @@ from semcast.core.annotations import Item
 from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.core.views import View
+from semcast.group import Group
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.group.settings import GroupSettings, resolve
 
@@ -35,6 +36,14 @@ def add_group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_stack(parser: argparse.ArgumentParser) -> None:
+    """What a member must have set as the others have."""
+    parser.add_argument("--stack", choices=("ring", "vsync", "s-rm"), help="of the group (default: ring)")
+    parser.add_argument("--order", choices=("fifo", "causal", "total"), help="of a vsync group")
+    parser.add_argument("--engine", choices=("token", "consensus"), help="of its total order")
+    parser.add_argument("--uniform", action="store_true", default=None, help="it delivers what survives")
+
+
 def settings_of(args: argparse.Namespace, own: Mapping[str, Any] | None = None) -> GroupSettings:
     """The settings in force for this command.
 
@@ -44,11 +53,12 @@ def settings_of(args: argparse.Namespace, own: Mapping[str, Any] | None = None) 
     if not args.group:
         raise UsageError("a group needs a name")
     given: dict[str, Any] = {"key_file": args.key_file, "bind": args.bind, "peers": args.peers}
+    given |= {name: getattr(args, name, None) for name in ("stack", "order", "engine", "uniform")}
     with errors_explained():
         found = resolve(given)
         if args.bind is None and found.bind:
             given["bind"] = found.bind.rpartition(":")[0] + ":0"
-        given.update(record="", metrics="", **(own or {}))
+        given.update(record="", metrics="", minimum=0, bootstrap=False, **(own or {}))
         return resolve(given)
 
 
@@ -79,6 +89,33 @@ def stopping_on_signals() -> Iterator[asyncio.Event]:
     finally:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(each)
+
+
+@asynccontextmanager
+async def joined(group: Group, stopped: asyncio.Event, patience: float | None = None) -> AsyncIterator[bool]:
+    """Be in a group; False if the program was stopped before it was let in.
+
+    Where views are agreed on, a command founds no group: it waits for one.
+    """
+    entering = asyncio.create_task(group.__aenter__())
+    stop = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((entering, stop), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.cancel()
+        if not entering.done():
+            entering.cancel()
+        await asyncio.gather(entering, stop, return_exceptions=True)
+    if entering.cancelled():
+        if not stopped.is_set():
+            raise GroupError(f"there is no group {plain(group.name)!r} that lets it in")
+        yield False
+        return
+    entering.result()
+    try:
+        yield True
+    finally:
+        await group.close()
 
 
 def why(error: GroupError) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,17 +96,19 @@ def _check(args: argparse.Namespace) -> None:
 def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
     from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
     from semcast.pipeline.profile import profiled  # noqa: PLC0415
-    from semcast.pipeline.session import spark_session  # noqa: PLC0415
-    from semcast.pipeline.sources import TraceError  # noqa: PLC0415
+    from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session  # noqa: PLC0415
+    from semcast.pipeline.sources import TraceError, are_small  # noqa: PLC0415
     from semcast.pipeline.traces import read_trace  # noqa: PLC0415
 
+    small = are_small(args.traces)
     try:
-        spark = spark_session("semcast profile", master=args.master)
-        trace = read_trace(spark, args.traces, _columns(args), max_bad=args.max_bad)
-        with profiled(trace, _settings(args)) as done:
-            if args.out is not None:
-                _write(args.out, done)
-            return done.streams, trace.bad
+        spark = spark_session("semcast profile", master=args.master, rows_hint=SMALL_ROWS if small else None)
+        with at_once(spark) if small else nullcontext():
+            trace = read_trace(spark, args.traces, _columns(args), max_bad=args.max_bad)
+            with profiled(trace, _settings(args)) as done:
+                if args.out is not None:
+                    _write(args.out, done)
+                return done.streams, trace.bad
     except (NoJavaError, TraceError) as error:
         raise UsageError(str(error)) from error
 

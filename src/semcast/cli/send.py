@@ -14,7 +14,9 @@ from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
 from semcast.cli.live import (
     add_group,
+    add_stack,
     errors_explained,
+    joined,
     member_json,
     member_name,
     plain,
@@ -56,6 +58,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ),
     )
     add_group(parser)
+    add_stack(parser)
     parser.add_argument("text", metavar="TEXT", nargs="*", help="a message; none: each line of the input")
     parser.add_argument("--item", help="each message replaces those before it about this item")
     parser.add_argument("--safe", action="store_true", help="delivered only once every member has it")
@@ -94,7 +97,11 @@ async def _join_and_send(args: argparse.Namespace, settings: GroupSettings, pati
         group = Group(args.group, settings)
     progress = Progress()
     with stopping_on_signals() as stopped:
-        async with group:
+        waits = patience if settings.stack == "vsync" else None  # others begin alone
+        async with joined(group, stopped, waits) as there:
+            if not there:
+                print("interrupted", file=sys.stderr)
+                return 130
             reader = asyncio.create_task(_read(group, progress))
             work = asyncio.create_task(_send(args, group, progress, patience))
             stop = asyncio.create_task(stopped.wait())
@@ -165,10 +172,14 @@ async def _members(args: argparse.Namespace, progress: Progress, patience: float
 
 async def _read(group: Group, progress: Progress) -> None:
     """Take what is delivered, so that nobody has to wait for this member."""
+    counted = group.settings.stack == "vsync"
     async for deliveries in group.batches():
         for each in deliveries:
             if isinstance(each, Batch) and each.sender == group.member:
-                progress.delivered = each.last
+                # With vsync other things have numbers, too, so that messages are counted.
+                progress.delivered = progress.delivered + len(each.payloads) if counted else each.last
+        if counted:
+            progress.delivered += sum(receipt.id.sender == group.member for receipt in group.receipts())
         if group.view is not None:
             progress.members = len(group.view.members)
         progress.arrived.set()

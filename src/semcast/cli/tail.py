@@ -8,8 +8,10 @@ import sys
 from semcast.cli.errors import UsageError
 from semcast.cli.live import (
     add_group,
+    add_stack,
     errors_explained,
     item_of,
+    joined,
     member_json,
     member_name,
     message_json,
@@ -21,10 +23,10 @@ from semcast.cli.live import (
     view_name,
     why,
 )
-from semcast.core.events import TransitionalView, ViewChange
+from semcast.core.events import Minority, TransitionalView, ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch, Message
-from semcast.group import Group, GroupError, GroupSettings
+from semcast.group import Group, GroupError, GroupSettings, Rejoining
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -38,6 +40,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ),
     )
     add_group(parser)
+    add_stack(parser)
     parser.add_argument("--count", metavar="N", type=int, help="end after so many messages")
     parser.add_argument("--views", action="store_true", help="print changes of view, too")
     parser.add_argument("--name", help="name of this member (default: made up)")
@@ -48,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Print; 0 unless the group ended it, or fewer messages came than were asked for."""
     if args.count is not None and args.count < 1:
         raise UsageError(f"--count {args.count}: at least 1")
-    settings = settings_of(args, {"name": member_name(args), "policy": "leave"})
+    policy = "purge" if settings_of(args).stack == "vsync" else "leave"
+    settings = settings_of(args, {"name": member_name(args), "policy": policy})
     try:
         printed = asyncio.run(_follow(args, settings))
     except GroupError as error:
@@ -65,8 +69,10 @@ async def _follow(args: argparse.Namespace, settings: GroupSettings) -> int:
     with errors_explained():
         group = Group(args.group, settings)
     with stopping_on_signals() as stopped:
-        async with group:
-            printer = Printer(args, group.member)
+        printer = Printer(args, group.member)
+        async with joined(group, stopped) as there:
+            if not there:
+                return 0
             reading = asyncio.create_task(_print_all(group, printer))
             stop = asyncio.create_task(stopped.wait())
             try:
@@ -88,6 +94,8 @@ async def _print_all(group: Group, printer: "Printer") -> None:
                     printer.message(message)
             elif isinstance(each, ViewChange | TransitionalView):
                 printer.change(each)
+            elif isinstance(each, Minority | Rejoining):
+                printer.trouble(each)
             if printer.enough():
                 break
         sys.stdout.flush()
@@ -127,6 +135,30 @@ class Printer:
             print(json.dumps(_change_json(change)))
         else:
             print(_change_text(change, self._me))
+
+    def trouble(self, event: Minority | Rejoining) -> None:
+        """Print why nothing happens, or was missed, where changes of view are wanted."""
+        if isinstance(event, Rejoining):
+            self._me = event.member
+        if self._args.views:
+            print(json.dumps(_trouble_json(event)) if self._args.json else _trouble_text(event))
+
+
+def _trouble_json(event: Minority | Rejoining) -> dict[str, object]:
+    if isinstance(event, Minority):
+        return {"event": "minority", "reachable": event.reachable, "needed": event.needed}
+    return {
+        "event": "rejoining",
+        "former": member_json(event.former),
+        "member": member_json(event.member),
+        "cause": event.cause,
+    }
+
+
+def _trouble_text(event: Minority | Rejoining) -> str:
+    if isinstance(event, Minority):
+        return f"-- cut off: {event.reachable} of the {event.needed} members that a view needs are in reach"
+    return f"-- {plain(event.cause)}; comes back as {plain(str(event.member))}"
 
 
 def _change_json(change: ViewChange | TransitionalView) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
-from semcast.group.group import Group, GroupEvent, GroupStatistics, Order, join
+from semcast.group.events import GroupDelivery, GroupEvent, Rejoining, StateHooks
+from semcast.group.group import Group, GroupStatistics, Order, join
 from semcast.group.settings import GroupSettings
 
 __all__ = [
@@ -10,12 +11,15 @@ __all__ = [
     "Entry",
     "Group",
     "GroupClosedError",
+    "GroupDelivery",
     "GroupError",
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
     "Order",
+    "Rejoining",
     "ReplicatedDict",
     "Stamp",
+    "StateHooks",
     "join",
 ]

@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
-from semcast.core.events import Delivery, TransitionalView, ViewChange
+from semcast.core.events import TransitionalView, ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.group.errors import GroupError
+from semcast.group.events import GroupDelivery, Rejoining
 from semcast.group.group import Group, join
 
 _CHUNK = 200_000
@@ -186,12 +187,14 @@ class ReplicatedDict(Mapping[str, Any]):
             async with self._changed:
                 self._changed.notify_all()
 
-    async def _on_delivery(self, each: Delivery) -> None:
+    async def _on_delivery(self, each: GroupDelivery) -> None:
         if isinstance(each, Batch):
             for payload in each.payloads:
                 self._on_word(payload)
         elif isinstance(each, TransitionalView):
             self._side = set(each.view.members)
+        elif isinstance(each, Rejoining):
+            self._side, self._silent = {each.member}, set()  # what it has meets what the others have
         elif isinstance(each, ViewChange):
             await self._on_view(each)
 

@@ -6,21 +6,26 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Delivery, Event, Left, Purged, TransitionalView, ViewChange
-from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.core.messages import Batch, Message
+from semcast.core.events import Delivery, Left, Minority, Purged, StateRequested, ViewChange
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.events import GroupDelivery, GroupEvent, Rejoining, StateHooks
+from semcast.group.inbox import Inbox
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
-from semcast.group.stacks import Parts, build
-from semcast.net.driver import Driver, Outgoing, Watcher
+from semcast.group.stacks import Parts, build, next_incarnation, synchrony
+from semcast.group.synchrony import LiveSynchrony, note_room
+from semcast.group.watching import EventWatcher
+from semcast.net.driver import Driver, Outgoing, Renewal
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
 from semcast.obsolescence import ItemsTracker
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
     from semcast.group.recording import Recording
 
 Order = Literal["agreed", "safe"]
-GroupEvent = Message | ViewChange | TransitionalView
 
 _LEAVE_PATIENCE = 3.0
 """Seconds to wait for a graceful end."""
@@ -48,23 +52,29 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     buffered: int
     sealing: SealingStatistics | None = None
     """Where datagrams are sealed."""
+    phase: str = ""
+    """What the stack is doing; `minority` where it is cut off from the majority, and nothing is sent."""
 
 
 class Group:
     """A member of a live group. Made by `join`."""
 
-    def __init__(self, name: str, settings: GroupSettings) -> None:
+    def __init__(self, name: str, settings: GroupSettings, state: StateHooks | None = None) -> None:
+        if state is not None and settings.stack != "vsync":
+            raise ConfigurationError(f"state is handed over with stack vsync, and this is {settings.stack}")
         self.name = name
         self.settings = settings
         self.view: View | None = None
-        """The latest view that this program has seen."""
+        """The latest view that this program has seen; none where it comes back to its group."""
         self._loop = asyncio.get_running_loop()
-        parts = build(name, settings)
+        parts = build(name, settings, state=state is not None)
         self.member = parts.member
+        """Who this is; another incarnation where the group went on without it."""
+        self._largest, self._packet = parts.largest, parts.packet
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
-        self._events = _Events(self)
+        self._events = EventWatcher(self._on_left, self._on_minority)
         self._driver = Driver(
             parts.member,
             parts.stack,
@@ -74,7 +84,9 @@ class Group:
             wake_application=self._wake_from_driver,
             watchers=[*self._recordings, self._events, *self._metrics.watchers],
             tend=None if parts.keys is None else parts.keys.tend,
+            renew=self._renew if settings.stack == "vsync" else None,
         )
+        self._inbox = Inbox(self._driver, state)
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._ended = asyncio.Event()
@@ -83,6 +95,8 @@ class Group:
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
         self._left: str | None = None
+        self._put_out: Left | None = None  # and will come back
+        self._minority: tuple[MemberId, int] | None = None  # where the program was told of that
         self._closed = False
         self._wake_pending = False
 
@@ -162,6 +176,8 @@ class Group:
         if not updates:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(updates))
+        if self.settings.stack == "ring":
+            return self._send_updates(updates, order)
         for item, payload in updates:
             last = self._send_one(payload, item, None, None, order)
         return last
@@ -202,6 +218,16 @@ class Group:
             check_message(b"", Item(each))
         return self._send([payload], self._items.update(self._next_seq, items), order)
 
+    def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
+        """All together, for the ring."""
+        payloads = [payload for _, payload in updates]
+        self._check_message(payloads, None, order)  # what is refused must not count as an update
+        for item in dict.fromkeys([item for item, _ in updates]):
+            check_message(b"", Item(item))
+        tag = self._items.tag
+        notes = [tag(seq, item) for seq, (item, _) in enumerate(updates, self._next_seq)]
+        return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
+
     async def _wait_for_room(self, count: int) -> None:
         """Let the driver take what was handed over before, if that is much already."""
         self._check_open()
@@ -215,8 +241,11 @@ class Group:
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
         self._check_message(payloads, annotation, order)
-        self._driver.send(Outgoing(payloads, annotation, order == "safe"))
-        self._next_seq += len(payloads)
+        return self._hand_over(Outgoing(payloads, annotation, order == "safe"))
+
+    def _hand_over(self, outgoing: Outgoing) -> MessageId:
+        self._driver.send(outgoing)
+        self._next_seq += len(outgoing.payloads)
         return MessageId(self.member, self._next_seq - 1)
 
     def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
@@ -225,22 +254,26 @@ class Group:
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
             raise TypeError("payloads are bytes: encode text, copy what can change")
-        ring = self.settings.stack == "ring"
-        longest, most = max(map(len, payloads)), 1 << 24 if ring else 1 << 15
-        if longest > most:
-            raise ValueError(f"payload of {longest} bytes: at most {most} are allowed")
-        if order == "safe" and not ring:
-            raise ValueError("there is no safe order in s-rm")
+        stack = self.settings.stack
+        longest = max(map(len, payloads))
+        if longest > self._largest:
+            raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
+        if order == "safe" and stack != "ring":
+            raise ValueError(f"there is no safe order in {stack}" + "; see uniform" * (stack == "vsync"))
         if annotation is not None:
-            check_message(payloads[0][: MAX_PAYLOAD // 2] if ring else payloads[0], annotation)
+            check_message(payloads[0] if stack == "s-rm" else payloads[0][: MAX_PAYLOAD // 2], annotation)
+        if stack == "vsync" and isinstance(annotation, Item):
+            size, most = len(annotation.item.encode()), note_room(self._packet)
+            if size > most:
+                raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
     # Receiving
 
-    async def batches(self) -> AsyncIterator[Sequence[Delivery]]:
+    async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
         while True:
             yield await self._take()
-            if self._driver.mailbox:
+            if self._inbox:
                 await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
@@ -248,27 +281,30 @@ class Group:
         while True:
             for event in self._unread:
                 yield event
-            if self._driver.mailbox:
+            if self._inbox:
                 await asyncio.sleep(0)
             self._unread = chain.from_iterable(map(_events, await self._take()))
 
-    async def _take(self) -> Sequence[Delivery]:
+    async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one."""
-        mailbox = self._driver.mailbox
-        while not mailbox:
-            self._check_open()
-            self._arrived.clear()
-            if not mailbox:
-                await self._arrived.wait()
-        deliveries = mailbox.take()
-        self._driver.taken()
+        inbox = self._inbox
+        deliveries: Sequence[GroupDelivery] = ()
+        while not deliveries:
+            while not inbox:
+                self._check_open()
+                self._arrived.clear()
+                if not inbox:
+                    await self._arrived.wait()
+            deliveries = inbox.take()
         self._note_views(deliveries)
         return deliveries
 
-    def _note_views(self, deliveries: Sequence[Delivery]) -> None:
+    def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:
             if isinstance(each, ViewChange):
                 self.view = each.view
+            elif isinstance(each, Rejoining):
+                self.view = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -279,6 +315,14 @@ class Group:
     def arrived(self) -> bool:
         """Whether this program has seen the view in which its member began to work."""
         return self.view is not None and self.view.id >= self._driver.first_view
+
+    def leave_state_to_program(self) -> None:
+        """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""
+        self._inbox.hooks = None
+
+    def provide(self, asked: StateRequested, state: bytes) -> None:
+        """The state at the point where a `StateRequested` came. May be called from any thread."""
+        self._inbox.provide(asked, state)
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
@@ -303,6 +347,7 @@ class Group:
             waiting_to_send=driver.unsent,
             buffered=driver.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
+            phase=driver.stack.phase(),
         )
 
     # Between the threads
@@ -317,6 +362,8 @@ class Group:
 
     def _wake(self) -> None:
         self._wake_pending = False
+        if self._driver.renewed:
+            self._come_back()
         self._arrived.set()
         self._room.set()
         if self._driver.settled or self._driver.finished:
@@ -324,11 +371,43 @@ class Group:
         if self._driver.finished or self._left is not None:
             self._ended.set()
 
-    def _gone(self, cause: str) -> None:
-        """In the driver's thread: the stack has left the group."""
-        self._left = cause
+    def _come_back(self) -> None:
+        """As another incarnation: what has not left is numbered anew, and leaves."""
+        self.member = self._driver.member
+        self._next_seq = self._driver.unsent + 1
+        self._items = ItemsTracker(self.member)
+        self._driver.go_on()
+
+    def _renew(self, former: Stack) -> Renewal | None:
+        """In the driver's thread: the stack has left the group. Unless it meant to, another one follows."""
+        left, self._put_out = self._put_out, None
+        if left is None or not isinstance(former, LiveSynchrony):
+            return None
+        member = next_incarnation(former.me)
+        stack = synchrony(
+            member, self.settings, self._packet, state=former.settings.state, formers=former.successors()
+        )
+        for recording in self._recordings:
+            recording.renew(member)
+        self._metrics.rejoined()
+        return Renewal(member, stack, _told(Rejoining(former.me, member, left.cause, former.unsettled())))
+
+    def _on_left(self, event: Left) -> None:
+        """In the driver's thread: the stack has left the group, for good or to come back."""
+        if event.again and self.settings.rejoin and not self._closed:
+            self._put_out = event
+            return
+        self._left = event.cause
         self._wake_pending = False
         self._wake_from_driver()
+
+    def _on_minority(self, event: Minority) -> None:
+        """In the driver's thread. Once in a view is enough: only the next view ends it."""
+        where = self._driver.member, self._driver.stack.view().id
+        if self._minority != where:
+            self._minority = where
+            self._driver.mailbox.put(_told(event))
+            self._wake_from_driver()
 
     def _check_open(self) -> None:
         if self._driver.failure is not None:
@@ -339,36 +418,13 @@ class Group:
             raise GroupClosedError(f"{self.name} is closed")
 
 
-class _Events(Watcher):
-    """Keeps receipts, up to a bound, and sees the end coming."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-        self._receipts: list[Purged] = []
-
-    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
-        for event in events:
-            if isinstance(event, Purged):
-                if len(self._receipts) < 1 << 16:
-                    self._receipts.append(event)
-            elif isinstance(event, Left):
-                self._group._gone(event.cause)
-
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """Nothing to keep."""
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """Nothing to keep."""
-
-    def take(self) -> list[Purged]:
-        receipts, self._receipts = self._receipts, []
-        return receipts
+def _told(event: Minority | Rejoining) -> Sequence[Delivery]:
+    """What did not come from a stack goes the same way as what did."""
+    return cast("Sequence[Delivery]", (event,))
 
 
-def _events(each: Delivery) -> Sequence[GroupEvent]:
-    if isinstance(each, Batch):
-        return each.messages()
-    return (each,) if isinstance(each, ViewChange | TransitionalView) else ()
+def _events(each: GroupDelivery) -> Sequence[GroupEvent]:
+    return each.messages() if isinstance(each, Batch) else cast("Sequence[GroupEvent]", (each,))
 
 
 def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
@@ -379,13 +435,15 @@ def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Reco
     return [open_recording(group, settings, parts)]
 
 
-def join(group: str, *, config: Path | None = None, **settings: Any) -> Group:
+def join(
+    group: str, *, config: Path | None = None, state: StateHooks | None = None, **settings: Any
+) -> Group:
     """Become a member of a group: `async with semcast.join("prices") as group: ...`.
 
     Settings are those of `GroupSettings`; what is not given comes from `SEMCAST_*`, then from `semcast.toml`
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
-    each other.
+    each other. With `state` who joins is given the state of the application (stack vsync).
     """
     if not group:
         raise ConfigurationError("a group needs a name")
-    return Group(group, resolve(settings, config))
+    return Group(group, resolve(settings, config), state)

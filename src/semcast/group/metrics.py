@@ -26,6 +26,7 @@ class Meter(Watcher):
 
     def __init__(self) -> None:
         self.view_changes = 0
+        self.rejoins = 0
         self._blocked: Nanos = 0
         self._since: Nanos | None = None
 
@@ -70,6 +71,8 @@ class Reading(msgspec.Struct, frozen=True):
     buffered: int
     view_changes: int
     blocked: Nanos
+    minority: bool = False
+    rejoins: int = 0
 
 
 Series = Sequence[tuple[dict[str, str], float]]
@@ -108,6 +111,8 @@ def exposition(reading: Reading) -> str:
     counter("flow_control_seconds", "Time in which messages were refused.", reading.blocked / SECOND)
     counter("flow_control_blocks", "Times that messages began to be refused.", stack.blocked)
     counter("view_changes", "Views delivered.", reading.view_changes)
+    counter("rejoins", "Times that the group went on without this member, which came back.", reading.rejoins)
+    gauge("minority", "1 while this member is cut off from the majority of its view.", int(reading.minority))
     gauge("view", "Number of the current view.", reading.view)
     gauge("view_members", "Members of the current view.", reading.members)
     gauge("buffered_messages", "Messages in the buffers of the protocol.", reading.buffered)
@@ -166,6 +171,10 @@ class Metrics:
             raise ConfigurationError(f"metrics {self._wanted}: {error.strerror or error}") from error
         self._server = server
 
+    def rejoined(self) -> None:
+        """In the driver's thread: another incarnation goes on."""
+        self._meter.rejoins += 1
+
     async def close(self) -> None:
         """Stop serving."""
         if self._server is not None:
@@ -199,6 +208,8 @@ class Metrics:
             buffered=stack.buffered(),
             view_changes=self._meter.view_changes,
             blocked=self._meter.blocked(now),
+            minority=stack.phase() == "minority",
+            rejoins=self._meter.rejoins,
         )
 
 

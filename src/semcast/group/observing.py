@@ -1,15 +1,19 @@
 """From settings to an observer: whoever may join a group may watch it."""
 
+from collections.abc import Sequence
 from secrets import token_hex
 
 from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
 from semcast.group.errors import ConfigurationError
 from semcast.group.sealing import check_exposure, codec_of, keyring_of
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import bind_address
+from semcast.group.synchrony import all_kinds
 from semcast.net.addresses import meeting_point
 from semcast.net.observer import Observer
 from semcast.net.sockets import Endpoint
+from semcast.wire import Datagram, DatagramCodec, Malformed
 
 
 def observe(group: str, settings: GroupSettings) -> Observer:
@@ -29,5 +33,40 @@ def observe(group: str, settings: GroupSettings) -> Observer:
     static = settings.members if settings.stack == "s-rm" else ()
     members = sorted(MemberId(text.partition("=")[0]) for text in static)
     name = f"observer-{token_hex(4)}"
-    codec, keys = codec_of(group, members, endpoint.datagram_bytes, name, keyring, settings)
-    return Observer(endpoint, codec, tend=None if keys is None else keys.tend)
+    views = [[kind] for kind in all_kinds()]
+    made = [
+        codec_of(group, alike, endpoint.datagram_bytes, name, keyring, settings)
+        for alike in (members, *views)
+    ]
+    files = [keys for _, keys in made if keys is not None]
+
+    def tend() -> None:
+        for each in files:
+            each.tend()
+
+    return Observer(endpoint, AnyCodec([codec for codec, _ in made]), tend=tend)
+
+
+class AnyCodec:
+    """Reads what members of a group say, whatever their stack.
+
+    Args:
+        codecs: of each way to set a group up; the first is asked first.
+    """
+
+    def __init__(self, codecs: Sequence[DatagramCodec]) -> None:
+        self._codecs = list(codecs)
+
+    def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
+        """As the one that read something last would."""
+        return self._codecs[0].encode(source, frames)
+
+    def decode(self, data: bytes) -> Datagram | Malformed:
+        """A datagram, or why it is none for anybody in a group of this name."""
+        for place, codec in enumerate(self._codecs):
+            found = codec.decode(data)
+            if found is not Malformed.GROUP:
+                if place:
+                    self._codecs.insert(0, self._codecs.pop(place))
+                return found
+        return Malformed.GROUP

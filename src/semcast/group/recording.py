@@ -39,15 +39,19 @@ def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Record
         seed=None,
         members=tuple(members) if settings.stack == "s-rm" else (),
         buffer_limit=None,
-        uniform=False,
+        uniform=settings.uniform,
         quiesced=False,
+        order=settings.order or "fifo",
     )
+
+    def journal(member: MemberId) -> JournalWriter:
+        return JournalWriter(Path(settings.record), member, info)
+
     try:
-        writer = JournalWriter(Path(settings.record), parts.member, info)
+        return Recording(parts.member, journal, announced=settings.stack != "s-rm")
     except OSError as error:
         parts.endpoint.close()
         raise ConfigurationError(f"cannot record in {settings.record}: {error}") from error
-    return Recording(parts.member, writer, announced=settings.stack == "ring")
 
 
 class Recording(Watcher):
@@ -55,7 +59,7 @@ class Recording(Watcher):
 
     Args:
         member: who this is.
-        writer: of its journal.
+        journal: begins one for an incarnation.
         announced: whether the stack says itself when messages leave; else they leave where it takes them.
         clock: the time of day, which is what rows of several hosts have in common.
     """
@@ -63,16 +67,23 @@ class Recording(Watcher):
     def __init__(
         self,
         member: MemberId,
-        writer: JournalWriter,
+        journal: Callable[[MemberId], JournalWriter],
         *,
         announced: bool,
         clock: Callable[[], Nanos] = time.time_ns,
     ) -> None:
         self._member = member
-        self._writer = writer
+        self._journal = journal
+        self._writer = journal(member)
         self._announced = announced
         self._clock = clock
         self._next = 1
+
+    def renew(self, member: MemberId) -> None:
+        """Another incarnation goes on, with a journal of its own."""
+        self.close()
+        self._member, self._next = member, 1
+        self._writer = self._journal(member)
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
         """Sends, purges, and views where the stack announces them."""
@@ -104,21 +115,27 @@ class Recording(Watcher):
         rows: list[Row] = []
         sender: MemberId | None = None
         first = following = size = 0
+        order: int | None = None
         for each in deliveries:
-            if type(each) is Batch and each.first == following and each.sender == sender:
+            if (
+                type(each) is Batch
+                and each.first == following
+                and each.sender == sender
+                and each.order == (None if order is None else order + following - first)
+            ):
                 following += len(each.payloads)
                 size += each.size
                 continue
             if sender is not None:
-                rows.append(DeliveredRow(sender, first, following - first, size))
+                rows.append(DeliveredRow(sender, first, following - first, size, order))
                 sender = None
             if isinstance(each, Batch):
-                sender, first, size = each.sender, each.first, each.size
+                sender, first, size, order = each.sender, each.first, each.size, each.order
                 following = first + len(each.payloads)
             elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
         if sender is not None:
-            rows.append(DeliveredRow(sender, first, following - first, size))
+            rows.append(DeliveredRow(sender, first, following - first, size, order))
         self._write(rows)
 
     def close(self) -> None:

@@ -16,6 +16,12 @@ from semcast.net.addresses import AddressError, parse_address
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
 FILE = "semcast.toml"
+_CHOICES = {
+    "order": ("fifo", "causal", "total"),
+    "engine": ("token", "consensus"),
+    "flush": ("coordinator", "all"),
+}
+_FEWEST = 64
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +30,21 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str = ""
     """Of this member; made up where it is empty. A program that restarts may keep its name."""
     stack: str = "ring"
-    """`ring` (members come and go) or `s-rm` (a fixed list)."""
+    """`ring` (members come and go), `vsync` (agreed views, one primary) or `s-rm` (a fixed list)."""
+    order: str = ""
+    """vsync: `fifo` (the default), `causal` or `total`, the same at all members."""
+    engine: str = ""
+    """vsync, total: `token` (the default) or `consensus`, the same at all members."""
+    uniform: bool = False
+    """vsync: deliver only what survives whichever minority crashes; the same at all members."""
+    flush: str = ""
+    """vsync: who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
+    minimum: int = 0
+    """vsync: so many found the group together, more than half of all who may; 0 for one that only joins."""
+    bootstrap: bool = False
+    """vsync: found the group alone. At one member only, and only once."""
+    rejoin: bool = True
+    """vsync: come back by itself when the group went on without this member."""
     members: tuple[str, ...] = ()
     """s-rm: every member as `name=address:port`, the same list everywhere."""
     bind: str = ""
@@ -45,6 +65,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What to do when the application is too slow: block, purge, leave."""
     queue_messages: int = 1024
     """Messages that wait for the application."""
+    buffer_messages: int = 0
+    """vsync: messages in all buffers of this member; 0 for 65536."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
     window: int = 0
@@ -57,8 +79,9 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Address and port of an endpoint for Prometheus."""
 
     def __post_init__(self) -> None:
-        if self.stack not in ("ring", "s-rm"):
-            raise ConfigurationError(f"stack {self.stack!r}: there are ring and s-rm")
+        if self.stack not in ("ring", "vsync", "s-rm"):
+            raise ConfigurationError(f"stack {self.stack!r}: there are ring, vsync and s-rm")
+        self._check_views()
         if self.policy not in ("block", "purge", "leave"):
             raise ConfigurationError(f"policy {self.policy!r}: there are block, purge and leave")
         for name in ("queue_messages", "send_messages"):
@@ -72,6 +95,28 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         for text in (self.bind, self.metrics, *self.peers):
             if text and not text.endswith(":0"):
                 _check_address(text)
+
+    def _check_views(self) -> None:
+        """What is about agreed views."""
+        if self.stack != "vsync":
+            names = ("order", "engine", "uniform", "flush", "minimum", "bootstrap", "buffer_messages")
+            for name in names:
+                if getattr(self, name):
+                    raise ConfigurationError(f"{name} is for stack vsync, and this is {self.stack}")
+            return
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in ("", *known):
+                raise ConfigurationError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
+        if self.engine and self.order != "total":
+            raise ConfigurationError(f"engine {self.engine!r} decides on a total order: set order = total")
+        if self.minimum < 0 or (self.bootstrap and self.minimum > 1):
+            raise ConfigurationError(f"minimum {self.minimum}: at least 1 where there is no bootstrap, or 0")
+        if self.policy == "leave":
+            raise ConfigurationError("policy 'leave': with vsync there are block and purge")
+        if self.buffer_messages and self.buffer_messages < _FEWEST:
+            raise ConfigurationError(
+                f"buffer_messages must be at least {_FEWEST}, not {self.buffer_messages}"
+            )
 
 
 def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettings:
@@ -108,7 +153,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _from_text(name: str, text: str) -> Any:
     if name in ("members", "peers"):
         return [part.strip() for part in text.split(",") if part.strip()]
-    if name in ("multicast", "insecure"):
+    if name in ("multicast", "insecure", "uniform", "bootstrap", "rejoin"):
         if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
             raise ConfigurationError(f"{_PREFIX}{name.upper()}={text!r}: write true or false")
         return text.lower() in ("1", "true", "yes")

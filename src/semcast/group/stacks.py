@@ -2,6 +2,7 @@
 
 import socket
 import time
+from collections.abc import Mapping
 from random import Random
 from secrets import token_hex
 
@@ -13,6 +14,7 @@ from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
 from semcast.group.settings import GroupSettings, parse_duration
+from semcast.group.synchrony import LiveSynchrony, kind_of, largest_message, vsync_settings
 from semcast.net.addresses import LOOPBACK, Address, local_address, meeting_point, parse_address
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
@@ -20,6 +22,7 @@ from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.wire import DatagramCodec
 from semcast.wire.keyring import Keyring
+from semcast.wire.limits import MAX_MESSAGE
 
 PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
@@ -39,10 +42,14 @@ class Parts(msgspec.Struct, frozen=True):
     peers: tuple[Address, ...]
     keys: KeyFile | None = None
     """Where datagrams are sealed."""
+    largest: int = 1 << 24
+    """Bytes of a message, at most."""
+    packet: int = 0
+    """Bytes of messages in a datagram."""
 
 
-def build(group: str, settings: GroupSettings) -> Parts:
-    """Open the sockets and put the stack together."""
+def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
+    """Open the sockets and put the stack together. With `state` members hand it over to who joins."""
     bind = bind_address(settings)
     check_exposure(bind, settings)
     keyring = keyring_of(settings)
@@ -55,21 +62,47 @@ def build(group: str, settings: GroupSettings) -> Parts:
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {bind[0]}:{bind[1]}: {error.strerror}") from error
     datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
-    stack = Ring(member, ring_settings(settings, datagram), Random(token_hex(8)), Outbox())
+    packet = (datagram - PACKET_OVERHEAD) * 4 // 5  # a message also says what it replaces
+    stack: Stack
+    if settings.stack == "vsync":
+        alike: tuple[MemberId, ...] = (kind_of(settings),)
+        stack, largest = synchrony(member, settings, packet, state=state), largest_message(settings, packet)
+    else:
+        stack = Ring(member, ring_settings(settings, datagram), Random(token_hex(8)), Outbox())
+        alike, largest = (), MAX_MESSAGE
     peers = tuple(parse_address(peer) for peer in settings.peers)
-    codec, keys = codec_of(group, (), datagram, member.name, keyring, settings)
-    return Parts(member, stack, endpoint, codec, peers, keys)
+    codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings)
+    return Parts(member, stack, endpoint, codec, peers, keys, largest, packet)
+
+
+def synchrony(
+    member: MemberId,
+    settings: GroupSettings,
+    packet: int,
+    *,
+    state: bool,
+    formers: Mapping[MemberId, int] | None = None,
+) -> LiveSynchrony:
+    """Virtual synchrony. Who comes back founds nothing: the group is there."""
+    chosen = vsync_settings(settings, packet, state=state, founds=formers is None)
+    return LiveSynchrony(member, chosen, Random(token_hex(8)), Outbox(), formers)
+
+
+def next_incarnation(member: MemberId) -> MemberId:
+    """Who comes back in the place of a member."""
+    return MemberId(member.name, max(member.incarnation + 1, time.time_ns() // 1_000_000))
 
 
 def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
     """The ring for datagrams of a size: its window fits in a receiver's socket."""
     packet = datagram - PACKET_OVERHEAD
-    window = settings.window or max(16, min(512, WINDOW_BYTES // datagram))
+    window = settings.window or max(16, min(2048, WINDOW_BYTES // datagram))
     loss = parse_duration(settings.token_loss)
     return RingSettings(
         packet_bytes=packet,
         window=window,
-        visit=min(64, window),
+        visit=max(min(64, window), window // 3),
+        accelerated=max(16, window // 8),
         queue_messages=settings.queue_messages,
         send_messages=settings.send_messages,
         policy=SlowPolicy(settings.policy),
@@ -102,7 +135,7 @@ def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Par
     stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
     peers = tuple(address for member, address in where.items() if member != me)
     codec, keys = codec_of(group, members, datagram, me.name, keyring, settings)
-    return Parts(me, stack, endpoint, codec, peers, keys)
+    return Parts(me, stack, endpoint, codec, peers, keys, 1 << 15)
 
 
 def bind_address(settings: GroupSettings) -> Address:

@@ -40,6 +40,26 @@ def sound(payload: bytes) -> bool:
     return hashlib.blake2b(payload[_DIGEST:], digest_size=_DIGEST).digest() == payload[:_DIGEST]
 
 
+class Tally:
+    """The state of this application: how many messages came, and a sum over them in whatever order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum = 0
+
+    def add(self, message: semcast.Message) -> None:
+        digest = hashlib.blake2b(repr(message.id).encode() + message.payload, digest_size=_DIGEST).digest()
+        self.count += 1
+        self.sum = (self.sum + int.from_bytes(digest, "big")) % (1 << 64)
+
+    def export(self) -> bytes:
+        return json.dumps([self.count, self.sum]).encode()
+
+    def restore(self, state: bytes) -> None:
+        self.count, self.sum = json.loads(state)
+        say("restored", state=[self.count, self.sum])
+
+
 class Member:
     """A group, what was delivered, and the commands."""
 
@@ -51,6 +71,7 @@ class Member:
         self._delivered = 0
         self._corrupt = 0
         self._digest = hashlib.blake2b(digest_size=8)
+        self._tally = Tally()
         self._nap = float(order.get("nap", 0.0))
         self._echo_to = ""
         self._traffic: asyncio.Task[None] | None = None
@@ -70,7 +91,8 @@ class Member:
         offset = float(self._order.get("clock_offset", 0.0))
         if offset:
             _turn_the_clock(round(offset * 1e9))
-        async with semcast.join(self._order["group"], **self._order["settings"]) as self._group:
+        state = self._tally if self._order.get("state") else None
+        async with semcast.join(self._order["group"], state=state, **self._order["settings"]) as self._group:
             say("joined", member=[self._group.member.name, self._group.member.incarnation])
             reading = asyncio.create_task(self._read())
             obeying = asyncio.create_task(self._obey())
@@ -113,14 +135,24 @@ class Member:
         async for event in self._group:
             if isinstance(event, semcast.Message):
                 await self._on_message(event)
+            elif isinstance(event, semcast.Minority):
+                say("minority", reachable=event.reachable, needed=event.needed)
+            elif isinstance(event, semcast.Rejoining):
+                lost = [each.seq for each in event.unsettled]
+                incarnations = [event.former.incarnation, event.member.incarnation]
+                say("rejoining", incarnations=incarnations, cause=event.cause, unsettled=lost)
             else:
                 names = [member.name for member in event.view.members]
                 kind = "view" if isinstance(event, semcast.ViewChange) else "transitional"
-                about = {"incarnations": [member.incarnation for member in event.view.members]}
+                about = {
+                    "incarnations": [member.incarnation for member in event.view.members],
+                    "state": [self._tally.count, self._tally.sum],
+                }
                 say(kind, number=event.view.id, members=names, delivered=self._delivered, **about)
 
     async def _on_message(self, message: semcast.Message) -> None:
         self._delivered += 1
+        self._tally.add(message)
         payload = message.payload
         self._digest.update(repr(message.id).encode() + payload[:_DIGEST])
         if payload.startswith(MARK):
@@ -156,7 +188,7 @@ class Member:
 
     async def _keep_sending(self, command: Line) -> None:
         items, size, rate = command.get("items", 0), command.get("size", 64), command.get("rate", 1000)
-        safe = command.get("safe", 10)
+        safe = command.get("safe", 0 if self._group.settings.stack == "vsync" else 10)
         for number in itertools.count():
             item = f"item {number % items}" if items and number % 3 else None
             order: semcast.group.Order = "safe" if safe and number % safe == 0 else "agreed"
@@ -188,6 +220,7 @@ class Member:
         stats = self._group.stats()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return {
+            "phase": stats.phase,
             "sent": self._sent,
             "delivered": self._delivered,
             "corrupt": self._corrupt,
