@@ -1,12 +1,18 @@
-"""One Spark session for all tests of the pipeline, and the recordings that some of them read."""
+"""One Spark session for all tests of the pipeline, the histories they share, and recordings to read."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipeline import histories
+from tests.pipeline import rings as ring_histories
+from tests.pipeline.agreement import NAMES, Judged
 
+from semcast.history import History
 from semcast.pipeline.data import data_folder
-from semcast.pipeline.session import spark_session
+from semcast.pipeline.session import at_once, spark_session
+from semcast.pipeline.verify import Options, survey, verify
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +30,14 @@ def spark(session: SparkSession) -> SparkSession:
     return session
 
 
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session for a few hundred rows: to compile a plan takes longer than to run it."""
+    with at_once(spark):
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        yield spark
+
+
 @pytest.fixture(scope="session")
 def recordings() -> Path:
     """The real traces."""
@@ -31,3 +45,38 @@ def recordings() -> Path:
     if not (folder / "quake-mvd" / "profile.json").exists():
         pytest.skip(f"no recordings in {folder}: set SEMCAST_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def plain() -> list[History]:
+    """Histories of reliable multicast."""
+    return histories.plain()
+
+
+@pytest.fixture(scope="session")
+def rings() -> list[History]:
+    """Histories of rings."""
+    return ring_histories.rings()
+
+
+@pytest.fixture(scope="session")
+def cut_off() -> list[History]:
+    """Histories of reliable multicast whose recordings are cut off."""
+    return histories.all_cut_off()
+
+
+@pytest.fixture(scope="session")
+def everything(plain: list[History], rings: list[History], cut_off: list[History]) -> list[History]:
+    """All of them."""
+    return [*plain, *rings, *cut_off, histories.deep_chain(), histories.without_b()]
+
+
+@pytest.fixture(scope="session")
+def judged(
+    session: SparkSession, everything: list[History], tmp_path_factory: pytest.TempPathFactory
+) -> Judged:
+    """What Spark says of all of them, by every property."""
+    assert len({history.info.run for history in everything}) == len(everything)
+    folder = histories.write(everything, tmp_path_factory.mktemp("judged"))
+    report = verify(session, survey([folder]), Options(NAMES, allow_missing=True))
+    return Judged(report.verdicts, report.events)

@@ -3,66 +3,26 @@
 import argparse
 import json
 from pathlib import Path
-from random import Random
 
-import msgspec
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.test_pipeline_verify import (
-    differences,
-    in_memory,
-    on_spark,
-    renumbered,
-    said,
-    small,
-    write,
-)
+from tests.pipeline.agreement import PLAIN, Judged, in_memory, statuses
+from tests.pipeline.histories import small, write
 
 from semcast.cli.verify import add_parser, run
-from semcast.core import MemberId, MessageId
-from semcast.history import Event, History, Kind, RunInfo, converted, read_history
+from semcast.core import MemberId
+from semcast.history import History, RunInfo, converted, read_history
 from semcast.history.journal import DeliveredRow, JournalWriter, SentRow
-from semcast.sim.scenario import draw
-from semcast.sim.simulate import simulate
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 A, B = MemberId("a"), MemberId("b")
 
 
-def cut_short(history: History, seed: int) -> History:
-    """One or two processes lose what comes after a random row."""
-    random = Random(seed)
-    lost = random.sample(history.processes, random.randint(1, 2))
-    events = [
-        event
-        for process in history.processes
-        for event in history.of(process)[
-            : random.randint(0, len(history.of(process))) if process in lost else None
-        ]
-    ]
-    name = f"{history.info.run}-cut"
-    return renumbered(msgspec.structs.replace(history.info, run=name, cut_off=tuple(lost)), events)
-
-
-def purged_for_what_is_lost() -> History:
-    info = RunInfo("purge", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=True, cut_off=(A,))
-    events = [
-        Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1),
-        Event(B, 0, 0, Kind.PURGE, "g", A, 1, 1, by=MessageId(A, 2)),
-    ]
-    return History(info, events)
-
-
-def test_it_agrees_on_recordings_that_are_cut_off(spark: SparkSession, tmp_path: Path) -> None:
-    sound = [simulate(draw(seed, stack)).history for seed in range(2) for stack in ("s-rm", "s-srm")]
-    histories = [cut_short(history, number) for number, history in enumerate(sound)]
-    histories += [cut_short(small(seed), seed) for seed in range(24)]
-    histories.append(purged_for_what_is_lost())
-    expected = in_memory(histories)
-    statuses = {status for (_, name), (status, _) in expected.items() if name == "integrity"}
-    assert statuses == {"holds", "violated", "unknown"}
-    assert differences(said(on_spark(spark, write(histories, tmp_path))), expected) == []
+def test_it_agrees_on_recordings_that_are_cut_off(judged: Judged, cut_off: list[History]) -> None:
+    expected = in_memory(cut_off, PLAIN)
+    assert statuses(expected, "integrity") == {"holds", "violated", "unknown"}
+    assert judged.unlike(expected) == []
 
 
 def test_journals_are_converted(tmp_path: Path) -> None:

@@ -168,25 +168,25 @@ CUTS = [
 
 
 @pytest.mark.parametrize("settings", CUTS)
-def test_dense_streams(spark: SparkSession, settings: Settings) -> None:
+def test_dense_streams(interpreted: SparkSession, settings: Settings) -> None:
     rows = tiny() + drawn(1)
-    trace = check_rows(frame(spark, rows, partitions=settings.partitions or 3))
+    trace = check_rows(frame(interpreted, rows, partitions=settings.partitions or 3))
     assert trace.dense
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
 @pytest.mark.parametrize("settings", CUTS)
-def test_streams_with_gaps(spark: SparkSession, settings: Settings) -> None:
+def test_streams_with_gaps(interpreted: SparkSession, settings: Settings) -> None:
     """Positions are ranks; a gap in the numbers is no distance."""
     rows = gapped(tiny() + drawn(2), 3)
-    trace = check_rows(frame(spark, rows, partitions=settings.partitions or 3))
+    trace = check_rows(frame(interpreted, rows, partitions=settings.partitions or 3))
     assert not trace.dense
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
-def test_duplicates_that_are_allowed_count_once(spark: SparkSession) -> None:
+def test_duplicates_that_are_allowed_count_once(interpreted: SparkSession) -> None:
     rows = drawn(4)
-    trace = check_rows(frame(spark, rows + rows[::7]), max_bad=10_000)
+    trace = check_rows(frame(interpreted, rows + rows[::7]), max_bad=10_000)
     assert trace.bad.count == len(rows[::7])
     assert of_spark(profile(trace, Settings(purge=0.3))) == by_hand(rows, purge=0.3, gap=0.0)
 
@@ -214,7 +214,7 @@ def operations_by_hand(rows: list[Row], mark: list[object]) -> tuple[list[int], 
 
 
 @pytest.mark.parametrize(("column", "chunk"), [("ts", 4), ("group", 1 << 18)])
-def test_operations(spark: SparkSession, column: str, chunk: int) -> None:
+def test_operations(interpreted: SparkSession, column: str, chunk: int) -> None:
     rng = Random(5)
     rows = [
         *stream("single", ["a"]),
@@ -227,7 +227,7 @@ def test_operations(spark: SparkSession, column: str, chunk: int) -> None:
     ]
     group = [f"{row[2]:g}" if column == "ts" else str(n // 3 % 4) for n, row in enumerate(rows)]
     marked = small_frame(
-        spark, COLUMNS | {"group": TEXT}, [(*row, name) for row, name in zip(rows, group, strict=True)]
+        interpreted, COLUMNS | {"group": TEXT}, [(*row, name) for row, name in zip(rows, group, strict=True)]
     )
     trace = check_rows(marked)
     done = profile(trace, Settings(purge=0.3, groups=column, chunk=chunk))

@@ -67,7 +67,7 @@ def bad_of(trace: Trace) -> list[str]:
 # Formats
 
 
-def test_every_format_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_format_gives_the_same_rows(interpreted: SparkSession, tmp_path: Path) -> None:
     folder, parts = tmp_path / "folder", tmp_path / "parts.parquet"
     folder.mkdir()
     parts.mkdir()
@@ -84,7 +84,7 @@ def test_every_format_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -
     write_parquet(parts / "part-00001.parquet", MESSAGES[:3])
     write(parts / "_SUCCESS", "")
 
-    trace = read_trace(spark, [str(folder), str(parts)])
+    trace = read_trace(interpreted, [str(folder), str(parts)])
 
     names = ["columns", "dos [1] é", "lines", "packed", "packed_lines", "parts", "plain", "tabs"]
     assert [facts.stream for facts in trace.streams] == names
@@ -97,8 +97,8 @@ def test_every_format_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -
     assert (plain.bytes, plain.began, plain.ended) == (80, 0.5, 1e9)
 
 
-def test_the_schema(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([("s", 0, 0.0, "a", 1, "update")], TRACE)
+def test_the_schema(interpreted: SparkSession) -> None:
+    rows = interpreted.createDataFrame([("s", 0, 0.0, "a", 1, "update")], TRACE)
     trace = check_rows(rows)
     assertDataFrameEqual(trace.rows, rows)
     assert [(field.name, field.dataType) for field in trace.rows.schema] == [
@@ -106,13 +106,13 @@ def test_the_schema(spark: SparkSession) -> None:
     ]
 
 
-def test_own_names_and_defaults(spark: SparkSession, tmp_path: Path) -> None:
+def test_own_names_and_defaults(interpreted: SparkSession, tmp_path: Path) -> None:
     """No seq: the order in the file; no stream: its name; no kind: by key; no bytes: 0."""
     path = write(
         tmp_path / "feed.csv",
         "symbol,t,other\nIBM,2024-01-01T00:00:00Z,x\n\n,2024-01-01 00:00:01.5,y\nIBM,1704067202,z\n",
     )
-    trace = read_trace(spark, [path], Columns(key="symbol", ts="t"))
+    trace = read_trace(interpreted, [path], Columns(key="symbol", ts="t"))
     rows = rows_of(trace)
     assert [row[2:] for row in rows] == [
         (1704067200.0, "IBM", 0, "update"),
@@ -123,28 +123,28 @@ def test_own_names_and_defaults(spark: SparkSession, tmp_path: Path) -> None:
     assert not trace.dense  # the blank line left a gap
 
 
-def test_columns_of_parquet_may_have_other_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_of_parquet_may_have_other_types(interpreted: SparkSession, tmp_path: Path) -> None:
     moment = pa.array([1_500_000, 2_000_000], pa.timestamp("us"))
     table = pa.table({"n": [0.0, 1.0], "when": moment, "id": [7, 8], "lane": pa.array([1, 1], pa.int16())})
     pq.write_table(table, tmp_path / "other.parquet")
     trace = read_trace(
-        spark, [str(tmp_path / "other.parquet")], Columns(stream="lane", seq="n", ts="when", key="id")
+        interpreted, [str(tmp_path / "other.parquet")], Columns(stream="lane", seq="n", ts="when", key="id")
     )
     assert rows_of(trace) == [("1", 0, 1.5, "7", 0, "update"), ("1", 1, 2.0, "8", 0, "update")]
 
 
-def test_lines_are_counted_over_the_blocks_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_are_counted_over_the_blocks_of_a_file(interpreted: SparkSession, tmp_path: Path) -> None:
     """A large file is read in pieces by several tasks; rows still know their line."""
     lines = [(n / 10, f"k{n % 7}") for n in range(500)]
     lines[321] = (-1.0, "bad")
     text = csv_of(lines, ("ts", "key")).replace("-1.0,bad", "soon,bad")
     paths = [write(tmp_path / name, text) for name in ("one.csv", "two.csv")]
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "700")
+    interpreted.conf.set("spark.sql.files.maxPartitionBytes", "700")
     try:
-        assert spark.read.text(paths).rdd.getNumPartitions() > 10
-        trace = read_trace(spark, paths, max_bad=2)
+        assert interpreted.read.text(paths).rdd.getNumPartitions() > 10
+        trace = read_trace(interpreted, paths, max_bad=2)
     finally:
-        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        interpreted.conf.unset("spark.sql.files.maxPartitionBytes")
     assert bad_of(trace) == ["one.csv 323: not a time: soon", "two.csv 323: not a time: soon"]
     for name in ("one", "two"):
         good = [row for row in rows_of(trace) if row[0] == name]
@@ -186,26 +186,26 @@ PROBLEMS = {
 }
 
 
-def test_bad_rows_are_shown_with_their_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_bad_rows_are_shown_with_their_line(interpreted: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "bad.csv", BAD)
     with pytest.raises(TraceError) as refused:
-        read_trace(spark, [path])
+        read_trace(interpreted, [path])
     shown = [f"  {path}: line {line}: {problem}" for line, problem in PROBLEMS.items()][:10]
     expected = ["11 bad rows, more than the 0 allowed (--max-bad):", *shown, "  and 1 more"]
     assert str(refused.value).splitlines() == expected
 
 
-def test_bad_rows_are_left_out_if_so_many_are_allowed(spark: SparkSession, tmp_path: Path) -> None:
+def test_bad_rows_are_left_out_if_so_many_are_allowed(interpreted: SparkSession, tmp_path: Path) -> None:
     """The twelfth is the second row with seq 2: the first of them, in the file, counts."""
     path = write(tmp_path / "bad.csv", BAD)
     with pytest.raises(TraceError, match=r"12 bad rows, more than the 11 allowed"):
-        read_trace(spark, [path], max_bad=11)
-    trace = read_trace(spark, [path], max_bad=12)
+        read_trace(interpreted, [path], max_bad=11)
+    trace = read_trace(interpreted, [path], max_bad=12)
     assert trace.bad.count == 12
     assert rows_of(trace) == [("a", 0, 1.5, "k", 3, "update"), ("a", 2, 2.0, "k", 0, "update")]
 
 
-def test_bad_rows_of_other_formats(spark: SparkSession, tmp_path: Path) -> None:
+def test_bad_rows_of_other_formats(interpreted: SparkSession, tmp_path: Path) -> None:
     write(
         tmp_path / "lines.jsonl",
         json_of(MESSAGES) + '{"seq": 6, "ts": 3\n[1]\n{"seq": 6, "ts": 7, "key": "z"}\n',
@@ -213,7 +213,7 @@ def test_bad_rows_of_other_formats(spark: SparkSession, tmp_path: Path) -> None:
     write_parquet(
         tmp_path / "columns.parquet", [*MESSAGES, (6, 2.0, "a", -5, "update"), (7, 1.0, "b", 0, "?")]
     )
-    trace = read_trace(spark, [str(tmp_path)], max_bad=4)
+    trace = read_trace(interpreted, [str(tmp_path)], max_bad=4)
     assert bad_of(trace) == [
         "columns.parquet 7: bytes is negative: -5",
         "columns.parquet 8: unknown kind: ?",
@@ -224,7 +224,7 @@ def test_bad_rows_of_other_formats(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
-    spark: SparkSession, tmp_path: Path
+    interpreted: SparkSession, tmp_path: Path
 ) -> None:
     """0 1 1 3: as many as from 0 to 3. And the same number in two streams is no duplicate."""
     rows = [("a", n, 0.0, key, 0, "update") for n, key in ((3, "w"), (1, "x"), (0, "y"), (1, "z"))]
@@ -233,8 +233,8 @@ def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
     with pytest.raises(
         TraceError, match=r"1 bad row, .*\n.*copies.csv: line 5: seq 1 is in stream a already"
     ):
-        read_trace(spark, [path])
-    trace = read_trace(spark, [path], max_bad=1)
+        read_trace(interpreted, [path])
+    trace = read_trace(interpreted, [path], max_bad=1)
     assert [row[3] for row in rows_of(trace)][:3] == ["y", "x", "w"]
 
 
@@ -257,13 +257,13 @@ def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
     ],
 )
 def test_refusals(
-    spark: SparkSession, tmp_path: Path, name: str, text: str, columns: Columns, message: str
+    interpreted: SparkSession, tmp_path: Path, name: str, text: str, columns: Columns, message: str
 ) -> None:
     with pytest.raises(TraceError, match=message):
-        read_trace(spark, [write(tmp_path / name, text)], columns)
+        read_trace(interpreted, [write(tmp_path / name, text)], columns)
 
 
-def test_more_refusals(spark: SparkSession, tmp_path: Path) -> None:
+def test_more_refusals(interpreted: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "trace.csv", csv_of(MESSAGES))
     torn = tmp_path / "torn.csv.gz"
     torn.write_bytes(gzip.compress((csv_of(MESSAGES) * 2000).encode())[:-100])
@@ -281,18 +281,18 @@ def test_more_refusals(spark: SparkSession, tmp_path: Path) -> None:
         ([str(tmp_path / "none.parquet")], "none.parquet holds no rows"),
     ):
         with pytest.raises(TraceError, match=message):
-            read_trace(spark, named)
+            read_trace(interpreted, named)
     with pytest.raises(TraceError, match=r"no rows but bad ones: .*line 2: not a time: x"):
-        read_trace(spark, [write(tmp_path / "all.csv", "ts,key\nx,a\n")], max_bad=1)
+        read_trace(interpreted, [write(tmp_path / "all.csv", "ts,key\nx,a\n")], max_bad=1)
     with pytest.raises(TraceError, match=r"^no rows$"):
-        check_rows(spark.createDataFrame([], TRACE))
+        check_rows(interpreted.createDataFrame([], TRACE))
 
 
-def test_rows_in_any_order_are_the_same_trace(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_in_any_order_are_the_same_trace(interpreted: SparkSession, tmp_path: Path) -> None:
     shuffled = MESSAGES[:]
     Random(1).shuffle(shuffled)
     sorted_, mixed = (
-        read_trace(spark, [write(tmp_path / f"{name}" / "t.csv", csv_of(rows))])
+        read_trace(interpreted, [write(tmp_path / f"{name}" / "t.csv", csv_of(rows))])
         for name, rows in (("sorted", MESSAGES), ("mixed", shuffled))
     )
     assert mixed.streams == sorted_.streams

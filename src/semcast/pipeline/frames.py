@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 TEXT = pa.string()
 WHOLE = pa.int64()
 REAL = pa.float64()
+FLAG = pa.bool_()
+MEMBER = pa.struct([("name", TEXT), ("incarnation", WHOLE)])
 
 
 def small_frame(
@@ -18,6 +20,11 @@ def small_frame(
     listed = list(rows)
     arrays = [pa.array([row[n] for row in listed], kind) for n, kind in enumerate(columns.values())]
     return spark.createDataFrame(pa.table(arrays, names=list(columns)))
+
+
+def brought(frame: DataFrame) -> DataFrame:
+    """Worked out now and held by the driver, if it is small: what builds on it is planned quickly."""
+    return frame.sparkSession.createDataFrame(frame.toArrow(), schema=frame.schema)
 
 
 def keep(frame: DataFrame, kept: ExitStack) -> DataFrame:

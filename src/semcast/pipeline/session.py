@@ -20,6 +20,21 @@ from pyspark.sql import SparkSession
 from semcast.pipeline.java import find_java, java_home_for_spark
 
 ROWS_PER_PARTITION = 3_000_000
+SMALL_ROWS = 200_000
+"""Of so few rows planning, compiling and scheduling cost more than the work on them."""
+
+_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java compiles quickly rather than well."""
+
+_AT_ONCE = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.constraintPropagation.enabled": "false",
+}
+"""Settings for few rows: plans are made once and in a hurry, not compiled, and everything is one task."""
+
 _LONGEST_SOCKET_FOLDER = 60
 """Names of sockets end at 107 bytes, and Spark adds some 45."""
 
@@ -57,7 +72,8 @@ def spark_session(
     settings = _settings(shuffle_partitions or partitions_for(rows_hint))
     local = master is not None and master.startswith("local")
     if local:
-        settings |= _local_settings(_scratch())
+        small = rows_hint is not None and rows_hint <= SMALL_ROWS
+        settings |= _local_settings(_scratch(), _QUICKLY if small else "")
     builder = SparkSession.builder.appName(app)
     if master is not None:
         builder = builder.master(master)
@@ -80,6 +96,22 @@ def partitions_for(rows: int | None) -> int:
     return max(2, -(-rows // ROWS_PER_PARTITION))
 
 
+@contextmanager
+def at_once(spark: SparkSession) -> Iterator[None]:
+    """The settings for few rows, for a while."""
+    before = {name: spark.conf.get(name, None) for name in _AT_ONCE}
+    for name, value in _AT_ONCE.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
 def _settings(partitions: int) -> dict[str, str]:
     return {
         "spark.sql.adaptive.enabled": "true",
@@ -88,18 +120,19 @@ def _settings(partitions: int) -> dict[str, str]:
         "spark.sql.windowExec.buffer.in.memory.threshold": str(1 << 16),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # looks at the stack for every column
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
 
 
-def _local_settings(scratch: Path) -> dict[str, str]:
+def _local_settings(scratch: Path, java: str) -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": os.environ.get("SEMCAST_SPARK_MEMORY", f"{_memory_mib()}m"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -Dderby.system.home={scratch}"
-        f" {os.environ.get('SEMCAST_SPARK_JAVA', '')}",
+        f" {os.environ.get('SEMCAST_SPARK_JAVA', java)}",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

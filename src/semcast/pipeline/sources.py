@@ -18,6 +18,10 @@ from pyspark.sql import SparkSession
 _PEEK = 1000
 """How many lines of a JSON file are looked at for the names of its columns."""
 
+_SMALL_BYTES = 512 << 10
+_PACKED = 8
+"""How many times its size a packed file holds, about."""
+
 
 class TraceError(Exception):
     """A trace that cannot be used: what is wrong, where, and what to do."""
@@ -59,6 +63,21 @@ def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
         if sum(source.path == path for source in found) > 1:
             raise TraceError(f"{path} is named twice")
     return found
+
+
+def are_small(named: list[str]) -> bool:
+    """Whether these are local, and so short that they hold some ten thousand rows at most."""
+    files = [Path(name) for name in named if not _remote(name)]
+    if len(files) < len(named):
+        return False
+    inside = (path for file in files for path in (_files_in(file) if file.is_dir() else [file]))
+    return sum(_unpacked(path) for path in inside if path.is_file()) <= _SMALL_BYTES
+
+
+def _unpacked(path: Path) -> int:
+    """About how many bytes there are in a file."""
+    packed = path.suffix.lower() in (".gz", ".bz2", *Format.PARQUET.value)
+    return path.stat().st_size * (_PACKED if packed else 1)
 
 
 def column_names(spark: SparkSession, source: Source) -> list[str]:

@@ -2,10 +2,10 @@
 
 from semcast.pipeline.verify.files import Recorded, survey
 from semcast.pipeline.verify.job import Options, Report, verify, wanted_properties
-from semcast.pipeline.verify.verdicts import KNOWN, Offence, Verdict
+from semcast.pipeline.verify.verdicts import FORMS, Offence, Verdict
 
 __all__ = [
-    "KNOWN",
+    "FORMS",
     "Offence",
     "Options",
     "Recorded",

@@ -1,6 +1,7 @@
 """The job behind `semcast verify`: reads histories, calls the transforms, gathers what they found."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,14 +10,24 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
+from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
+from semcast.pipeline.session import SMALL_ROWS, at_once
 from semcast.pipeline.sources import local_path
-from semcast.pipeline.verify import cover, evs, ledger, order, relation, samples, states, tails
+from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
 from semcast.pipeline.verify.events import events_of, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.totals import census, pairs, totals
-from semcast.pipeline.verify.verdicts import Evidence, Verdict, as_violation, from_memory, judge, message
-from semcast.pipeline.verify.violations import VIOLATIONS, counts, together
+from semcast.pipeline.verify.verdicts import (
+    FORMS,
+    Evidence,
+    Verdict,
+    as_violation,
+    from_memory,
+    judge,
+    message,
+)
+from semcast.pipeline.verify.violations import counts, known_violations, together
 from semcast.specs import EVS, PROPERTIES, Status, properties_for
 
 Progress = Callable[[str], None]
@@ -35,6 +46,9 @@ class Options:
     memory_rows: int = 500_000
     """The most rows of a run that one task may hold to judge what needs all of them at once."""
 
+    small_rows: int = SMALL_ROWS
+    """Up to so many rows of all runs together, everything is one task, and the driver holds the tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -50,8 +64,10 @@ def verify(
 ) -> Report:
     """Judge every run; raises HistoryError where the histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
+    small = recorded.rows <= options.small_rows
     try:
-        verdicts = _Job(spark, recorded, options, wanted, progress).run()
+        with at_once(spark) if small else nullcontext(), ExitStack() as kept:
+            verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
     except PySparkException as error:
         line = str(error).strip().partition("\n")[0]
         raise HistoryError(f"Spark could not read the histories: {line}") from error
@@ -82,15 +98,20 @@ class _Job:
         options: Options,
         wanted: dict[str, list[str]],
         progress: Progress,
+        kept: ExitStack,
+        *,
+        small: bool,
     ) -> None:
         self._spark = spark
         self._recorded = recorded
         self._options = options
         self._wanted = wanted
-        self._names = {name for names in wanted.values() for name in names}
+        self._names = {name for names in wanted.values() for name in names if name in FORMS}
         self._progress = progress
+        self._small = small
         self._rows = read_rows(spark, recorded.files)
-        self._events = events_of(self._rows)
+        events = events_of(self._rows)
+        self._events = keep(events.repartition(1), kept) if small else events
         self._evidence = Evidence(recorded.runs)
         self._tails: DataFrame | None = None
 
@@ -101,17 +122,14 @@ class _Job:
         roster = self._roster(there)
         self._evidence.buffers = {row["run"] for row in there if row["buffers"]}
         self._look_at_tails(sums)
-        total = {row["run"] for row in there if row["total"]}
-        self._positions = self._keep(
-            relation.positions(self._of_runs(total), relation.annotated(self._of_runs(total)))
-        )
+        self._positions = self._places({row["run"] for row in there if row["total"]})
         sizes: dict[str, int] = {}
         for row in there:
             sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
         found = [
             *self._order(),
             *self._relation({row["run"] for row in there if row["odd"]}),
-            *self._contents(self._keep(pairs(sums, roster))),
+            *self._contents(sums, roster),
             *self._buffers(),
             *self._states(roster),
             *self._synchrony(sums),
@@ -121,7 +139,7 @@ class _Job:
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
-        return frame.localCheckpoint()
+        return brought(frame) if self._small else frame.localCheckpoint()
 
     def _wants(self, *prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in self._names)
@@ -131,7 +149,7 @@ class _Job:
         rows = self._events if rows is None else rows
         if len(runs) == len(self._recorded.runs):
             return rows
-        names = self._spark.createDataFrame([(run,) for run in sorted(runs)], "run string")
+        names = small_frame(self._spark, {"run": TEXT}, [(run,) for run in sorted(runs)])
         return rows.join(fn.broadcast(names), "run", "left_semi")
 
     def _roster(self, there: list[Row]) -> DataFrame:
@@ -145,7 +163,14 @@ class _Job:
             file, row, problem = worst["worst"]
             raise HistoryError(f"{local_path(file)}: row {row}: {problem}")
         roster = roster_of(self._recorded.runs, there, allow_missing=self._options.allow_missing)
-        return self._keep(roster_table(self._spark, roster))
+        return roster_table(self._spark, roster)
+
+    def _places(self, runs: set[str]) -> DataFrame:
+        """Where annotated messages stand in the total order, in the runs whose annotations speak of that."""
+        if not runs:
+            return small_frame(self._spark, relation.POSITIONS, [])
+        events = self._of_runs(runs)
+        return self._keep(relation.positions(events, relation.annotated(events)))
 
     def _look_at_tails(self, sums: DataFrame) -> None:
         """What senders may have sent after their recording was cut off."""
@@ -185,10 +210,11 @@ class _Job:
         self._evidence.circular = {row["run"] for row in circles.select("run").distinct().collect()}
         return [circles]
 
-    def _contents(self, both: DataFrame) -> list[DataFrame]:
+    def _contents(self, sums: DataFrame, roster: DataFrame) -> list[DataFrame]:
         """Integrity and the semantic properties, for the processes that differ from what was multicast."""
-        if not self._wants("semantic_") and "integrity" not in self._names:
+        if not self._wants("semantic_", "integrity"):
             return []
+        both = self._keep(pairs(sums, roster))
         if both.where("not same").isEmpty():
             return []
         self._progress("who delivered what")
@@ -218,9 +244,10 @@ class _Job:
     def _buffers(self) -> list[DataFrame]:
         if "buffer_bound" not in self._names:
             return []
-        limits = [(run, info.buffer_limit) for run, info in self._recorded.runs.items()]
-        table = self._spark.createDataFrame(limits, "run string, buffer_limit long")
-        return [states.buffer_violations(self._events, table.where("buffer_limit is not null"))]
+        infos = self._recorded.runs.items()
+        limits = [(run, info.buffer_limit) for run, info in infos if info.buffer_limit is not None]
+        table = small_frame(self._spark, {"run": TEXT, "buffer_limit": WHOLE}, limits)
+        return [states.buffer_violations(self._events, table)]
 
     def _states(self, roster: DataFrame) -> list[DataFrame]:
         if not self._wants("same_state"):
@@ -236,7 +263,7 @@ class _Job:
         runs = {
             run: self._recorded.runs[run]
             for run, names in self._wanted.items()
-            if any(name in EVS and name not in evs.IN_MEMORY for name in names)
+            if any(name in EVS and name in FORMS for name in names)
         }
         if not runs:
             return []
@@ -248,10 +275,8 @@ class _Job:
         return [synchrony.found(self._of_runs(set(runs), sums), self._positions, self._tails)]
 
     def _in_memory(self, sizes: Mapping[str, int]) -> list[DataFrame]:
-        """Extended virtual synchrony, as far as it is about the order of everything."""
-        wanted = {
-            run: [name for name in names if name in evs.IN_MEMORY] for run, names in self._wanted.items()
-        }
+        """What has no form of its own here, mostly because it is about the order of everything."""
+        wanted = {run: [name for name in names if name not in FORMS] for run, names in self._wanted.items()}
         most = self._options.memory_rows
         small = {run: names for run, names in wanted.items() if names and sizes[run] <= most}
         for run in wanted.keys() - small.keys():
@@ -261,11 +286,11 @@ class _Job:
                 self._evidence.in_memory[run, name] = unknown
         if not small:
             return []
-        self._progress("order of everything")
-        rows = evs.verdicts(self._of_runs(set(small), self._rows), self._recorded.runs, small)
+        self._progress("in memory, run by run")
+        rows = memory.verdicts(self._of_runs(set(small), self._rows), self._recorded.runs, small)
         told = [from_memory(row) for row in rows]
         self._evidence.in_memory.update(((each.run, each.property), each) for each in told)
-        return [self._spark.createDataFrame([as_violation(each) for each in told if each.count], VIOLATIONS)]
+        return [known_violations(self._spark, [as_violation(each) for each in told if each.count])]
 
     def _judged(self, found: list[DataFrame]) -> DataFrame:
         """The violations of what is wanted and can be told."""
@@ -275,9 +300,10 @@ class _Job:
             for name in names
             if not self._evidence.unknown(run, name)
         ]
-        table = self._spark.createDataFrame(judged, "run string, property string")
-        nothing = self._spark.createDataFrame([], VIOLATIONS)
-        return together([nothing, *found]).join(fn.broadcast(table), ["run", "property"], "left_semi")
+        table = small_frame(self._spark, {"run": TEXT, "property": TEXT}, judged)
+        return together([known_violations(self._spark), *found]).join(
+            fn.broadcast(table), ["run", "property"], "left_semi"
+        )
 
     def _judge(self, found: DataFrame) -> list[Verdict]:
         self._progress("verdicts")

@@ -7,11 +7,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import AnnotationKind, Kind
+from semcast.pipeline.frames import MEMBER, TEXT, WHOLE
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.graph import endless_rows
 from semcast.pipeline.verify.violations import violations
 
 MEMBER_TYPE = "struct<name: string, incarnation: bigint>"
+POSITIONS = {"run": TEXT, "sender": MEMBER, "seq": WHOLE, "position": WHOLE}
 _EDGE = ("run", "sender", "seq", "new_sender", "new_seq")
 
 
@@ -26,7 +28,7 @@ def annotated(events: DataFrame) -> DataFrame:
 
 def positions(events: DataFrame, annotated: DataFrame) -> DataFrame:
     """Where annotated messages stand in the total order: (run, sender, seq, position)."""
-    placed = of_kind(events, Kind.MULTICAST, Kind.DELIVER).where("order is not null")
+    placed = of_kind(events, Kind.MULTICAST, Kind.DELIVER, Kind.PURGE).where("order is not null")
     seq = fn.explode(fn.sequence("seq", "last"))
     return (
         placed.select("run", "sender", (fn.col("order") - fn.col("seq")).alias("shift"), seq.alias("seq"))

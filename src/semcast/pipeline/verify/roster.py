@@ -4,15 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from semcast.core.ids import MemberId
 from semcast.history import HistoryError, RunInfo
-
-MEMBER = StructType([StructField("name", StringType()), StructField("incarnation", LongType())])
-_ROSTER = StructType(
-    [StructField("run", StringType()), StructField("process", MEMBER), StructField("correct", BooleanType())]
-)
+from semcast.pipeline.frames import FLAG, MEMBER, TEXT, small_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ def roster_of(
 def roster_table(spark: SparkSession, roster: Iterable[Participant]) -> DataFrame:
     """The same as a table (run, process, correct)."""
     rows = [(each.run, (each.process.name, each.process.incarnation), each.correct) for each in roster]
-    return spark.createDataFrame(rows, _ROSTER)
+    return small_frame(spark, {"run": TEXT, "process": MEMBER, "correct": FLAG}, rows)
 
 
 def _of_run(info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) -> list[Participant]:

@@ -34,6 +34,7 @@ def final_states(events: DataFrame, roster: DataFrame) -> DataFrame:
     correct = roster.where("correct").select("run", "process")
     return (
         of_kind(events, Kind.APPLY)
+        .where("view is null")  # others are about the beginning of a view
         .join(fn.broadcast(correct), ["run", "process"])
         .groupBy("run", "process", "sender")
         .agg(fn.max(fn.struct("index", "annotation.item")).alias("final"))

@@ -4,19 +4,16 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StringType, StructField, StructType
 
 from semcast.history import Kind, RunInfo
+from semcast.pipeline.frames import MEMBER, TEXT, small_frame
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.roster import MEMBER
-
-_CUT_OFF = StructType([StructField("run", StringType()), StructField("sender", MEMBER)])
 
 
 def cut_off(spark: SparkSession, infos: Mapping[str, RunInfo]) -> DataFrame:
     """Whose recordings are cut off: (run, sender)."""
     rows = [(run, (who.name, who.incarnation)) for run, info in infos.items() for who in info.cut_off]
-    return spark.createDataFrame(rows, _CUT_OFF)
+    return small_frame(spark, {"run": TEXT, "sender": MEMBER}, rows)
 
 
 def tails(cut_off: DataFrame, totals: DataFrame) -> DataFrame:

@@ -4,28 +4,31 @@ A row stands for the messages `first` to `last` of `sender` at `process`, each b
 message is meant both are 0. `index` is the event of `process` that is at fault, null where one is missing.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from semcast.pipeline.verify.roster import MEMBER
+from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 
-COLUMNS = ("run", "property", "process", "sender", "first", "last", "times", "index", "reason")
-VIOLATIONS = StructType(
-    [
-        StructField("run", StringType()),
-        StructField("property", StringType()),
-        StructField("process", MEMBER),
-        StructField("sender", MEMBER),
-        StructField("first", LongType()),
-        StructField("last", LongType()),
-        StructField("times", LongType()),
-        StructField("index", LongType()),
-        StructField("reason", StringType()),
-    ]
-)
+_TYPES = {
+    "run": TEXT,
+    "property": TEXT,
+    "process": MEMBER,
+    "sender": MEMBER,
+    "first": WHOLE,
+    "last": WHOLE,
+    "times": WHOLE,
+    "index": WHOLE,
+    "reason": TEXT,
+}
+COLUMNS = tuple(_TYPES)
+
+
+def known_violations(spark: SparkSession, rows: Iterable[tuple[object, ...]] = ()) -> DataFrame:
+    """Violations that the driver knows of, in the order of the columns."""
+    return small_frame(spark, _TYPES, rows)
 
 
 def violations(

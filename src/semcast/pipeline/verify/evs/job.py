@@ -1,18 +1,20 @@
 """The steps of extended virtual synchrony within `semcast verify`: makes the tables, calls the transforms."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
 from semcast.history import Event, Kind, RunInfo
+from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import relation
 from semcast.pipeline.verify.evs import debts, moves, purges, replaced
 from semcast.pipeline.verify.evs.claims import Claims, claims_of
 from semcast.pipeline.verify.evs.stays import Piece, Stays, Who, changes, skeletons
-from semcast.pipeline.verify.violations import COLUMNS, VIOLATIONS, together
+from semcast.pipeline.verify.violations import COLUMNS, known_violations, together
 from semcast.specs import Verdict, check
 
 _STRUCTURAL = (
@@ -24,8 +26,8 @@ _STRUCTURAL = (
 )
 """Of these the rows about configurations alone tell something; what messages tell comes on top."""
 
-_PIECE = "piece long, who long, stay long, inside long, reg long, place long, outside boolean"
-_DEBTOR = "debtor long, who long, alone boolean, same array<string>, safe string"
+_PIECE = dict.fromkeys(("piece", "who", "stay", "inside", "reg", "place"), WHOLE) | {"outside": FLAG}
+_DEBTOR = {"debtor": WHOLE, "who": WHOLE, "alone": FLAG, "same": pa.list_(TEXT), "safe": TEXT}
 _LACKING = "has neither this nor a replacement there"
 
 
@@ -79,12 +81,12 @@ class Synchrony:
             people.update((run, member) for stay in known.stays for member in stay.members)
         self._everybody = sorted(people)
         self._numbers = {who: number for number, who in enumerate(self._everybody)}
-        self._people = self._keep(moves.people_table(self._spark, self._everybody))
+        self._people = moves.people_table(self._spark, self._everybody)
 
     def _share_out(self) -> None:
         """Who sent and delivered what in which piece of its life."""
         self._pieces = self._stays.pieces(self._everybody)
-        table = self._spark.createDataFrame(list(self._piece_rows()), _PIECE)
+        table = small_frame(self._spark, _PIECE, self._piece_rows())
         spans = moves.moves(self._events, self._people, self._numbers, self._pieces)
         all_of_it = self._keep(spans.join(fn.broadcast(table), "piece"))
         self._delivered, self._sent, self._safe = (
@@ -110,22 +112,26 @@ class Synchrony:
             (debtor.number, self._numbers[debtor.who], debtor.alone, debtor.same, debtor.safe)
             for debtor in self._claims.debtors
         ]
-        self._debtors = self._keep(self._spark.createDataFrame(rows, _DEBTOR))
+        self._debtors = small_frame(self._spark, _DEBTOR, rows)
         senders = [(reg, self._numbers[who], debtor) for reg, who, debtor in self._claims.senders]
-        self._senders = self._spark.createDataFrame(senders, "reg long, author long, debtor long")
-        self._holds = self._spark.createDataFrame(self._claims.holds, "stay long, debtor long")
+        self._senders = self._numbers_table(senders, "reg", "author", "debtor")
+        self._holds = self._numbers_table(self._claims.holds, "stay", "debtor")
 
     def _books(self) -> DataFrame:
-        create = self._spark.createDataFrame
         return debts.books(
             self._delivered,
             self._sent,
             holds=self._holds,
-            own=create(self._claims.own, "stay long, debtor long"),
-            sources=create(self._claims.sources, "stay long, source long"),
-            asked=create(self._claims.asked, "source long, debtor long, kind string"),
+            own=self._numbers_table(self._claims.own, "stay", "debtor"),
+            sources=self._numbers_table(self._claims.sources, "stay", "source"),
+            asked=small_frame(
+                self._spark, {"source": WHOLE, "debtor": WHOLE, "kind": TEXT}, self._claims.asked
+            ),
             senders=self._senders,
         )
+
+    def _numbers_table(self, rows: Iterable[tuple[int, ...]], *columns: str) -> DataFrame:
+        return small_frame(self._spark, dict.fromkeys(columns, WHOLE), rows)
 
     # what is wrong
 
@@ -136,7 +142,7 @@ class Synchrony:
             for verdict in check(history, _STRUCTURAL)
             if verdict.count
         ]
-        return self._spark.createDataFrame(rows, VIOLATIONS)
+        return known_violations(self._spark, rows)
 
     def _outside(self) -> list[DataFrame]:
         """2.2: messages outside every configuration, or sent with the number of another one."""
@@ -146,7 +152,7 @@ class Synchrony:
         what = fn.when(fn.col("outside"), fn.lit("outside every configuration")).otherwise(
             fn.lit("sent with the number of another configuration")
         )
-        early = fn.broadcast(self._spark.createDataFrame(self._crashed_outside(), "piece long"))
+        early = fn.broadcast(self._numbers_table(self._crashed_outside(), "piece"))
         crashed = both.join(early, "piece").select("who").distinct()
         nothing = fn.lit(None).cast("long")
         crashes = crashed.select(
@@ -229,7 +235,7 @@ class Synchrony:
         receipts = self._keep(purges.receipts(self._events, self._people))
         regular = self._keep(purges.in_regular(self._sent))
         parts = self._keep(purges.same_configuration(receipts, regular))
-        free = self._spark.createDataFrame(list(self._free()), "who long, reg long")
+        free = self._numbers_table(self._free(), "who", "reg")
         had = purges.had(parts, self._delivered, receipts)
         found = purges.unfounded(receipts, parts, had, free)
         name = "evs_purge_within_configuration"

@@ -11,20 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from semcast.history.schema import SAFE, Kind
+from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.evs.stays import Piece, Who
-from semcast.pipeline.verify.roster import MEMBER
 
 _INDEX_BITS = 40
 _MOVES = ("piece", "what", "view", "author", "first", "last")
 _NO_VIEW = -1
 DELIVERED, SENT, SENT_SAFE = 0, 1, 2
-PEOPLE = StructType(
-    [StructField("run", StringType()), StructField("member", MEMBER), StructField("who", LongType())]
-)
 
 _Batches = Iterator[pa.RecordBatch]
 _Ints = npt.NDArray[np.int64]
@@ -33,7 +29,7 @@ _Ints = npt.NDArray[np.int64]
 def people_table(spark: SparkSession, people: Sequence[Who]) -> DataFrame:
     """Processes and senders with their numbers: (run, member, who)."""
     rows = [(run, (who.name, who.incarnation), number) for number, (run, who) in enumerate(people)]
-    return spark.createDataFrame(rows, PEOPLE)
+    return small_frame(spark, {"run": TEXT, "member": MEMBER, "who": WHOLE}, rows)
 
 
 def moves(

@@ -1,6 +1,7 @@
 """Runs that are small enough are judged by the checkers in memory, each run in one task.
 
-So it is for the specifications about order: they take the events of all processes of a run together.
+So it is for every property without a form of its own on Spark: those about the order of everything take the
+events of all processes of a run together.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,42 +12,32 @@ from pyspark.sql import DataFrame, Row
 from semcast.core.ids import MemberId
 from semcast.history import SCHEMA, Event, History, RunInfo
 from semcast.history.decoding import Columns, decode
+from semcast.pipeline.frames import MEMBER, TEXT, WHOLE
 from semcast.pipeline.verify.relation import MEMBER_TYPE
 from semcast.specs import Verdict, check
-
-IN_MEMORY = (
-    "evs_1_1_precedence",
-    "evs_2_3_cut_after",
-    "evs_2_4_cut_before",
-    "evs_5_causal",
-    "evs_6_1_order_respects_precedence",
-    "evs_6_2_same_moment",
-    "evs_6_3_agreed",
-)
 
 _VERDICTS = (
     "run string, property string, status string, count bigint, detail string, offending array<struct<"
     f"process: {MEMBER_TYPE}, index: bigint, at_ns: bigint, kind: string, "
     f"sender: {MEMBER_TYPE}, seq: bigint>>"
 )
-_MEMBER = pa.struct([("name", pa.string()), ("incarnation", pa.int64())])
 _OFFENDING = pa.struct(
     [
-        ("process", _MEMBER),
-        ("index", pa.int64()),
-        ("at_ns", pa.int64()),
-        ("kind", pa.string()),
-        ("sender", _MEMBER),
-        ("seq", pa.int64()),
+        ("process", MEMBER),
+        ("index", WHOLE),
+        ("at_ns", WHOLE),
+        ("kind", TEXT),
+        ("sender", MEMBER),
+        ("seq", WHOLE),
     ]
 )
 _ARROW = pa.schema(
     [
-        ("run", pa.string()),
-        ("property", pa.string()),
-        ("status", pa.string()),
-        ("count", pa.int64()),
-        ("detail", pa.string()),
+        ("run", TEXT),
+        ("property", TEXT),
+        ("status", TEXT),
+        ("count", WHOLE),
+        ("detail", TEXT),
         ("offending", pa.list_(_OFFENDING)),
     ]
 )
@@ -58,7 +49,9 @@ def verdicts(rows: DataFrame, infos: Mapping[str, RunInfo], names: Mapping[str, 
     (run, property, status, count, detail, offending)
     """
     wanted = {run: (infos[run], tuple(names[run])) for run in names}
-    return rows.select(*SCHEMA.names).groupBy("run").applyInArrow(_judging(wanted), _VERDICTS).collect()
+    tasks = min(len(names), rows.sparkSession.sparkContext.defaultParallelism)
+    apart = rows.select(*SCHEMA.names).repartition(tasks, "run")
+    return apart.groupBy("run").applyInArrow(_judging(wanted), _VERDICTS).collect()
 
 
 def _judging(wanted: Mapping[str, tuple[RunInfo, Sequence[str]]]) -> Callable[[pa.Table], pa.Table]:

@@ -1,0 +1,53 @@
+"""What is said of a run and a property, on Spark and in memory, and where that differs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from semcast.history import History
+from semcast.pipeline.verify import FORMS, Verdict
+from semcast.specs import EVS, check
+
+Said = dict[tuple[str, str], tuple[str, int]]
+
+PLAIN = [name for name in FORMS if name not in EVS]
+NAMES = [*PLAIN, *EVS]
+
+
+def said(verdicts: Iterable[Verdict]) -> Said:
+    """Status and number of cases."""
+    return {(v.run, v.property): (v.status.value, v.count) for v in verdicts}
+
+
+def in_memory(histories: Sequence[History], names: Sequence[str]) -> Said:
+    """The same by the checkers in memory."""
+    return {
+        (history.info.run, verdict.property): (verdict.status.value, verdict.count)
+        for history in histories
+        for verdict in check(history, names)
+    }
+
+
+def statuses(told: Said, name: str) -> set[str]:
+    """What is said of a property anywhere."""
+    return {status for (_, of), (status, _) in told.items() if of == name}
+
+
+def differences(one: Said, other: Said) -> list[object]:
+    """Where they do not agree."""
+    return [
+        (key, one.get(key), other.get(key))
+        for key in sorted({*one, *other})
+        if one.get(key) != other.get(key)
+    ]
+
+
+class Judged:
+    """Histories that Spark judged together: a job costs about the same for one run and for many."""
+
+    def __init__(self, verdicts: Iterable[Verdict], events: int) -> None:
+        self.verdicts: Mapping[tuple[str, str], Verdict] = {(v.run, v.property): v for v in verdicts}
+        self.events = events
+
+    def unlike(self, expected: Said) -> list[object]:
+        """Where it disagrees with what is expected."""
+        told = said(self.verdicts.values())
+        return differences({key: told[key] for key in told.keys() & expected.keys()}, expected)
