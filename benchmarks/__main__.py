@@ -36,7 +36,8 @@ def main() -> int:
         measured.append((group, rows))
         console.print(_table(group, rows))
     if args.write:
-        RESULTS.write_text(_page(measured), encoding="utf8")
+        before = RESULTS.read_text(encoding="utf8") if RESULTS.exists() else ""
+        RESULTS.write_text(_page(measured, before), encoding="utf8")
         console.print(f"written to {RESULTS.name}")
     return 0
 
@@ -58,26 +59,31 @@ def _table(group: str, rows: Iterable[Row]) -> Table:
     return table
 
 
-def _page(measured: list[tuple[str, list[Row]]]) -> str:
-    today = datetime.now(UTC).date().isoformat()
+def _page(measured: list[tuple[str, list[Row]]], before: str) -> str:
+    """The results; groups that were not measured keep what was written before."""
     lines = [
         "# Benchmark results",
         "",
-        f"{today}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"CPython {platform.python_version()}. Written by `make bench`.",
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, CPython "
+        f"{platform.python_version()}. Written by `make bench`.",
         "The machine is shared and its clock noisy: only ratios inside one run mean anything, and the",
         "floor of a row was measured in the same run.",
         "",
     ]
+    parts = [part.partition("\n") for part in before.split("\n## ")[1:]]
+    sections = {group: text.strip() for group, _, text in parts}
+    today = datetime.now(UTC).date().isoformat()
     for group, rows in measured:
-        lines += [
-            f"## {group}",
+        table = [
+            f"Measured on {today}.",
             "",
             "| what / floor | value | floor | unit | ratio | target |",
             "|---|--:|--:|---|--:|---|",
         ]
-        lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
-        lines.append("")
+        sections[group] = "\n".join([*table, *("| " + " | ".join(_cells(row)) + " |" for row in rows)])
+    for group in GROUPS:
+        if group in sections:
+            lines += [f"## {group}", "", sections[group], ""]
     return "\n".join(lines)
 
 
