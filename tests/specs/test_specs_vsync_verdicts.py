@@ -183,7 +183,7 @@ def promised(order: str, *, uniform: bool = False) -> set[str]:
 
 def test_what_is_promised_depends_on_what_was_asked_for() -> None:
     fifo, causal, total = (promised(order) for order in ("fifo", "causal", "total"))
-    assert {"fifo_delivery", "vs_primary_partition", "vs_state_transfer", "same_state"} < fifo
+    assert {"fifo_delivery", "vs_primary_partition", "vs_state_transfer"} < fifo
     assert "vs_view_synchrony" not in fifo | causal | total
     assert causal - fifo == {"causal_delivery", "semantic_causal_completeness"}
     assert total - causal == {"total_order"}
