@@ -87,7 +87,7 @@ async def members(
             group,
             name=name,
             bind="127.0.0.1:0",
-            token_loss="3s",  # a busy machine is no reason to change the view
+            token_loss="3s",  # noqa: S106 (a busy machine is no reason to change the view)
             key_file=str(keys[name] if isinstance(keys, dict) else keys or ""),
         )
         for name in names
