@@ -274,9 +274,10 @@ def test_a_slow_application_is_purged_for_and_nobody_waits() -> None:
     assert ran.installed() == {1: names(*ALL)}
 
 
-def test_who_delays_stability_for_too_long_is_expelled() -> None:
+@pytest.mark.parametrize("limit", [{"expel_after": 300 * MS}, {"expel_when_full": True}])
+def test_who_delays_stability_for_too_long_is_expelled(limit: dict[str, object]) -> None:
     many = (Traffic(0, "plain", "constant", 200.0, 300),)
-    settings: dict[str, object] = {"expel_after": 300 * MS, "buffer_messages": 20}
+    settings: dict[str, object] = {"buffer_messages": 20, **limit}
     ran = run(base(vsync=settings, traffic=many, app_delays={3: 200 * MS}))
     assert names(0, 1, 2) in ran.installed().values()
 

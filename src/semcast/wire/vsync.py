@@ -92,12 +92,6 @@ class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
     member: MemberId
 
 
-class Goodbye(Frame, frozen=True, array_like=True, tag=37, gc=False):
-    """I leave; change the view without me."""
-
-    view: Seq
-
-
 class Ballot(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Names an attempt to found the group."""
 
@@ -156,7 +150,6 @@ VsyncFrame = (
     | Hello
     | Welcome
     | Superseded
-    | Goodbye
     | Prepare
     | Promise
     | Accept

@@ -1,5 +1,6 @@
 """Who is in the group: looking for it, founding it, joining, leaving; one view after the other."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from random import Random
@@ -32,6 +33,8 @@ _MOST_PATIENCE = 3
 FAR = 1 << 48
 """No view has so high a number."""
 _LONGEST_CAUSE = 100
+_LAG = 4
+"""Heartbeats that anybody may be behind, also when the buffers are full."""
 _CANDIDATES = 64
 """Processes that ask to join at the same time, at most."""
 
@@ -69,7 +72,7 @@ def order_of(settings: VsyncSettings) -> OrderFactory:
     return TokenOrder if settings.engine is Engine.TOKEN else BatchOrder
 
 
-class Membership:
+class Membership(ABC):
     """The views of one member. Only one is current; earlier ones may wait for the application."""
 
     view_stream: type[ViewStream] = ViewStream
@@ -245,9 +248,9 @@ class Membership:
             self.on_frame(now, source, frame)
         self._look_after_members(now)
 
+    @abstractmethod
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """A frame arrived."""
-        raise NotImplementedError
 
     def _leave_for_good(self, cause: str) -> None:
         self.left = True
@@ -297,17 +300,20 @@ class Membership:
 
     def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
         """Who delays stability beyond the limits (5.4.3)."""
-        found: dict[MemberId, str] = {}
-        limit = self.settings.expel_after
-        if limit and not stream.frozen:
-            self._samples.append((now, list(stream.queued)))
-            while len(self._samples) > 1 and self._samples[1][0] <= now - limit:
-                self._samples.popleft()
-            since, queued = self._samples[0]
-            if since <= now - limit:
-                found = dict.fromkeys(stream.laggards(queued), "too slow")
+        limits = [self.settings.expel_after] if self.settings.expel_after else []
         if self.settings.expel_when_full and stream.refuses:
-            found.update(dict.fromkeys(stream.laggards(stream.queued), "too slow"))
+            limits.append(_LAG * self.settings.detector.heartbeat)
+        if stream.frozen or not (self.settings.expel_after or self.settings.expel_when_full):
+            return {}
+        self._samples.append((now, list(stream.queued)))
+        longest = max(self.settings.expel_after, _LAG * self.settings.detector.heartbeat)
+        while len(self._samples) > 1 and self._samples[1][0] <= now - longest:
+            self._samples.popleft()
+        found: dict[MemberId, str] = {}
+        for limit in limits:
+            then = next((queued for at, queued in reversed(self._samples) if at <= now - limit), None)
+            if then is not None:
+                found.update(dict.fromkeys(stream.laggards(then), "too slow"))
         return found if len(found) <= (len(stream.members) - 1) // 2 else {}
 
     def _deaf(self, stream: ViewStream) -> dict[MemberId, str]:

@@ -13,7 +13,6 @@ from semcast.wire.semantic import Request
 from semcast.wire.vsync import (
     Accept,
     Accepted,
-    Goodbye,
     Hello,
     Init,
     InView,
@@ -78,7 +77,7 @@ class VirtualSynchrony(Membership):
             return
         if self.stream is None:
             self._on_frame_outside(now, source, frame)
-        elif isinstance(frame, InView | Received | Init | Pred | Goodbye):
+        elif isinstance(frame, InView | Received | Init | Pred):
             self._on_frame_of_view(now, source, frame, frame.view)
         elif isinstance(frame, ConsensusFrame):
             self._on_frame_of_view(now, source, frame, frame.instance.view)
