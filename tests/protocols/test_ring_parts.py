@@ -18,7 +18,7 @@ from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols import ring
 from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State, diagram
-from semcast.protocols.ring.delivery import DeliveryQueue
+from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.ordering import RingOrder, numbers, spans
 from semcast.protocols.ring.packing import Assembly, Draft, SendQueue, batches_of
@@ -256,6 +256,10 @@ def item(seq: int, tag: str = "a") -> Batch:
     return batch_of(P, seq, [b"."], Item(tag))
 
 
+def updates(first: int, tags: list[str]) -> Batch:
+    return Batch(P, first, [b"."] * len(tags), size=len(tags), items=tags)
+
+
 def test_a_batch_is_cut_where_the_queue_is_full() -> None:
     queue = DeliveryQueue(4, Purging.LAZY)
     assert queue.add(plain(1, 3)) == 3
@@ -351,10 +355,30 @@ def test_what_is_deliverable_for_nothing_is_handed_over_for_nothing() -> None:
     assert seqs(queue.pop(0)) == ["view"]
 
 
+def test_an_application_with_always_something_left_is_not_behind_if_it_takes_all_in_time() -> None:
+    lateness = Lateness(lag=50)
+    for now in range(0, 1000, 20):
+        assert not lateness.behind(now)
+        lateness.took(now, 100, 200)
+
+
+def test_an_application_is_behind_until_it_has_taken_everything() -> None:
+    lateness = Lateness(lag=50)
+    lateness.took(0, 0, 10)
+    assert not lateness.behind(50)
+    assert lateness.behind(51)
+    lateness.took(51, 10, 5)
+    assert lateness.behind(52)
+    lateness.took(60, 5, 0)
+    assert not lateness.behind(60)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("plain"), st.integers(1, 4)),
         st.tuples(st.just("item"), st.integers(0, 2)),
+        st.tuples(st.just("run"), st.integers(0, 3**5 - 1)),
+        st.tuples(st.just("in time"), st.integers(0, 3**5 - 1)),
         st.tuples(st.just("force"), st.integers(0, 2)),
         st.tuples(st.just("change"), st.just(0)),
         st.tuples(st.just("pop"), st.integers(1, 5)),
@@ -375,12 +399,13 @@ class Entry:
 def test_delivery_queue_against_a_list(limit: int, steps: list[tuple[str, int]]) -> None:  # noqa: PLR0915
     """Model: one list of views and messages; a tag makes an equal one after the last view obsolete.
 
-    Obsolete ones go in the order in which they became so, one configuration after the other.
+    All that are obsolete go when room is needed and the application is behind.
     """
     queue = DeliveryQueue(limit, Purging.LAZY)
     model: list[Entry | None] = []  # None is a view
-    purged: list[tuple[int, int]] = []
-    seq = 0
+    purged: list[int] = []
+    said: dict[int, tuple[int, int]] = {}  # tag and configuration of each message
+    seq = changes = 0
 
     def messages() -> int:
         return sum(entry is not None for entry in model)
@@ -403,10 +428,31 @@ def test_delivery_queue_against_a_list(limit: int, steps: list[tuple[str, int]])
         for _, _, entry in sorted(doomed, key=lambda each: each[:2])[: max(most, 0)]:
             assert entry.by is not None
             model.remove(entry)
-            purged.append((entry.seq, entry.by))
+            purged.append(entry.seq)
+
+    def add(tag: int) -> bool:
+        if messages() >= limit:
+            purge(messages())
+        old, fits = victim(tag), messages() < limit
+        if fits or old is not None:
+            append(tag)
+            if not fits:
+                purge(1)
+            return True
+        return False
+
+    def append(tag: int) -> None:
+        nonlocal seq
+        seq += 1
+        old = victim(tag)
+        if old is not None:
+            old.by = seq
+        model.append(Entry(seq, tag))
+        said[seq] = tag, changes
 
     for kind, value in steps:
         if kind == "change":
+            changes += 1
             model.append(None)
             queue.change(view(1))
         elif kind == "pop":
@@ -420,32 +466,43 @@ def test_delivery_queue_against_a_list(limit: int, steps: list[tuple[str, int]])
                 left -= entry is not None
             assert seqs(queue.pop(value)) == expected
         elif kind == "plain":
-            purge(value - (limit - messages()))
+            if value > limit - messages():
+                purge(messages())
             taken = min(max(limit - messages(), 0), value)
             assert queue.add(plain(seq + 1, value)) == taken
             model += [Entry(seq + 1 + place, None) for place in range(taken)]
             seq += value
-        else:
-            seq += 1
-            if kind == "item":
-                purge(1 - (limit - messages()))
-                old = victim(value)
-                fits = messages() < limit
-                assert queue.add(item(seq, str(value))) == (fits or old is not None)
+        elif kind in ("run", "in time"):
+            tags = [value // 3**place % 3 for place in range(5)]
+            found = queue.add(updates(seq + 1, list(map(str, tags))), behind=kind == "run")
+            begun = seq
+            if kind == "run" and len(tags) > limit - messages():
+                purge(messages())
+            if kind == "in time" or len(tags) <= limit - messages():
+                for tag in tags[: max(limit - messages(), 0)]:
+                    append(tag)
             else:
-                old, fits = victim(value), True
-                queue.force(item(seq, str(value)))
-            if fits or old is not None:
-                if old is not None:
-                    old.by = seq
-                model.append(Entry(seq, value))
-                if not fits:
-                    purge(1)
+                for tag in tags:
+                    if not add(tag):
+                        break
+            assert found == seq - begun
+            seq = begun + len(tags)
+        elif kind == "item":
+            begun = seq
+            assert queue.add(item(seq + 1, str(value))) == add(value)
+            seq = begun + 1
+        else:
+            append(value)
+            queue.force(item(seq, str(value)))
         assert len(queue) == messages()
         assert bool(queue) == bool(model)
         assert queue.overfull == (messages() > limit)
     receipts = queue.take_receipts()
-    assert [(receipt.id.seq, receipt.by.seq) for receipt in receipts if receipt.by] == purged
+    assert sorted(receipt.id.seq for receipt in receipts) == sorted(purged)
+    for receipt in receipts:
+        assert receipt.by is not None
+        assert receipt.id.seq < receipt.by.seq
+        assert said[receipt.id.seq] == said[receipt.by.seq]
 
 
 # Ordering

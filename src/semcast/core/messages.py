@@ -2,7 +2,7 @@
 
 import msgspec
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, MessageId
 
 
@@ -23,8 +23,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """A run of consecutive messages of one sender: the unit of work on the hot path.
 
-    A batch with an annotation holds exactly one message; one without may hold many, and none of
-    those can ever become obsolete.
+    A batch with an annotation holds exactly one message. One without may hold many: updates, each with an
+    item of its own, or messages that can never become obsolete.
     """
 
     sender: MemberId
@@ -38,6 +38,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """The position of the first of them in the total order, where there is one."""
     left: int = 0
     """A piece of a message that was cut: how many are left, this one included; 0 for whole messages."""
+    items: list[str] | None = None
+    """A run of updates: the item of each of them."""
 
     @property
     def last(self) -> int:
@@ -53,11 +55,32 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         head = b"" if start else self.head
         order = None if self.order is None else self.order + start
         payloads = self.payloads[start:stop]
-        return Batch(self.sender, first, payloads, self.annotation, sum(map(len, payloads)), head, order)
+        items = None if self.items is None else self.items[start:stop]
+        size = sum(map(len, payloads))
+        return Batch(self.sender, first, payloads, self.annotation, size, head, order, 0, items)
+
+    def singles(self) -> "list[Batch]":
+        """A run of updates as batches of one, each with its annotation.
+
+        >>> run = Batch(MemberId("p"), 7, [b"1", b"2"], items=["bid", "ask"])
+        >>> [(single.first, single.annotation) for single in run.singles()]
+        [(7, Item(item='bid')), (8, Item(item='ask'))]
+        """
+        assert self.items is not None, "only a run of updates can be taken apart"
+        sender = self.sender
+        return [
+            Batch(sender, seq, [payload], Item(item), len(payload))
+            for seq, (payload, item) in enumerate(zip(self.payloads, self.items, strict=True), self.first)
+        ]
 
     def messages(self) -> list[Message]:
         """The single messages, for the application."""
         order = self.order
+        if self.items is not None:
+            return [
+                Message(MessageId(self.sender, seq), payload, Item(item))
+                for seq, (payload, item) in enumerate(zip(self.payloads, self.items, strict=True), self.first)
+            ]
         if order is None:
             return [
                 Message(MessageId(self.sender, seq), payload, self.annotation)

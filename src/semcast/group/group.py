@@ -273,6 +273,7 @@ class Group:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
         while True:
             yield await self._take()
+            self._inbox.dealt_with()
             if self._inbox:
                 await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
@@ -281,6 +282,7 @@ class Group:
         while True:
             for event in self._unread:
                 yield event
+            self._inbox.dealt_with()
             if self._inbox:
                 await asyncio.sleep(0)
             self._unread = chain.from_iterable(map(_events, await self._take()))

@@ -58,6 +58,10 @@ class Inbox:
         found, self._rest = self._rest[:upto], self._rest[upto:]
         return found
 
+    def dealt_with(self) -> None:
+        """The program comes back for more."""
+        self._driver.mailbox.dealt_with()
+
     def _exchange(self, hooks: StateHooks, each: StateRequested | StateReceived) -> None:
         if isinstance(each, StateReceived):
             hooks.restore(each.state)

@@ -149,6 +149,10 @@ class Recording(Watcher):
 
 def _note_sent(rows: list[Row], batch: Batch, view: int | None, safe: bool) -> None:
     """Go on with the last row where that can be."""
+    if batch.items is not None:
+        sizes = list(map(len, batch.payloads))
+        rows.append(NotedRow(batch.first, view, safe, sizes, list(map(Item, batch.items))))
+        return
     last = rows[-1] if rows else None
     first, note = batch.first, batch.annotation
     if note is None:

@@ -73,6 +73,10 @@ class Recorder:
     def sent(self, at: Nanos, process: MemberId, sent: Sent) -> None:
         """Messages of `process` that waited have left, in a view."""
         batch = sent.batch
+        if batch.items is not None:
+            for single in batch.singles():
+                self.sent(at, process, Sent(single, sent.view, sent.safe))
+            return
         self._add((_MULTICAST, at, process, batch.sender, batch.first, len(batch.payloads), batch.size, sent))
 
     def multicast(self, at: Nanos, process: MemberId, batch: Batch) -> None:

@@ -1,7 +1,7 @@
 """Between the driver's thread and the application: lists of deliveries, few at a time.
 
 What lies here can no longer be purged, so it must be little for a slow application and much for a fast
-one: the lists grow and shrink with the time it takes for them.
+one: the lists grow and shrink with the time it takes for them. What else it does between them says nothing.
 """
 
 from collections import deque
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from semcast.core.events import Delivery
 from semcast.core.ids import MILLISECOND, Nanos
+from semcast.core.messages import Batch
 
 _LISTS = 2
 _MOST = 1 << 16
@@ -25,6 +26,7 @@ class Mailbox:
         self.want = 16
         """How many messages the next list should have, at most."""
         self._taken_at: Nanos | None = None
+        self._taken = 0  # messages in the list that was taken last
 
     def has_room(self) -> bool:
         """Whether another list is welcome."""
@@ -39,16 +41,20 @@ class Mailbox:
 
     def take(self) -> Sequence[Delivery]:
         """Take the oldest list."""
-        now = self._clock()
-        if self._taken_at is not None:
-            self._adapt(now - self._taken_at)
         taken = self._lists.popleft()
-        self._taken_at = now
+        self._taken = sum([len(each.payloads) for each in taken if type(each) is Batch])
+        self._taken_at = self._clock()
         return taken
+
+    def dealt_with(self) -> None:
+        """The application is done with the list it took last."""
+        if self._taken_at is not None:
+            self._adapt(self._clock() - self._taken_at)
+            self._taken_at = None
 
     def _adapt(self, elapsed: Nanos) -> None:
         """The last list kept the application busy for so long."""
         if elapsed > _LONG:
             self.want = max(1, self.want * _LONG // (2 * elapsed))
-        elif elapsed < _BRIEF:
+        elif elapsed < _BRIEF and self._taken >= self.want:
             self.want = min(_MOST, 2 * self.want)

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
-from semcast.core.ids import MemberId
+from semcast.core.events import Purged
+from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.obsolescence.index import SenderIndex
 
@@ -76,6 +77,7 @@ class PurgingBuffer:
         "_purging",
         "_receipts",
         "_sender",
+        "_thinned",
     )
 
     def __init__(
@@ -99,6 +101,7 @@ class PurgingBuffer:
         self._index = SenderIndex(0)
         self._condemned: dict[int, Batch] = {}  # lazy, held: key of a victim -> because of whom
         self._receipts: list[Receipt] = []
+        self._thinned: list[Purged] = []  # the receipts of runs
 
     def __len__(self) -> int:
         return self._messages
@@ -218,6 +221,7 @@ class PurgingBuffer:
         """Lazy purging: purge messages known to be obsolete, oldest first; returns how many there were."""
         if self._purging is not LAZY:
             return 0
+        thinned = self._thin() if most >= self._messages else 0
         self._settle()
         condemned, entries, indexes = self._condemned, self._entries, self._indexes
         found = list(islice(condemned.items(), most))
@@ -230,7 +234,7 @@ class PurgingBuffer:
             self._receipts.append((victim, by))
         self._messages -= len(found)
         self._bytes -= size
-        return len(found)
+        return thinned + len(found)
 
     def release(self, sender: MemberId, upto: int) -> None:
         """Held purging: messages of `sender` up to `upto` may be relied on; their victims go."""
@@ -260,6 +264,13 @@ class PurgingBuffer:
         receipts, self._receipts = self._receipts, []
         return receipts
 
+    def take_purged(self) -> list[Purged]:
+        """The same for who wants events, with what was purged from runs."""
+        thinned, self._thinned = self._thinned, []
+        for victim, by in self.take_receipts():
+            thinned.append(Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first)))
+        return thinned
+
     def _index_of(self, sender: MemberId) -> SenderIndex:
         index = self._indexes.get(sender)
         if index is None:
@@ -287,7 +298,7 @@ class PurgingBuffer:
         if not self._fresh:
             return
         entries, condemned = self._entries, self._condemned
-        for batch in self._fresh:
+        for batch in chain.from_iterable(map(_single, self._fresh)):
             annotation = batch.annotation
             if annotation is None:
                 self._plain = key = self._plain - 1
@@ -309,6 +320,41 @@ class PurgingBuffer:
             entries[key] = batch
         self._fresh.clear()
 
+    def _thin(self) -> int:
+        """Purge what fresh runs of updates make obsolete in themselves; returns how many there were."""
+        before = self._messages
+        kept: deque[Batch] = deque()
+        for batch in self._fresh:
+            if batch.items is None:
+                kept.append(batch)
+            else:
+                kept.extend(self._latest(batch, batch.items))
+        self._fresh = kept
+        return before - self._messages
+
+    def _latest(self, run: Batch, items: list[str]) -> list[Batch]:
+        """The latest update of each item; the others are purged."""
+        ids = [MessageId(run.sender, seq) for seq in range(run.first, run.first + len(items))]
+        after: dict[str, int] = {}
+        kept: list[Batch] = []
+        purged: list[Purged] = []
+        size = 0
+        for place in range(len(items) - 1, -1, -1):
+            item = items[place]
+            by = after.get(item)
+            after[item] = place
+            if by is None:
+                payload = run.payloads[place]
+                size += len(payload)
+                kept.append(Batch(run.sender, run.first + place, [payload], Item(item), len(payload)))
+            else:
+                purged.append(Purged(ids[place], ids[by]))
+        self._thinned += reversed(purged)
+        self._messages -= len(items) - len(kept)
+        self._bytes -= run.size - size
+        kept.reverse()
+        return kept
+
     def _grow(self, grown: int) -> bool:
         size = self._bytes + grown
         if self._limit_bytes is not None and size > self._limit_bytes:
@@ -317,6 +363,7 @@ class PurgingBuffer:
         return True
 
     def _add_plain(self, batch: Batch) -> bool:
+        assert batch.items is None or self._purging is OFF, "runs of updates only where purging is lazy"
         if self._bounded and not self._make_room(batch, []):
             return False
         self._plain = key = self._plain - 1
@@ -450,3 +497,8 @@ class PurgingBuffer:
             self._remove(key) if last == batch.last else self._cut(key, batch, last)
             for key, batch, last in ripe
         ]
+
+
+def _single(batch: Batch) -> Sequence[Batch]:
+    """The batch, or the updates of which it is a run."""
+    return (batch,) if batch.items is None else batch.singles()

@@ -2,19 +2,45 @@
 
 Each configuration has a purging buffer of its own, so nothing is ever purged across a change of
 configuration, and a message is purged only for one that waits here itself. What is obsolete stays as long
-as the application keeps up: it goes when the application is behind, or when room is needed.
+as the application keeps up, and goes when it is behind.
 """
 
 from collections import deque
 from collections.abc import Sequence
 
 from semcast.core.events import Delivery, Purged, TransitionalView, ViewChange
-from semcast.core.ids import MessageId
+from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging, PurgingBuffer
-from semcast.obsolescence.buffer import Receipt
 
 Change = ViewChange | TransitionalView
+
+
+class Lateness:
+    """Whether an application is behind: something has waited for it for too long.
+
+    It may always have something left to take, as long as what waits now is taken in time. Once it is behind,
+    it is so until it has taken everything.
+    """
+
+    def __init__(self, lag: Nanos) -> None:
+        self._lag = lag
+        self._marked_at: Nanos = 0
+        self._before_mark = 0  # messages left of those that waited then
+        self._late = False
+
+    def behind(self, now: Nanos) -> bool:
+        """Whether what is obsolete may be purged."""
+        self._late = self._late or now - self._marked_at > self._lag
+        return self._late
+
+    def took(self, now: Nanos, count: int, left: int) -> None:
+        """The application took so many messages, and so many wait."""
+        self._before_mark -= count
+        if not left:
+            self._late = False
+        if not left or self._before_mark <= 0:
+            self._marked_at, self._before_mark = now, left
 
 
 class DeliveryQueue:
@@ -27,7 +53,7 @@ class DeliveryQueue:
         self._segments: deque[PurgingBuffer | Change] = deque()
         self._tail: PurgingBuffer | None = None
         self._messages = 0
-        self._receipts: list[Receipt] = []
+        self._purged: list[Purged] = []
 
     def __len__(self) -> int:
         return self._messages
@@ -45,17 +71,22 @@ class DeliveryQueue:
         """Whether a change of configuration has left more here than the bound."""
         return self._messages > self._limit
 
-    def add(self, batch: Batch) -> int:
-        """Append as many messages as there is room for, at the price of what is obsolete."""
+    def add(self, batch: Batch, *, behind: bool = True) -> int:
+        """Append as many messages as there is room for.
+
+        Where the application is `behind`, at the price of what is obsolete.
+        """
         buffer = self._open()
         room = self._limit - self._messages
         count = len(batch.payloads)
-        if count > room:
-            room += self._purge(count - room)
+        if count > room and behind:
+            room += self._purge(self._messages)
         if count <= room:
             self._append(buffer, [batch])
             return count
-        if batch.annotation is not None:
+        if behind and batch.items is not None:
+            return self._add_updates(batch)
+        if behind and batch.annotation is not None:
             if not buffer.victims(batch):
                 return 0
             self._append(buffer, [batch])
@@ -64,6 +95,15 @@ class DeliveryQueue:
         if room > 0:
             self._append(buffer, [batch.cut(batch.first, batch.first + room - 1)])
         return max(room, 0)
+
+    def _add_updates(self, run: Batch) -> int:
+        """Append one by one: each may make room for itself."""
+        taken = 0
+        for single in run.singles():
+            if not self.add(single):
+                break
+            taken += 1
+        return taken
 
     def extend(self, batches: Sequence[Batch]) -> None:
         """Append what there is room for."""
@@ -106,7 +146,7 @@ class DeliveryQueue:
                 count = sum([len(batch.payloads) for batch in batches])
                 most -= count
                 self._messages -= count
-                self._receipts += head.take_receipts()
+                self._purged += head.take_purged()
                 if head is self._tail or len(head):
                     break
             else:
@@ -118,14 +158,9 @@ class DeliveryQueue:
         """What was purged since the last call."""
         for segment in self._segments:
             if isinstance(segment, PurgingBuffer):
-                self._receipts += segment.take_receipts()
-        if not self._receipts:
-            return []
-        receipts, self._receipts = self._receipts, []
-        return [
-            Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first))
-            for victim, by in receipts
-        ]
+                self._purged += segment.take_purged()
+        purged, self._purged = self._purged, []
+        return purged
 
     def _open(self) -> PurgingBuffer:
         if self._tail is None:

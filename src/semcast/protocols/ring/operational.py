@@ -19,7 +19,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.obsolescence import Purging
-from semcast.protocols.ring.delivery import DeliveryQueue
+from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.ordering import RingOrder, Span
 from semcast.protocols.ring.packing import Assembly, SendQueue, batches_of
@@ -64,7 +64,7 @@ class OperationalRing(TokenPassing):
         self._seen = False  # the application knows of this configuration
         self._blocked = False
         self._full_since: Nanos | None = None
-        self._caught_up_at: Nanos = 0  # when the application last had taken everything
+        self._lateness = Lateness(settings.lag)
         self._left: set[MemberId] = set()
         self._last_sent = 0
         self._last_safe = 0
@@ -139,9 +139,7 @@ class OperationalRing(TokenPassing):
         if self._due:
             self._pump(now)
         queue = self._queue
-        taken = queue.pop(most, behind=now - self._caught_up_at > self.settings.lag)
-        if not len(queue):
-            self._caught_up_at = now
+        taken = queue.pop(most, behind=self._lateness.behind(now))
         delivered = 0
         for each in taken:
             if type(each) is Batch:
@@ -149,6 +147,7 @@ class OperationalRing(TokenPassing):
             elif isinstance(each, ViewChange) and each.view.representative == self.order.conf.representative:
                 self._seen = self._seen or each.view.id == self.order.conf.number
         self.stats.delivered += delivered
+        self._lateness.took(now, delivered, len(queue))
         if self._rest:
             self._pump(now)
         else:
@@ -227,12 +226,12 @@ class OperationalRing(TokenPassing):
         if self.state in (State.FORM, State.EVS):
             return  # what is delivered from here on is decided together
         if not len(self._queue):
-            self._caught_up_at = now
+            self._lateness.took(now, 0, 0)
         order, rest, queue = self.order, self._rest, self._queue
         while True:
             while rest:
                 batch = rest[0]
-                taken = queue.add(batch)
+                taken = queue.add(batch, behind=self._lateness.behind(now))
                 if taken < len(batch.payloads):
                     if taken:
                         rest[0] = batch.cut(batch.first + taken, batch.last)

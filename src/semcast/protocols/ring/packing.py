@@ -13,7 +13,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Item, KEnumeration
 from semcast.core.ids import MemberId
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 from semcast.wire.ring import Part
 
@@ -309,35 +309,37 @@ def _sound(part: Part) -> bool:
 
 
 def batches_of(sender: MemberId, parts: Sequence[Part]) -> list[Batch]:
-    """The messages of whole parts. Those in a row without annotation are one batch."""
+    """The messages of whole parts. Those in a row that are alike are one batch."""
     done: list[Batch] = []
-    run: list[bytes] = []
-    first, own = 0, False  # of the run; whether its list may be added to
-    for part in parts:
-        payloads = part.payloads
-        if part.items is None and part.annotation is None:
-            if run and part.first == first + len(run):
-                if not own:
-                    run, own = run.copy(), True
-                run += payloads
-                continue
-            if run:
-                done.append(batch_of(sender, first, run))
-            run, first, own = payloads, part.first, False
-            continue
-        if run:
-            done.append(batch_of(sender, first, run))
-            run = []
-        if part.items is None:
-            done.append(batch_of(sender, part.first, payloads, from_wire(part.annotation)))
-        else:
-            numbered = enumerate(zip(payloads, part.items, strict=True), part.first)
-            done += [
-                Batch(sender, seq, [payload], Item(item), len(payload)) for seq, (payload, item) in numbered
-            ]
-    if run:
-        done.append(batch_of(sender, first, run))
+    start, count = 0, len(parts)
+    while start < count:
+        stop = _alike(parts, start)
+        head = parts[start]
+        payloads, items = head.payloads, head.items
+        if stop > start + 1:
+            payloads = [payload for part in parts[start:stop] for payload in part.payloads]
+            if items is not None:
+                items = [item for part in parts[start:stop] for item in part.items or ()]
+        note = None if head.annotation is None else from_wire(head.annotation)
+        size = sum(map(len, payloads))
+        done.append(Batch(sender, head.first, payloads, note, size, items=items))
+        start = stop
     return done
+
+
+def _alike(parts: Sequence[Part], start: int) -> int:
+    """Where the run of parts ends that one batch can hold."""
+    head, stop = parts[start], start + 1
+    if head.annotation is not None:
+        return stop
+    plain, following = head.items is None, head.first + len(head.payloads)
+    while stop < len(parts):
+        part = parts[stop]
+        if part.first != following or part.annotation is not None or (part.items is None) is not plain:
+            break
+        following += len(part.payloads)
+        stop += 1
+    return stop
 
 
 def annotation_bytes(annotation: Annotation) -> int:

@@ -45,7 +45,7 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that wait for the token."""
     send_bytes: int = 1 << 22
     lag: Nanos = 50 * MILLISECOND
-    """How long an application may have something left to take before what is obsolete is purged."""
+    """How long something may wait for the application before what is obsolete is purged."""
     policy: SlowPolicy = SlowPolicy.PURGE
     leave_after: Nanos = 1000 * MILLISECOND
     """How long a full queue is put up with under the policy to leave."""

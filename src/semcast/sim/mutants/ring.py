@@ -148,9 +148,6 @@ class PurgeWithoutReplacement(Ring):
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
     """Purge what a batch that is not in the buffer makes obsolete there; returns how many."""
-    if batch.annotation is None:
-        return 0
-    [new] = batch.messages()
     held = [message for entry in buffer for message in entry.messages()]
-    victims = [old.id for old in held if obsoletes(new, old)]
+    victims = [old.id for new in batch.messages() for old in held if obsoletes(new, old)]
     return sum(buffer.discard(victim.sender, victim.seq) is not None for victim in victims)
