@@ -852,6 +852,15 @@ def test_a_fixed_limit_stays() -> None:
         assert flow.limit == 16
 
 
+def test_the_limit_grows_by_a_quarter_until_something_is_lost_and_by_one_from_then_on() -> None:
+    flow = Flow(RingSettings(visit=64, window=512), 3)
+    grown = [flow.limit]
+    for lost in (False, False, True, False, False):
+        flow.account(0, 0, flow.limit, 0, lost=lost)
+        grown.append(flow.limit)
+    assert grown == [16, 20, 25, 18, 19, 20]
+
+
 @settings(deadline=None)
 @given(st.integers(1, 6), st.randoms(use_true_random=False))
 def test_fcc_counts_one_rotation_and_nobody_exceeds_the_windows(size: int, rng: Random) -> None:

@@ -28,6 +28,8 @@ PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
 SEARCH = 300 * MILLISECOND
 """How long a member that starts looks for others before it works alone."""
+LINGER = 3 * MILLISECOND
+"""How long a member that sends little keeps the token, where nobody else wants it."""
 WINDOW_BYTES = 2 << 20
 """Bytes of packets under way, at most: half of what a receiver's socket holds."""
 
@@ -109,6 +111,7 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         token_loss=loss,
         retransmit=min(20_000_000, loss // 4),
         hold=min(100_000_000, loss // 4),
+        linger=min(LINGER, loss // 4),
         search=SEARCH,
     )
 

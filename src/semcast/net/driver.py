@@ -12,9 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from itertools import groupby
-from operator import itemgetter
 from typing import Protocol
 
 import msgspec
@@ -22,24 +19,18 @@ import msgspec
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Event
 from semcast.core.ids import SECOND, MemberId, Nanos
-from semcast.core.outbox import Frame, Timer
 from semcast.core.stack import Stack
-from semcast.net.addresses import Address, AddressBook, valid_host
+from semcast.net.addresses import Address
+from semcast.net.alarms import Alarms
 from semcast.net.bursts import give_frames, multicast_each
 from semcast.net.mailbox import Mailbox
+from semcast.net.post import Post
 from semcast.net.sockets import Endpoint
-from semcast.wire import DatagramCodec, Malformed
-from semcast.wire.limits import MAX_CONTACTS
-from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
-from semcast.wire.status import Contacts, Status
-from semcast.wire.vsync import Hello
+from semcast.wire import DatagramCodec
+from semcast.wire.status import Status
 
 Command = Callable[[Stack, Nanos], None]
 
-_BEACONS = frozenset({AttemptJoin, Join, Presence, Leave, Hello})
-"""Frames that strangers should hear, too."""
-_SPECIAL = frozenset({Contacts, Status, Hello})
-"""Frames that concern the driver; the first is not for stacks, and the second not for members at all."""
 _HOUSEKEEPING: Nanos = SECOND
 SWITCH_INTERVAL = 0.0002
 """Seconds after which Python lets another thread run; 5 ms by default (docs/decisions/0006)."""
@@ -56,13 +47,6 @@ class Watcher(Protocol):
 
     def on_multicast(self, now: Nanos, taken: "Sequence[tuple[Outgoing, int]]") -> None:
         """What the stack took from the application and how many messages of each, before any leaves."""
-
-
-class DriverStatistics(msgspec.Struct):
-    """Datagrams that were not for us."""
-
-    malformed: dict[Malformed, int] = msgspec.field(default_factory=dict)
-    unknown_destination: int = 0
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -121,7 +105,6 @@ class Driver:
         self.member = member
         self.stack = stack
         self.endpoint = endpoint
-        self.stats = DriverStatistics()
         self.mailbox = Mailbox(time.monotonic_ns)
         self.failure: BaseException | None = None
         self.finished = False
@@ -130,26 +113,21 @@ class Driver:
         """Whether the stack has looked for others and begun to work, with them or alone."""
         self.first_view = 0
         """The view in which it began to work."""
-        self._codec = codec
-        self._peers = [peer for peer in peers if peer != endpoint.address]
+        self._post = Post(member, endpoint, codec, peers)
+        self.stats = self._post.stats
         self._wake_application = wake_application
         self._watchers = watchers
         self._tend = tend
         self._renew = renew
-        self._incarnations = {member}
-        self._introducing = False
         self.renewed = False
         """Whether another incarnation waits for `go_on` before it sends what was handed over."""
-        self._book = AddressBook()
         self._outgoing: deque[Outgoing] = deque()
         self.unsent = 0
         """Messages that wait here for the stack to take them. Both threads write it, under the lock."""
         self.application_waits = False
         self._lock = threading.Lock()
         self._commands: deque[Command] = deque()
-        self._timers: dict[Timer, Nanos] = {}
-        self._due: list[tuple[Nanos, int, Timer]] = []
-        self._timer_count = 0
+        self._alarms = Alarms()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._closing = False
@@ -251,7 +229,8 @@ class Driver:
         if self._outgoing_is_moving() or self._commands or leaves or self._closing or self._can_deliver():
             timeout = 0.0
         else:
-            due = min(self._due[0][0], self._housekeeping_at) if self._due else self._housekeeping_at
+            alarm = self._alarms.next_at()
+            due = self._housekeeping_at if alarm is None else min(alarm, self._housekeeping_at)
             timeout = max(0.0, (due - time.monotonic_ns()) / SECOND)
         ready = [fileno for fileno, _ in poll.poll(timeout)]
         self._asleep = False
@@ -282,8 +261,10 @@ class Driver:
         while self._commands:
             self._commands.popleft()(stack, now)
         if ready:
-            self._receive(now, ready)
-        self._fire(now)
+            for source, frames in self._post.receive(now, ready):
+                give_frames(stack, now, source, frames)
+        while (timer := self._alarms.pop(now)) is not None:
+            stack.on_timer(now, timer)
         self._drain(now)
         if self._renew is not None and stack.phase() == "left":
             stack = self._go_on_anew(now)
@@ -298,12 +279,10 @@ class Driver:
             self.settled = True
             self.first_view = stack.view().id
             self._wake_application()
-        if self._introducing:
-            self._introducing = False
-            self._introduce()
+        self._post.introduce()
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
-            self._book.forget(now)
+            self._post.forget(now)
             if self._tend is not None:
                 self._tend()
             self._announce_status(now)
@@ -315,58 +294,13 @@ class Driver:
         if renewal is None:
             return self.stack
         self.member, self.stack = renewal.member, renewal.stack
-        self._incarnations.add(self.member)
-        self._timers.clear()
-        self._due.clear()
+        self._post.renew(self.member)
+        self._alarms.clear()
         self.renewed = True
         self.mailbox.put(renewal.notice)
         self.stack.start(now)
         self._wake_application()
         return self.stack
-
-    def _receive(self, now: Nanos, ready: Sequence[int]) -> None:
-        decode = self._codec.decode
-        frames: list[Frame] = []  # of one member, in a row
-        sender: MemberId | None = None
-        place: Address | None = None
-        for data, address in self.endpoint.receive(ready):
-            datagram = decode(data)
-            if isinstance(datagram, Malformed):
-                self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
-                continue
-            source = datagram.source
-            if source in self._incarnations:
-                continue  # our own, from the meeting point
-            if source != sender or address != place:
-                self._hand_in(now, sender, frames)
-                sender, place, frames = source, address, []
-                self._book.heard(now, source, address)
-            frames += datagram.frames
-        self._hand_in(now, sender, frames)
-
-    def _hand_in(self, now: Nanos, source: MemberId | None, frames: list[Frame]) -> None:
-        if source is None:
-            return
-        if not _SPECIAL.isdisjoint(map(type, frames)):
-            for frame in frames:
-                if type(frame) is Contacts:
-                    self._meet(now, frame)
-                elif type(frame) is Hello:
-                    self._introducing = not self.endpoint.meets
-            frames = [frame for frame in frames if type(frame) not in (Contacts, Status)]
-        give_frames(self.stack, now, source, frames)
-
-    def _meet(self, now: Nanos, frame: Contacts) -> None:
-        for member, host, port in frame.known:
-            if member not in self._incarnations and valid_host(host):
-                self._book.introduced(now, member, (host, port))
-
-    def _fire(self, now: Nanos) -> None:
-        while self._due and self._due[0][0] <= now:
-            at, _, timer = heappop(self._due)
-            if self._timers.get(timer) == at:
-                del self._timers[timer]
-                self.stack.on_timer(now, timer)
 
     def _multicast(self, now: Nanos) -> None:
         if self.renewed:
@@ -430,55 +364,14 @@ class Driver:
             if out.timers:
                 timers, out.timers = out.timers, []
                 for timer, at in timers:
-                    self._set_timer(timer, at)
+                    self._alarms.set(timer, at)
             if out.events:
                 events, out.events = out.events, []
                 for watcher in self._watchers:
                     watcher.on_events(now, events)
             if out.sends:
                 sends, out.sends = out.sends, []
-                self._send(sends)
-
-    def _set_timer(self, timer: Timer, at: Nanos | None) -> None:
-        if at is None:
-            self._timers.pop(timer, None)
-        else:
-            self._timers[timer] = at
-            self._timer_count += 1
-            heappush(self._due, (at, self._timer_count, timer))
-
-    def _send(self, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
-        encode, endpoint = self._codec.encode, self.endpoint
-        for dest, run in groupby(sends, key=itemgetter(0)):
-            frames = [frame for _, frame in run]
-            if dest is not None:
-                address = self._book.find(dest)
-                if address is None:
-                    self.stats.unknown_destination += 1
-                    continue
-                endpoint.send(encode(self.member, frames), (address,))
-                continue
-            targets = self._book.targets()
-            endpoint.send(encode(self.member, frames), targets)
-            if not _BEACONS.isdisjoint(map(type, frames)):
-                self._announce([frame for frame in frames if type(frame) in _BEACONS])
-                if not self.endpoint.meets:
-                    self._introduce()
-
-    def _introduce(self) -> None:
-        """Where strangers do not meet, tell those who are known of each other."""
-        targets = self._book.targets()
-        if targets:
-            known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
-            self.endpoint.send(self._codec.encode(self.member, [Contacts(known)]), targets)
-
-    def _announce(self, frames: Sequence[Frame]) -> None:
-        """Tell those who are not known yet: at the meeting point, and where others may be."""
-        known = self._book.targets()
-        self.endpoint.announce(self._codec.encode(self.member, frames))
-        strangers = [peer for peer in self._peers if peer not in known]
-        if strangers:  # may be at the meeting point, too: the same sealed datagram twice would be a replay
-            self.endpoint.send(self._codec.encode(self.member, frames), strangers)
+                self._post.send(sends)
 
     def _announce_status(self, now: Nanos) -> None:
         """For observers, who never say that they are there."""
@@ -498,7 +391,7 @@ class Driver:
             uptime=now - self._started_at,
         )
         if status.phase != "left":
-            self._announce([status])
+            self._post.announce([status])
 
 
 def _leave(stack: Stack, now: Nanos) -> None:

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import msgspec
+
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.protocols.ring import RingSettings, SlowPolicy
 from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
@@ -25,6 +27,8 @@ def draw_ring(seed: int) -> Scenario:
         duration = min(duration, 1200 * MILLISECOND)
         traffic = _steady(rng, size, duration)
     settings = _settings(rng, scale=4 if far else 1)
+    patience = Random(f"ring/{seed}/linger").choice((0, 0, 2, 5)) * MILLISECOND
+    settings = msgspec.structs.replace(settings, linger=patience)
     return Scenario(
         seed=seed,
         stack="ring",

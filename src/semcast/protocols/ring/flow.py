@@ -1,7 +1,8 @@
 """Flow control of the ring: how much one visit of the token may send (Amir 1995, 5.2.1 and 5.3).
 
 The paper tunes two constants by hand. Here the limit of a visit follows loss: it shrinks when packets had
-to be asked for again, and grows by one for each visit that used it up. Whoever sent at its last visit leaves
+to be asked for again, and grows for each visit that used it up, by a quarter as long as nothing was ever
+lost and by one from then on. Whoever sent at its last visit leaves
 some of the window to the others, or one sender that never stops would starve them.
 """
 
@@ -17,6 +18,7 @@ class Flow:
         self.limit = settings.visit
         if settings.adaptive:
             self.limit = max(settings.visit // 4, settings.visit_least)
+        self._lossless = True
         self._sent = 0  # at the last visit, which is in the fcc that comes back
         self._seq = 0  # of the token as it left
 
@@ -34,9 +36,11 @@ class Flow:
         self._sent, self._seq = sent, onward_seq
         if self._settings.adaptive:
             if lost:
+                self._lossless = False
                 self.limit = max(self._settings.visit_least, self.limit * 3 // 4)
             elif sent >= self.limit:
-                self.limit = min(self._settings.visit, self.limit + 1)
+                step = self.limit // 4 if self._lossless else 0
+                self.limit = min(self._settings.visit, self.limit + max(1, step))
         return count
 
     def _others(self, seq: int, fcc: int) -> int:

@@ -1,6 +1,7 @@
 """A member of a ring that works: it sends when it has the token, and delivers in order (5.2.1).
 
-Deviations: an idle ring does not spin, the first member holds the token until somebody wants it; a token is
+Deviations: an idle ring does not spin, the first member holds the token until somebody wants it; where
+little is sent, a visit may last a while, so that what comes next need not wait for the token; a token is
 sent again until its receiver shows signs of life; the last packets of a visit may leave after the token
 (the accelerated ring); a member whose delivery queue is full reports a lower `aru`, so that the ring
 waits for it; nothing is sent in a configuration that the application has not seen yet.
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from random import Random
+
+import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Delivery, Left, Sent, Unblocked, ViewChange
@@ -39,6 +42,8 @@ from semcast.wire.ring import (
 _STUCK: Nanos = MILLISECOND
 _FEW = 4
 """Packets of a visit that leave before the token even on an accelerated ring."""
+_BRIEF_VISIT = 16
+"""Packets that a member sends one by one before it lets go of the token."""
 
 
 class OperationalRing(TokenPassing):
@@ -71,6 +76,7 @@ class OperationalRing(TokenPassing):
         self._leaving: str | None = None
         # Tokens
         self._held: Token | None = None
+        self._lingered = 0  # packets sent since, which the token held counts already
         self._idle = False  # when the token was here last, there was nothing new
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
@@ -284,11 +290,14 @@ class OperationalRing(TokenPassing):
         if self.order.highest_seq > token.seq:
             self.stats.malformed += self.order.forget_above(token.seq)
         self._accept(now, token)
-        hold = self._hold_for(token)
+        self._lingered = 0
+        asked, hold = self._asked, self._hold_for(token)
         if hold:
             self._held = token
             self._acknowledge(source, token)
             self.out.set_timer(RingTimer.HOLD, now + hold)
+        elif not asked and self._idle and self._lingers():
+            self._send_held(now, token)
         else:
             self._visit(now, token)
 
@@ -329,7 +338,9 @@ class OperationalRing(TokenPassing):
         for packet in answers:
             self.stats.retransmitted += 1
             out.multicast(packet)
-        room = self._flow.allowance(token.seq, token.aru, token.fcc) - len(answers)
+        lingered, self._lingered = self._lingered, 0
+        began = token.seq - lingered
+        room = self._flow.allowance(began, token.aru, token.fcc) - len(answers) - lingered
         packets = self._number(token.seq, room) if room > 0 and self._has_to_send() else []
         seq = token.seq + len(packets)
         accelerated = self.settings.accelerated
@@ -338,8 +349,8 @@ class OperationalRing(TokenPassing):
         self.stats.requested += len(rtr)
         aru, lowered_by = order.lower_aru(token, seq, self._held_at())
         order.release(aru)
-        sent = len(answers) + len(packets)
-        fcc = self._flow.account(token.seq, token.fcc, sent, seq, lost=bool(token.rtr))
+        sent = len(answers) + len(packets) + lingered
+        fcc = self._flow.account(began, token.fcc, sent, seq, lost=bool(token.rtr))
         # A few are no burden to who gets the token, and it need not come back for them.
         early = len(packets) if len(packets) <= _FEW else max(0, len(packets) - accelerated)
         for packet in packets[:early]:
@@ -398,10 +409,38 @@ class OperationalRing(TokenPassing):
         if len(self.order.members) == 1:
             self._send_alone(now)
         elif self._held is not None:
-            self._release_held(now)
-        elif self._idle and not self._wanted and self.order.rank != 0:
+            if self._idle and self._lingers():
+                self._send_held(now, self._held)
+            else:
+                self._release_held(now)
+        elif self._idle and not self._wanted and (self.order.rank != 0 or self.settings.linger):
             self._wanted = True
-            self.out.send(self.order.members[0], TokenWanted(self.order.conf))
+            if self.settings.linger:  # whoever has sent something lately may have it
+                self.out.multicast(TokenWanted(self.order.conf))
+            else:
+                self.out.send(self.order.members[0], TokenWanted(self.order.conf))
+
+    def _lingers(self) -> bool:
+        """Whether what there is to send may leave at once, and the token stay for what comes next."""
+        return (
+            self.settings.linger > 0
+            and self._lingered < _BRIEF_VISIT
+            and self._leaving is None
+            and self._has_to_send()
+            and self._sends.brief
+        )
+
+    def _send_held(self, now: Nanos, token: Token) -> None:
+        """A visit that has begun, and goes on for a while."""
+        packets = self._number(token.seq, 1)
+        self.out.multicast(packets[0])
+        if not self._lingered:
+            self.out.set_timer(RingTimer.HOLD, now + self.settings.linger)
+        self._lingered += 1
+        self._held = msgspec.structs.replace(token, seq=token.seq + 1)
+        self._wanted = False
+        self._due = True
+        self._unblock()
 
     def _release_held(self, now: Nanos) -> None:
         if self._held is not None:

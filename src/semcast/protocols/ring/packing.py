@@ -81,6 +81,17 @@ class SendQueue:
     def __bool__(self) -> bool:
         return self.messages > 0
 
+    @property
+    def brief(self) -> bool:
+        """Whether all that waits fits in one packet, and nothing of it has to be safe."""
+        return (
+            not self._full
+            and len(self._runs) == 1
+            and not self._runs[0].pieces
+            and not self._runs[0].safe
+            and self._bytes <= self._packet_bytes // 2
+        )
+
     def add(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None, *, safe: bool) -> int:
         """Take as many messages as there is room for; returns how many."""
         taken = payloads[: max(self._limit_messages - self.messages, 0)]

@@ -55,6 +55,9 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A token is sent again after so long without a sign of life."""
     hold: Nanos = 50 * MILLISECOND
     """How long the token of an idle ring is held."""
+    linger: Nanos = 0
+    """How long a member with little to send keeps the token of a ring that is idle otherwise, to send more as
+    it comes; 0 for the ring as published."""
     gather: Nanos = 30 * MILLISECOND
     search: Nanos = 0
     """How long a member that starts looks for others before it works alone, if longer than it gathers."""
@@ -71,8 +74,8 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not 1 <= self.packet_bytes <= MAX_PAYLOAD:
             raise ValueError(f"packet_bytes {self.packet_bytes}: between 1 and {MAX_PAYLOAD}")
-        if not self.retransmit < self.token_loss or not self.hold < self.token_loss:
-            raise ValueError("retransmit and hold must be shorter than token_loss")
+        if not max(self.retransmit, self.hold, self.linger) < self.token_loss:
+            raise ValueError("retransmit, hold and linger must be shorter than token_loss")
         if not self.join < self.commit:
             raise ValueError("join must be shorter than commit")
         if self.max_message > MAX_MESSAGE:

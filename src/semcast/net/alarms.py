@@ -1,0 +1,42 @@
+"""The timers of a stack: each is set to one moment or not at all."""
+
+from heapq import heappop, heappush
+
+from semcast.core.ids import Nanos
+from semcast.core.outbox import Timer
+
+
+class Alarms:
+    """Which timer goes off when."""
+
+    def __init__(self) -> None:
+        self._at: dict[Timer, Nanos] = {}
+        self._due: list[tuple[Nanos, int, Timer]] = []  # also those that were set to another moment since
+        self._count = 0
+
+    def set(self, timer: Timer, at: Nanos | None) -> None:
+        """Set a timer to a moment, whatever it was set to before; None for never."""
+        if at is None:
+            self._at.pop(timer, None)
+        else:
+            self._at[timer] = at
+            self._count += 1
+            heappush(self._due, (at, self._count, timer))
+
+    def next_at(self) -> Nanos | None:
+        """A moment before which none goes off."""
+        return self._due[0][0] if self._due else None
+
+    def pop(self, now: Nanos) -> Timer | None:
+        """One that goes off now, which is then set no more."""
+        while self._due and self._due[0][0] <= now:
+            at, _, timer = heappop(self._due)
+            if self._at.get(timer) == at:
+                del self._at[timer]
+                return timer
+        return None
+
+    def clear(self) -> None:
+        """None is set."""
+        self._at.clear()
+        self._due.clear()

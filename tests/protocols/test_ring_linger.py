@@ -1,0 +1,89 @@
+"""A member that sends little keeps the token for a while, where nobody else wants it."""
+
+from tests.protocols.ringlab import RingLab
+
+from semcast.core.ids import MILLISECOND
+from semcast.protocols.ring import RingSettings
+from semcast.wire.ring import Packet
+
+LINGER = 5
+
+
+def idle(linger: int = LINGER) -> RingLab:
+    lab = RingLab("pqr", RingSettings(linger=linger * MILLISECOND))
+    lab.start()
+    lab.run_for(600)
+    assert all(len(ring.order.members) == 3 for ring in lab.rings.values())
+    return lab
+
+
+def hops(lab: RingLab) -> int:
+    return max(ring.stats.token_hops for ring in lab.rings.values())
+
+
+def said(lab: RingLab, name: str) -> str:
+    return "".join(word for word in lab.story[name] if len(word) == 1)
+
+
+def test_what_comes_next_leaves_at_once_without_the_token_going_round() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.carry()
+    before = hops(lab)
+    for letter in b"bcd":
+        lab.multicast("p", bytes([letter]))
+        lab.carry()
+    assert hops(lab) == before
+    assert [said(lab, name) for name in "pqr"] == ["abcd"] * 3
+
+
+def test_the_token_goes_round_when_the_time_is_over() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.carry()
+    before = hops(lab)
+    lab.run_for(LINGER + 1)
+    assert hops(lab) > before
+    assert all(ring.order.confirmed_aru == 0 for ring in lab.rings.values())
+    lab.run_for(200)
+    assert {ring.order.confirmed_aru for ring in lab.rings.values()} == {1}
+
+
+def test_whoever_wants_the_token_gets_it_at_once() -> None:
+    lab = idle()
+    for sender in "rpqqrp":
+        before = lab.now
+        lab.multicast(sender, sender.encode())
+        lab.carry()
+        assert lab.now == before
+    assert {said(lab, name) for name in "pqr"} == {"rpqqrp"}
+
+
+def test_what_must_be_safe_does_not_wait() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.multicast("p", b"b", safe=True)
+    lab.carry()
+    assert [said(lab, name) for name in "pqr"] == ["ab"] * 3
+
+
+def test_a_packet_lost_while_the_token_stays_is_asked_for_when_it_goes() -> None:
+    lab = idle()
+    lab.carries = lambda _source, dest, frame: not (dest == "q" and isinstance(frame, Packet))
+    lab.multicast("p", b"a")
+    lab.multicast("p", b"b")
+    lab.carry()
+    assert said(lab, "q") == ""
+    lab.carries = lambda _source, _dest, _frame: True
+    lab.run_for(10 * LINGER)
+    assert [said(lab, name) for name in "pqr"] == ["ab"] * 3
+
+
+def test_the_published_ring_passes_the_token_on_after_each_visit() -> None:
+    lab = idle(linger=0)
+    lab.multicast("p", b"a")
+    lab.carry()
+    before = hops(lab)
+    lab.multicast("p", b"b")
+    lab.carry()
+    assert hops(lab) > before
