@@ -88,6 +88,8 @@ def test_a_crash_and_an_immediate_restart_under_the_same_name(tmp_path: Path) ->
 
 def incarnations_seen(views: list[dict[str, list[object]]]) -> set[object]:
     """Of b, in the last view."""
+    if not views:
+        return set()
     last = views[-1]
     return {number for name, number in zip(last["members"], last["incarnations"], strict=True) if name == "b"}
 

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,9 @@ from rich.live import Live
 from rich.table import Table
 
 from semcast.cli import simulated_demo
+from semcast.cli.judging import judge
 from semcast.demo.supervisor import DemoError, Group, Process
-from semcast.history import read_histories
 from semcast.history.journal import record_crash
-from semcast.specs import Status, check
 
 MEMBERS = 5
 RATE = 1500
@@ -56,8 +56,10 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
         f"quotes a second; the application of p{MEMBERS - 1} blocks for {SLOW_MS} ms with each.\n"
     )
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as folder:
-        plain = await _run(console, "plain reliability", "block", seconds, Path(folder) / "plain")
-        semantic = await _run(console, "with obsolescence", "purge", seconds, Path(folder) / "semantic")
+        records = [Path(folder) / "plain", Path(folder) / "semantic"]
+        plain = await _run(console, "plain reliability", "block", seconds, records[0])
+        semantic = await _run(console, "with obsolescence", "purge", seconds, records[1])
+        sound = _verify(console, records)
     faster = semantic["rate"] / max(plain["rate"], 1.0)
     console.print("\nquotes a second at the fast members")
     for title, rate in (("plain reliability", plain["rate"]), ("with obsolescence", semantic["rate"])):
@@ -68,7 +70,7 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
         f"skipped {semantic['purged']} quotes that newer ones had replaced, and was\n"
         f"{semantic['stale_ms']} ms behind at the most."
     )
-    held = bool(plain["held"] and semantic["held"] and faster > 2)
+    held = sound and faster > 2
     return {"plain": plain, "semantic": semantic, "faster": round(faster, 1), "held": held}
 
 
@@ -97,7 +99,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
         console.print(f"  all {MEMBERS} tables are the same, {processes[0].report['items']} prices each")
     finally:
         await group.stop()
-    return {**result, "held": _verify(console, record)}
+    return result
 
 
 async def _watch(console: Console, title: str, group: Group, seconds: float) -> dict[str, Any]:
@@ -141,17 +143,16 @@ async def _crash_and_return(console: Console, group: Group, record: Path) -> Non
     )
 
 
-def _verify(console: Console, record: Path) -> bool:
+def _verify(console: Console, folders: Sequence[Path]) -> bool:
     """Judge what the members recorded."""
-    histories = read_histories(record)
-    verdicts = [verdict for history in histories for verdict in check(history)]
-    broken = [verdict for verdict in verdicts if verdict.status is Status.VIOLATED]
-    events = sum(len(history.events) for history in histories)
-    held = sum(verdict.status is Status.HOLDS for verdict in verdicts)
-    console.print(f"  {events} recorded events checked: {held} properties hold, {len(broken)} are broken")
-    for verdict in broken:
-        console.print(str(verdict), style="red", markup=False)
-    return not broken
+    judged = judge(console, folders)
+    console.print(
+        f"\n{judged.events} recorded events judged {judged.where}: {judged.hold} properties hold,"
+        f" {len(judged.broken)} are broken"
+    )
+    for words in judged.broken:
+        console.print(words, style="red", markup=False)
+    return not judged.broken
 
 
 def _table(title: str, group: Group) -> Table:
