@@ -69,13 +69,18 @@ class Bench:
                 return
 
     async def _read_single(self) -> None:
+        marked = bool(self._case.rate or self._sleep)  # otherwise only the first and the last matter
         async for event in self._group:
-            if isinstance(event, semcast.Message):
-                self._count([event.payload])
+            if type(event) is semcast.Message:
+                payload = event.payload
+                if marked or not self._delivered or payload.startswith(_LAST, _STAMP.size):
+                    self._count([payload])
+                    if self._ended == self._case.senders:
+                        return
+                else:
+                    self._delivered += 1
             elif isinstance(event, semcast.ViewChange):
                 self._on_view(event)
-            if self._ended == self._case.senders:
-                return
 
     def _take(self, each: semcast.GroupDelivery) -> None:
         if isinstance(each, Batch):

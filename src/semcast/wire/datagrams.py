@@ -22,6 +22,7 @@ SEALED_VERSION = 0x81
 _HEADER = struct.Struct(">B8s")
 _COUNT = struct.Struct(">BH")
 _ARRAY16 = 0xDC
+_ONE = _COUNT.pack(_ARRAY16, 1)
 _PAIR = b"\x92"
 MAX_FRAMES = 0xFFFF
 
@@ -98,11 +99,12 @@ class Codec:
         encode = self._encoder.encode
         for frame in frames:
             encoded = encode(frame)
-            if packed and (size + len(encoded) > room or len(packed) == MAX_FRAMES):
+            length = len(encoded)
+            if packed and (size + length > room or len(packed) == MAX_FRAMES):
                 datagrams.append(_join(prefix, packed))
                 packed, size = [], 0
             packed.append(encoded)
-            size += len(encoded)
+            size += length
         if packed:
             datagrams.append(_join(prefix, packed))
         return datagrams
@@ -144,4 +146,6 @@ def fingerprint(group: str, members: Iterable[MemberId]) -> bytes:
 
 
 def _join(prefix: bytes, packed: list[bytes]) -> bytes:
+    if len(packed) == 1:
+        return prefix + _ONE + packed[0]
     return b"".join((prefix, _COUNT.pack(_ARRAY16, len(packed)), *packed))
