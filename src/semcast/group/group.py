@@ -176,7 +176,7 @@ class Group:
         if not updates:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(updates))
-        if self.settings.stack == "ring":
+        if self.settings.stack != "s-rm":
             return self._send_updates(updates, order)
         for item, payload in updates:
             last = self._send_one(payload, item, None, None, order)
@@ -215,15 +215,15 @@ class Group:
             return self._send([payload], None, order)
         self._check_message([payload], None, order)  # what is refused must not count as an update
         for each in items:
-            check_message(b"", Item(each))
+            self._check_item(each)
         return self._send([payload], self._items.update(self._next_seq, items), order)
 
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
-        """All together, for the ring."""
+        """All together, for stacks that take them so."""
         payloads = [payload for _, payload in updates]
         self._check_message(payloads, None, order)  # what is refused must not count as an update
         for item in dict.fromkeys([item for item, _ in updates]):
-            check_message(b"", Item(item))
+            self._check_item(item)
         tag = self._items.tag
         notes = [tag(seq, item) for seq, (item, _) in enumerate(updates, self._next_seq)]
         return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
@@ -262,10 +262,12 @@ class Group:
             raise ValueError(f"there is no safe order in {stack}" + "; see uniform" * (stack == "vsync"))
         if annotation is not None:
             check_message(payloads[0] if stack == "s-rm" else payloads[0][: MAX_PAYLOAD // 2], annotation)
-        if stack == "vsync" and isinstance(annotation, Item):
-            size, most = len(annotation.item.encode()), note_room(self._packet)
-            if size > most:
-                raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
+
+    def _check_item(self, item: str) -> None:
+        check_message(b"", Item(item))
+        size, most = len(item.encode()), note_room(self._packet)
+        if self.settings.stack == "vsync" and size > most:
+            raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
     # Receiving
 
