@@ -4,10 +4,12 @@ import argparse
 import json
 import math
 from collections import Counter
+from contextlib import ExitStack
 from itertools import groupby, pairwise
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +18,9 @@ from pyspark.sql import functions as fn
 from semcast.cli import profile as command
 from semcast.cli.errors import UsageError
 from semcast.models import Empirical
+from semcast.pipeline.fold import Cut
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
+from semcast.pipeline.pieces import fold_trace
 from semcast.pipeline.profile import Settings, profile
 from semcast.pipeline.summary import Bin, Distances, StreamProfile, as_dict, items_of, sizes_of
 from semcast.pipeline.traces import check_rows, read_trace
@@ -161,9 +165,7 @@ def frame(spark: SparkSession, rows: list[Row], seed: int = 0, partitions: int =
 
 CUTS = [
     pytest.param(Settings(purge=0.3, partitions=1), id="one partition"),
-    pytest.param(
-        Settings(purge=0.3, partitions=7, chunk=5, hot=3, hash_bits=3, gap=0.25), id="every cut there is"
-    ),
+    pytest.param(Settings(purge=0.3, partitions=5, piece=40, gap=0.25), id="every cut there is"),
 ]
 
 
@@ -182,6 +184,19 @@ def test_streams_with_gaps(interpreted: SparkSession, settings: Settings) -> Non
     trace = check_rows(frame(interpreted, rows, partitions=settings.partitions or 3))
     assert not trace.dense
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
+
+
+def test_files_in_any_order(interpreted: SparkSession, tmp_path: Path) -> None:
+    """Pieces are cut where files end; those of a stream may lie in several, in whichever order."""
+    rows = sorted(drawn(7))
+    for name, part in (("c", rows[:100]), ("a", rows[100:333]), ("b", rows[333:])):
+        columns = zip(*part, strict=True)
+        pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), tmp_path / f"{name}.parquet")
+    trace = read_trace(interpreted, [str(tmp_path)])
+    with ExitStack() as kept:
+        assert fold_trace(trace, Cut(rows=50), kept).in_order
+    settings = Settings(purge=0.3, piece=50, partitions=3)
+    assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=0.0)
 
 
 def test_duplicates_that_are_allowed_count_once(interpreted: SparkSession) -> None:

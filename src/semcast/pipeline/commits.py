@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
-from semcast.pipeline.runs import CHUNK, Runs, equal, starts
+from semcast.pipeline.runs import CHUNK, Runs, starts
 
 
 def commit_distances(
@@ -46,7 +46,7 @@ def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) ->
     next_start = fn.last(fn.when(fn.col("starts"), fn.col("at")), ignorenulls=True).over(after)
     operation = fn.col("before") + fn.col("nth") - 1
     return (
-        starts(rows, equal, chunk)
+        starts(rows, chunk)
         .select("*", fn.sum(started).over(order).alias("nth"), next_start.alias("next"))
         .where(fn.col("kind") == "update")
         .join(fn.broadcast(pieces), ["stream", "chunk"])

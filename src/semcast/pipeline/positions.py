@@ -5,7 +5,6 @@ driver adds up how many rows stand before each of them: nothing ever looks at a 
 """
 
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import accumulate
 
 from pyspark.sql import DataFrame
@@ -26,15 +25,15 @@ def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
         partitions: into how many pieces they are cut if they have to be sorted.
         kept: gives back, in the end, what Spark keeps of them.
     """
+    rows = trace.rows
     if len(trace.streams) == 1:
         # Spark leaves a constant out of every shuffle and sort.
-        named = trace.rows.withColumn("stream", fn.lit(trace.streams[0].stream))
-        trace = replace(trace, rows=named)
-    columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in trace.rows.columns else [])]
+        rows = rows.withColumn("stream", fn.lit(trace.streams[0].stream))
+    columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in rows.columns else [])]
     if trace.dense:
-        rows = trace.rows.withColumn("at", fn.col("seq")).select(*columns)
-        return keep(rows, kept) if trace.slow else rows
-    return ranked(in_order(trace.rows, partitions, kept)).select(*columns)
+        dense = rows.withColumn("at", fn.col("seq")).select(*columns)
+        return keep(dense, kept) if trace.slow else dense
+    return ranked(in_order(rows, partitions, kept)).select(*columns)
 
 
 def spans(trace: Trace) -> dict[str, range]:

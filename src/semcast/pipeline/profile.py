@@ -4,7 +4,7 @@ The definitions are those of the model (Pereira 2002, 5.1.1): D is the distance 
 one that makes it obsolete, R_N the share of all messages with D of at most N.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline import distance
+from semcast.pipeline import distance, pieces
 from semcast.pipeline.commits import commit_distances
+from semcast.pipeline.fold import PIECE, Cut
 from semcast.pipeline.frames import keep
 from semcast.pipeline.positions import positioned, spans
-from semcast.pipeline.runs import CHUNK, Runs, equal, find_runs, within
+from semcast.pipeline.runs import CHUNK, Runs, find_runs
 from semcast.pipeline.session import partitions_for
 from semcast.pipeline.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
 from semcast.pipeline.survey import StreamFacts, Trace
@@ -36,9 +37,8 @@ class Settings:
     """The column, `ts` or `group`, whose equal values make messages one operation."""
 
     partitions: int | None = None
+    piece: int = PIECE
     chunk: int = CHUNK
-    hot: int = distance.HOT
-    hash_bits: int = distance.HASH_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,21 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
     settings = settings or Settings()
     with ExitStack() as kept:
         partitions = settings.partitions or partitions_for(sum(facts.messages for facts in trace.streams))
-        rows = positioned(trace, partitions, kept)
-        operations = _operations(trace, rows, settings)
-        items = keep(distance.items(rows), kept)
+        folded = pieces.fold_trace(trace, Cut(settings.gap, settings.piece, partitions), kept)
+        joined = keep(pieces.joined(folded), kept)
+        items = pieces.items(joined)
+        if settings.groups is None:
+            operations = dict[str, Runs]()
+            found = pieces.distances(joined)
+        else:
+            operations, between = _between_operations(
+                trace, settings.groups, partitions, settings.chunk, kept
+            )
+            found = keep(between, kept)
         counted = _counted(trace, items, operations)
-        found = _count_distances(trace, rows, counted, operations, partitions, settings, kept)
+        _bin(found, counted)
         exact = _exact(found, counted, settings.purge)
-        bursts = _bursts(trace, rows, settings)
+        bursts = pieces.bursts(folded)
         streams = tuple(
             _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], settings)
             for facts in trace.streams
@@ -96,16 +104,13 @@ class _Counted:
         return {"median": m // 2, "p90": int(0.9 * m), "max": m - 1, "purge": self.distances.rank_for(purge)}
 
 
-def _bursts(trace: Trace, rows: DataFrame, settings: Settings) -> dict[str, Runs]:
-    marked = rows.select("stream", "at", fn.col("ts").alias("mark"))
-    return find_runs(marked, spans(trace), within(settings.gap), chunk=settings.chunk)
-
-
-def _operations(trace: Trace, rows: DataFrame, settings: Settings) -> dict[str, Runs]:
-    if settings.groups is None:
-        return {}
-    marked = rows.select("stream", "at", fn.col(settings.groups).alias("mark"))
-    return find_runs(marked, spans(trace), equal, chunk=settings.chunk)
+def _between_operations(
+    trace: Trace, groups: str, partitions: int, chunk: int, kept: ExitStack
+) -> tuple[dict[str, Runs], DataFrame]:
+    """The operations of each stream, and the distances to their commits."""
+    rows = positioned(trace, partitions, kept).withColumn("mark", fn.col(groups))
+    operations = find_runs(rows.select("stream", "at", "mark"), spans(trace), chunk=chunk)
+    return operations, commit_distances(rows, operations, partitions, chunk=chunk)
 
 
 def _counted(trace: Trace, items: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:
@@ -121,39 +126,14 @@ def _counted(trace: Trace, items: DataFrame, operations: dict[str, Runs]) -> dic
     return counted
 
 
-def _count_distances(
-    trace: Trace,
-    rows: DataFrame,
-    counted: dict[str, _Counted],
-    operations: dict[str, Runs],
-    partitions: int,
-    settings: Settings,
-    kept: ExitStack,
-) -> DataFrame:
-    """Count distances, and put the bins where they belong."""
-    if settings.groups is not None:
-        marked = rows.withColumn("mark", fn.col(settings.groups))
-        found = commit_distances(marked, operations, partitions, chunk=settings.chunk)
-        return _binned(keep(found, kept), counted)
-    updates = sum(facts.kinds.get("update", 0) for facts in trace.streams)
-    keys = sum(sum(of_stream.frequency.values()) for of_stream in counted.values())
-    hot = distance.hot_keys(rows, updates, hot=settings.hot)
-    for hash_bits in (settings.hash_bits, 0):
-        keyed = distance.keyed_updates(rows, partitions, hot, slice_=settings.hot, hash_bits=hash_bits)
-        found = _binned(keep(distance.distances(keyed), kept), counted)
-        if sum(of_stream.distances.obsolete for of_stream in counted.values()) == updates - keys:
-            return found
-    raise AssertionError("keys that go by their names cannot be confused")
-
-
-def _binned(found: DataFrame, counted: dict[str, _Counted]) -> DataFrame:
+def _bin(found: DataFrame, counted: dict[str, _Counted]) -> None:
+    """Put the bins of distances where they belong."""
     bins = defaultdict(list)
     for row in distance.bins(found).toArrow().to_pylist():
         bins[row["stream"]].append(Bin(row["low"], row["high"], row["n"]))
     for stream, of_stream in counted.items():
         ordered = sorted(bins[stream], key=lambda each: each.low)
         of_stream.distances = Distances(of_stream.distances.messages, tuple(ordered))
-    return found
 
 
 def _exact(
@@ -187,7 +167,11 @@ def _pick(bin_: Bin, rank: int, inside: list[tuple[int, int]]) -> int:
 
 
 def _stream(
-    facts: StreamFacts, counted: _Counted, exact: dict[str, int | None], bursts: Runs, settings: Settings
+    facts: StreamFacts,
+    counted: _Counted,
+    exact: dict[str, int | None],
+    bursts: Counter[int],
+    settings: Settings,
 ) -> StreamProfile:
     return StreamProfile(
         stream=facts.stream,
@@ -201,7 +185,7 @@ def _stream(
         d_p90=exact["p90"],
         d_max=exact["max"],
         items=items_of(counted.frequency, sorted(counted.top, key=lambda item: (-item[1], item[0]))),
-        bursts=sizes_of(bursts.sizes),
+        bursts=sizes_of(bursts),
         purge=settings.purge,
         buffer=exact["purge"],
     )

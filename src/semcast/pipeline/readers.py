@@ -31,9 +31,9 @@ _ORDINAL_BITS = 40
 class Table:
     """Rows as people wrote them.
 
-    Beside what `cells` is made of, the frames have `file`, `line`, `place` (the order over all files) and
-    `source` (the name of the file, as a stream). They hold the same rows; only in `located` are file and line
-    always known, which costs time.
+    Beside what `cells` is made of, the frames have `block` (which piece of which file), `file`, `line`,
+    `place` (the order over all files) and `source` (the name of the file, as a stream). They hold the same
+    rows; only in `located` are file and line always known, which costs time.
     """
 
     frame: DataFrame
@@ -102,6 +102,7 @@ def _text_table(
         _starts(blocks, sources, ordinals, header=header),
     )
     frame = raw.join(fn.broadcast(starts), ["file", "block"]).select(
+        fn.xxhash64("file", "block").alias("block"),
         "file",
         (fn.col("at") + fn.col("shift")).alias("line"),
         (fn.col("at") + fn.col("shift") + fn.col("before")).alias("place"),
@@ -176,7 +177,8 @@ def _parquet_table(
         raise TraceError(f"{root} holds no rows")
     names = bare.columns
     cells = {name: fn.col(f"c{n}") for n, name in enumerate(names)}
-    renamed = [fn.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names)]
+    block = fn.xxhash64("_metadata.file_path", "_metadata.file_block_start").alias("block")
+    renamed = [block, *(fn.col(f"`{name}`").alias(f"c{n}") for n, name in enumerate(names))]
     located = bare.select(
         *renamed,
         fn.col("_metadata.file_path").alias("file"),

@@ -1,33 +1,20 @@
-"""Runs: messages that follow each other and belong together, such as bursts and the operations of a commit.
+"""Runs: messages that follow each other and have the same mark, such as the operations of a commit.
 
-A run is a maximal sequence of messages in which each goes with the one before it. Streams are cut into chunks
+A run is as long as it can be. Streams are cut into chunks
 of consecutive positions; the last message of a chunk is seen by the next one too, so that both sides of every
 edge are known. The driver puts together the runs that reach over an edge: it sees two starts a chunk.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as fn
 
 CHUNK = 1 << 16
 """How many positions a chunk spans. No result depends on it."""
-
-Goes = Callable[[Column, Column], Column]
-"""Whether a message goes with the one before it, by the `mark` of both."""
-
-
-def within(gap: float) -> Goes:
-    """Marks are times, no further apart than `gap`."""
-    return lambda mark, before: fn.abs(mark - before) <= gap
-
-
-def equal(mark: Column, before: Column) -> Column:
-    """Marks are names or times, and the same."""
-    return mark == before
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +39,16 @@ class Runs:
     chunks: tuple[Chunk, ...]
 
 
-def find_runs(
-    rows: DataFrame, spans: Mapping[str, range], goes: Goes, *, chunk: int = CHUNK
-) -> dict[str, Runs]:
+def find_runs(rows: DataFrame, spans: Mapping[str, range], *, chunk: int = CHUNK) -> dict[str, Runs]:
     """The runs of each stream, from (stream, at, mark) and the positions that it spans."""
-    counted = sorted(run_sizes(starts(rows, goes, chunk)).collect(), key=_stream)
+    counted = sorted(run_sizes(starts(rows, chunk)).collect(), key=_stream)
     return {
         stream: _joined(stream, list(mine), spans[stream], chunk)
         for stream, mine in groupby(counted, _stream)
     }
 
 
-def starts(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
+def starts(rows: DataFrame, chunk: int) -> DataFrame:
     """(*rows, chunk, starts): whether a message starts a run."""
     here = fn.expr(f"at div {chunk}")
     last = fn.col("at") % chunk == chunk - 1
@@ -76,7 +61,7 @@ def starts(rows: DataFrame, goes: Goes, chunk: int) -> DataFrame:
         .select(
             *rows.columns,
             "chunk",
-            (fn.col("before").isNull() | ~goes(fn.col("mark"), fn.col("before"))).alias("starts"),
+            (fn.col("before").isNull() | (fn.col("mark") != fn.col("before"))).alias("starts"),
         )
     )
 

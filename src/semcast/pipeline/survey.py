@@ -69,9 +69,11 @@ class StreamFacts:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Rows that were checked: `rows` has the columns of the schema, and `group` where it was asked for."""
+    """Rows that were checked."""
 
-    rows: DataFrame
+    blocks: DataFrame
+    """The rows, and `block`: which piece of which file each comes from, null if that is not known."""
+
     streams: tuple[StreamFacts, ...]
     dense: bool
     """Whether in every stream `seq` counts the messages without a gap."""
@@ -81,11 +83,16 @@ class Trace:
     slow: bool = False
     """Whether rows cost so much to read that who needs them twice should keep them."""
 
+    @property
+    def rows(self) -> DataFrame:
+        """The columns of the schema, and `group` where it was asked for."""
+        return self.blocks.drop("block")
+
 
 def survey(
     judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None, slow: bool = False
 ) -> Trace:
-    """Check rows with the columns of the schema, and `file`, `line`, `nothing`, `good`, `problem`.
+    """Check rows with the columns of the schema, and `block`, `file`, `line`, `nothing`, `good`, `problem`.
 
     Args:
         judged: the rows. `nothing` marks what is no row, `good` one that is good as far as it alone goes.
@@ -114,8 +121,8 @@ def survey(
             streams, _, _ = _facts(good)
     if not streams:
         raise TraceError("no rows" if not bad.count else f"no rows but bad ones: {bad.sample[0]}")
-    rows = good.drop("file", "line", "nothing", "good", "problem")
-    return Trace(rows, streams, dense=not loose, bad=bad, slow=slow)
+    blocks = good.drop("file", "line", "nothing", "good", "problem")
+    return Trace(blocks, streams, dense=not loose, bad=bad, slow=slow)
 
 
 def _refuse(bad: BadRows, max_bad: int) -> None:
@@ -227,8 +234,9 @@ def _copies(good: DataFrame, loose: list[str]) -> BadRows:
 
 
 def _without_copies(good: DataFrame) -> DataFrame:
-    """The first row of each number, in the order of the files."""
-    return good.withColumn("nth", fn.row_number().over(_same_number())).where("nth = 1").drop("nth")
+    """The first row of each number, in the order of the files; they do not lie as in the files any more."""
+    first = good.withColumn("nth", fn.row_number().over(_same_number())).where("nth = 1").drop("nth")
+    return first.withColumn("block", fn.lit(None).cast("long"))
 
 
 def _same_number() -> WindowSpec:

@@ -88,7 +88,8 @@ def read_trace(
 
 def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
     """The same for rows that have the columns of the schema already (and `group`, or not)."""
-    somewhere = {"file": fn.lit(None).cast("string"), "line": fn.lit(None).cast("long")}
+    unknown = {"block": "long", "file": "string", "line": "long"}
+    somewhere = {name: fn.lit(None).cast(of_type) for name, of_type in unknown.items()}
     frame = unplaced(rows.withColumns(somewhere))
     cells = {name: fn.col(name) for name in rows.columns}
     table = Table(frame, frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
@@ -104,6 +105,7 @@ def _judged(rows: DataFrame, table: Table, columns: Columns) -> DataFrame:
     """The columns of the schema, where each row stands, and whether it is `good` or what its `problem` is."""
     cells = {field.name: _cell(table, columns, field.name) for field in fields(columns)}
     frame = rows.select(
+        "block",
         "file",
         "line",
         table.malformed.alias("malformed"),
@@ -113,7 +115,13 @@ def _judged(rows: DataFrame, table: Table, columns: Columns) -> DataFrame:
     roles = [role for role in cells if role != "group" or columns.group is not None]
     typed = frame.select("*", *(_typed(frame.schema, role).alias(role) for role in roles))
     return typed.select(
-        *roles, "file", "line", "nothing", _good(roles).alias("good"), _problem(roles).alias("problem")
+        *roles,
+        "block",
+        "file",
+        "line",
+        "nothing",
+        _good(roles).alias("good"),
+        _problem(roles).alias("problem"),
     )
 
 
