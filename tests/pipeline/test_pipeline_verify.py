@@ -57,6 +57,18 @@ def test_nothing_depends_on_cuts_partitions_or_files(
     assert differences(said(report.verdicts), in_memory(some, NAMES)) == []
 
 
+def test_plans_that_are_compiled(spark: SparkSession, tmp_path: Path) -> None:
+    """As for many rows, in several tasks; the plans for few rows are interpreted."""
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+    histories = [small(seed) for seed in range(12)]
+    names = ["integrity", "fifo_delivery", "semantic_agreement"]
+    recorded = survey([write(histories, tmp_path / "runs")])
+    report = verify(spark, recorded, Options(names, allow_missing=True, small_rows=0))
+    expected = in_memory(histories, names)
+    assert all(statuses(expected, name) >= {"holds", "violated"} for name in names)
+    assert differences(said(report.verdicts), expected) == []
+
+
 def test_deep_chains_of_undelivered_replacements(judged: Judged) -> None:
     assert judged.unlike(in_memory([deep_chain()], PLAIN)) == []
     verdict = judged.verdicts["deep", "semantic_agreement"]

@@ -9,8 +9,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -26,12 +26,13 @@ SMALL_ROWS = 200_000
 _QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java compiles quickly rather than well."""
 
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 _AT_ONCE = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.constraintPropagation.enabled": "false",
+    _CONSTRAINTS: "false",
 }
 """Settings for few rows: plans are made once and in a hurry, not compiled, and everything is one task."""
 
@@ -96,11 +97,23 @@ def partitions_for(rows: int | None) -> int:
     return max(2, -(-rows // ROWS_PER_PARTITION))
 
 
-@contextmanager
-def at_once(spark: SparkSession) -> Iterator[None]:
+def at_once(spark: SparkSession) -> AbstractContextManager[None]:
     """The settings for few rows, for a while."""
-    before = {name: spark.conf.get(name, None) for name in _AT_ONCE}
-    for name, value in _AT_ONCE.items():
+    return _set(spark, _AT_ONCE)
+
+
+def unconstrained(spark: SparkSession) -> AbstractContextManager[None]:
+    """For a while Spark infers nothing from what it knows of rows.
+
+    Of checkpointed frames it knows things about columns that are gone, and then fails to plan their union.
+    """
+    return _set(spark, {_CONSTRAINTS: "false"})
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield

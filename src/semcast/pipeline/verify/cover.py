@@ -9,19 +9,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify.graph import covered_rows
-from semcast.pipeline.verify.relation import MEMBER_TYPE, chain_edges, node_columns
+from semcast.pipeline.verify.relation import MEMBER_TYPE, annotated_within, chain_edges, node_columns
 
-_BIN = 64
 _MESSAGE = ["run", "sender", "seq"]
 _POINT = ["run", "process", "sender", "seq"]
 
 
 def lacking_points(lacking: DataFrame, annotated: DataFrame) -> DataFrame:
     """The annotated messages inside the spans that processes lack: (run, process, sender, seq)."""
-    within = fn.sequence(fn.expr(f"first div {_BIN}"), fn.expr(f"last div {_BIN}"))
-    spans = lacking.select("run", "process", "sender", "first", "last", fn.explode(within).alias("bin"))
-    points = annotated.select("run", "sender", "seq", fn.expr(f"seq div {_BIN}").alias("bin"))
-    return points.join(spans, ["run", "sender", "bin"]).where("seq between first and last").select(*_POINT)
+    return annotated_within(lacking, annotated, "process").select(*_POINT)
 
 
 def relevant_chains(chains: DataFrame, points: DataFrame) -> DataFrame:

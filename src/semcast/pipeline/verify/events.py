@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from semcast.history import HistoryError
 from semcast.history.schema import SCHEMA, AnnotationKind, Kind
 from semcast.pipeline.sources import literal
 
@@ -33,6 +36,27 @@ def read_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """The rows as stored; pages whose checksum is wrong are refused."""
     reader = spark.read.option("parquet.page.verify-checksum.enabled", "true").option("mergeSchema", "false")
     return reader.parquet(*(literal(str(file)) for file in files))
+
+
+def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """The same, read by the driver: of many files with few rows, to open them is most of the work.
+
+    Raises:
+        HistoryError: a file is damaged.
+    """
+    table = pa.concat_tables([_read(file) for file in files])
+    return spark.createDataFrame(table.combine_chunks())
+
+
+def _read(file: Path) -> pa.Table:
+    # What may not be null is found out later, and told with its row.
+    lenient = pa.schema([field.with_nullable(True) for field in SCHEMA])
+    try:
+        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+            return parquet.read(columns=SCHEMA.names).select(SCHEMA.names).cast(lenient)
+    except (pa.ArrowException, OSError) as error:
+        line = str(error).partition("\n")[0]
+        raise HistoryError(f"{file}: damaged or cut off: {line}") from error
 
 
 def events_of(rows: DataFrame) -> DataFrame:

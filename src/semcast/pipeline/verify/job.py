@@ -1,7 +1,7 @@
 """The job behind `semcast verify`: reads histories, calls the transforms, gathers what they found."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
-from semcast.pipeline.session import SMALL_ROWS, at_once
+from semcast.pipeline.session import SMALL_ROWS, at_once, unconstrained
 from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
-from semcast.pipeline.verify.events import events_of, malformed, of_kind, read_rows
+from semcast.pipeline.verify.events import events_of, held_rows, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.totals import census, pairs, totals
@@ -66,7 +66,7 @@ def verify(
     wanted = wanted_properties(recorded.runs, options.properties)
     small = recorded.rows <= options.small_rows
     try:
-        with at_once(spark) if small else nullcontext(), ExitStack() as kept:
+        with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
             verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
     except PySparkException as error:
         line = str(error).strip().partition("\n")[0]
@@ -109,7 +109,7 @@ class _Job:
         self._names = {name for names in wanted.values() for name in names if name in FORMS}
         self._progress = progress
         self._small = small
-        self._rows = read_rows(spark, recorded.files)
+        self._rows = (held_rows if small else read_rows)(spark, recorded.files)
         events = events_of(self._rows)
         self._events = keep(events.repartition(1), kept) if small else events
         self._evidence = Evidence(recorded.runs)
@@ -157,7 +157,9 @@ class _Job:
             raise HistoryError("no events: nothing was verified")
         if any(row["malformed"] for row in there):
             worst = (
-                malformed(self._rows).agg(fn.min(fn.struct("file", "row", "problem")).alias("worst")).first()
+                malformed(read_rows(self._spark, self._recorded.files))
+                .agg(fn.min(fn.struct("file", "row", "problem")).alias("worst"))
+                .first()
             )
             assert worst is not None
             file, row, problem = worst["worst"]
@@ -231,7 +233,7 @@ class _Job:
         return found
 
     def _unpaid(self, missing: DataFrame) -> DataFrame:
-        notes = relation.annotated(self._events)
+        notes = self._keep(relation.annotated(self._events))
         points = self._keep(cover.lacking_points(missing.where("multicast"), notes))
         if points.isEmpty():
             return missing

@@ -14,6 +14,9 @@ from semcast.pipeline.verify.violations import violations
 
 MEMBER_TYPE = "struct<name: string, incarnation: bigint>"
 POSITIONS = {"run": TEXT, "sender": MEMBER, "seq": WHOLE, "position": WHOLE}
+_BIN = 64
+"""Spans and messages meet where they have a bin of so many numbers in common."""
+
 _EDGE = ("run", "sender", "seq", "new_sender", "new_seq")
 
 
@@ -24,6 +27,15 @@ def annotated(events: DataFrame) -> DataFrame:
         .where("annotation is not null")
         .select("run", "sender", "seq", fn.col("annotation").alias("note"))
     )
+
+
+def annotated_within(spans: DataFrame, annotated: DataFrame, whose: str) -> DataFrame:
+    """The annotated messages inside spans (whose, run, sender, first, last): (whose, run, sender, seq)."""
+    within = fn.sequence(fn.expr(f"first div {_BIN}"), fn.expr(f"last div {_BIN}"))
+    cut = spans.select(whose, "run", "sender", "first", "last", fn.explode(within).alias("bin"))
+    notes = annotated.select("run", "sender", "seq", fn.expr(f"seq div {_BIN}").alias("bin"))
+    inside = notes.join(cut, ["run", "sender", "bin"]).where("seq between first and last")
+    return inside.select(whose, "run", "sender", "seq")
 
 
 def positions(events: DataFrame, annotated: DataFrame) -> DataFrame:

@@ -1,6 +1,8 @@
 """A few violations of each property, one message each, with the events that show them."""
 
-from pyspark.sql import DataFrame, Window
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
@@ -30,27 +32,37 @@ def with_events(sample: DataFrame, events: DataFrame) -> DataFrame:
     integrity gets the last delivery at its process.
     """
     told = events.select("run", "process", "index", "at_ns", "kind", "sender", "seq", "last").alias("e")
-    cases = fn.broadcast(sample.alias("c"))
-    same_event = (fn.col("e.process") == fn.col("c.process")) & (fn.col("e.index") == fn.col("c.index"))
-    about = (
-        (fn.col("e.sender") == fn.col("c.sender"))
-        & fn.col("c.seq").between(fn.col("e.seq"), fn.col("e.last"))
-        & fn.col("e.kind").isin(Kind.MULTICAST.value, Kind.DELIVER.value)
+    at_fault = told.join(
+        fn.broadcast(sample.where("index is not null").alias("c")), _same("run", "process", "index")
     )
     here = (fn.col("c.property") != "integrity") | (
         (fn.col("e.process") == fn.col("c.process")) & (fn.col("e.kind") == Kind.DELIVER.value)
     )
-    matches = fn.when(fn.col("c.index").isNotNull(), same_event).otherwise(about & here)
-    event = fn.struct("e.process", "e.index", "e.at_ns", "e.kind")
+    about = told.where(fn.col("kind").isin(Kind.MULTICAST.value, Kind.DELIVER.value)).join(
+        fn.broadcast(sample.where("index is null").alias("c")),
+        _same("run", "sender") & fn.col("c.seq").between(fn.col("e.seq"), fn.col("e.last")) & here,
+    )
     later = fn.when(fn.col("c.property") == "integrity", -fn.col("e.index")).otherwise(fn.col("e.index"))
-    preferred = fn.struct(fn.col("e.kind") != Kind.MULTICAST.value, fn.col("e.process"), later)
+    columns = (
+        "c.run",
+        "c.property",
+        "c.place",
+        fn.struct("e.process", "e.index", "e.at_ns", "e.kind").alias("event"),
+        fn.struct(fn.col("e.kind") != Kind.MULTICAST.value, fn.col("e.process"), later).alias("rank"),
+    )
     found = (
-        told.join(cases, (fn.col("e.run") == fn.col("c.run")) & matches)
-        .groupBy("c.run", "c.property", "c.place")
-        .agg(fn.min_by(event, preferred).alias("event"))
+        at_fault.select(*columns)
+        .union(about.select(*columns))
+        .groupBy("run", "property", "place")
+        .agg(fn.min_by("event", "rank").alias("event"))
     )
     return (
         sample.join(fn.broadcast(found), ["run", "property", "place"], "left")
         .orderBy("run", "property", "place")
         .select(*_CASE, "event")
     )
+
+
+def _same(*names: str) -> Column:
+    """Whether an event and a case have the same values there."""
+    return reduce(Column.__and__, [fn.col(f"e.{name}") == fn.col(f"c.{name}") for name in names])

@@ -212,7 +212,7 @@ class Synchrony:
 
     def _covered(self, lacking: DataFrame, books: DataFrame, positions: DataFrame) -> DataFrame | None:
         """What of it they have a replacement of: (debtor, author, seq)."""
-        notes = relation.annotated(self._events)
+        notes = self._keep(relation.annotated(self._events))
         points = self._keep(replaced.points(self._of_senders(lacking), notes))
         if points.isEmpty():
             return None

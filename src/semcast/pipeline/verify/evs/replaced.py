@@ -12,19 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify.graph import Replacements
-from semcast.pipeline.verify.relation import MEMBER_TYPE, chain_edges, node_columns
+from semcast.pipeline.verify.relation import MEMBER_TYPE, annotated_within, chain_edges, node_columns
 
-_BIN = 64
 _MESSAGE = ["run", "sender", "seq"]
 _POINT = ["debtor", "run", "sender", "seq"]
 
 
 def points(spans: DataFrame, annotated: DataFrame) -> DataFrame:
     """The annotated messages inside spans (debtor, run, sender, first, last): (debtor, run, sender, seq)."""
-    within = fn.sequence(fn.expr(f"first div {_BIN}"), fn.expr(f"last div {_BIN}"))
-    cut = spans.select("debtor", "run", "sender", "first", "last", fn.explode(within).alias("bin"))
-    notes = annotated.select(*_MESSAGE, fn.expr(f"seq div {_BIN}").alias("bin"))
-    return notes.join(cut, ["run", "sender", "bin"]).where("seq between first and last").select(*_POINT)
+    return annotated_within(spans, annotated, "debtor").select(*_POINT)
 
 
 def at_once(lacking: DataFrame, held: DataFrame, chains: DataFrame, listed: DataFrame) -> DataFrame:
