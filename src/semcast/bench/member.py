@@ -140,9 +140,12 @@ class Bench:
 def _stack(case: Case) -> dict[str, Any]:
     """The settings of the stack."""
     if case.stack == "ring":
-        return {"stack": "ring"}
+        return {"stack": "ring", "bind": "127.0.0.1:0"}
+    if case.stack == "s-rm":
+        return {"stack": "s-rm", "members": [f"m{rank}={at}" for rank, at in enumerate(case.addresses)]}
     return {
         "stack": case.stack,
+        "bind": "127.0.0.1:0",
         "order": case.order,
         "engine": case.engine,
         "uniform": case.uniform,
@@ -159,7 +162,6 @@ async def main() -> None:
         group,
         **_stack(case),
         name=f"m{number}",
-        bind="127.0.0.1:0",
         queue_messages=100_000,
         send_messages=5_000,
         datagram=case.datagram,

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import socket
 import sys
+from contextlib import ExitStack
 from itertools import count as counter
 
 import msgspec
@@ -26,7 +28,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of all senders together."""
     stack: str = "ring"
     order: str = "agreed"
-    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`."""
+    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`; s-rm: `fifo`."""
     engine: str = ""
     """vsync, total: `token` or `consensus`."""
     uniform: bool = False
@@ -42,6 +44,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     datagram: int = 0
     key_file: str = ""
     record: str = ""
+    addresses: tuple[str, ...] = ()
+    """s-rm: where each member is; chosen where none are given."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -67,6 +71,8 @@ class Figures(msgspec.Struct, frozen=True):
 
 async def measure_async(case: Case) -> list[Figures]:
     """Run the members as processes, and gather their figures."""
+    if case.stack == "s-rm" and not case.addresses:
+        case = msgspec.structs.replace(case, addresses=_free_addresses(case.members))
     group = f"bench-{os.getpid()}-{next(_RUNS)}"
     work = json.dumps(msgspec.to_builtins(case))
     members = [
@@ -97,6 +103,17 @@ async def measure_async(case: Case) -> list[Figures]:
             raise BenchError(f"member {number} failed")
         figures.append(msgspec.json.decode(output, type=Figures))
     return figures
+
+
+def _free_addresses(count: int) -> tuple[str, ...]:
+    """Different ones: each is taken until all are chosen."""
+    with ExitStack() as taken:
+        chosen = []
+        for _ in range(count):
+            probe = taken.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            probe.bind(("127.0.0.1", 0))
+            chosen.append(f"127.0.0.1:{probe.getsockname()[1]}")
+        return tuple(chosen)
 
 
 def measure(case: Case) -> list[Figures]:

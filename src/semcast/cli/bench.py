@@ -14,7 +14,11 @@ from semcast.bench import Case, Figures, measure
 from semcast.bench.runs import BenchError
 from semcast.cli.errors import UsageError
 
-_ORDERS: dict[str, tuple[str, ...]] = {"ring": ("agreed", "safe"), "vsync": ("fifo", "causal", "total")}
+_ORDERS: dict[str, tuple[str, ...]] = {
+    "ring": ("agreed", "safe"),
+    "vsync": ("fifo", "causal", "total"),
+    "s-rm": ("fifo",),
+}
 """By stack; the first is the default."""
 
 
@@ -27,7 +31,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--stack", choices=tuple(_ORDERS), default="ring")
     parser.add_argument(
-        "--order", choices=sum(_ORDERS.values(), ()), help="default: agreed (ring), fifo (vsync)"
+        "--order", choices=(*_ORDERS["ring"], *_ORDERS["vsync"]), help="default: agreed (ring), fifo"
     )
     parser.add_argument("--engine", choices=("token", "consensus"), default="", help="of vsync's total order")
     parser.add_argument("--uniform", action="store_true", help="vsync: deliver only what survives")

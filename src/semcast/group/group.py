@@ -86,6 +86,9 @@ class Group:
             tend=None if parts.keys is None else parts.keys.tend,
             renew=self._renew if settings.stack == "vsync" else None,
         )
+        if settings.stack == "s-rm":  # its view is known, and never changes
+            view = parts.stack.view()
+            self._driver.mailbox.put([ViewChange(view, joined=view.members)])
         self._inbox = Inbox(self._driver, state)
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()

@@ -28,6 +28,8 @@ PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
 SEARCH = 300 * MILLISECOND
 """How long a member that starts looks for others before it works alone."""
+IDLE = 400 * MILLISECOND
+"""How seldom an idle ring may move, and look for others: every word wakes everybody."""
 LINGER = 3 * MILLISECOND
 """How long a member that sends little keeps the token, where nobody else wants it."""
 WINDOW_BYTES = 2 << 20
@@ -110,7 +112,8 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         policy=SlowPolicy(settings.policy),
         token_loss=loss,
         retransmit=min(20_000_000, loss // 4),
-        hold=min(100_000_000, loss // 4),
+        hold=min(IDLE, loss // 3),
+        presence=IDLE,
         linger=min(LINGER, loss // 4),
         search=SEARCH,
     )
@@ -134,7 +137,11 @@ def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Par
     endpoint = Endpoint(where[me], meeting_point(group) if settings.multicast else None)  # for observers
     members = sorted(where)
     datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
-    stack_settings = Settings(buffer_messages=settings.queue_messages, frame_bytes=datagram - PACKET_OVERHEAD)
+    stack_settings = Settings(
+        buffer_messages=settings.queue_messages,
+        window=max(4096, settings.queue_messages),
+        frame_bytes=datagram - PACKET_OVERHEAD,
+    )
     stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
     peers = tuple(address for member, address in where.items() if member != me)
     codec, keys = codec_of(group, members, datagram, me.name, keyring, settings)

@@ -24,8 +24,11 @@ class Alarms:
             heappush(self._due, (at, self._count, timer))
 
     def next_at(self) -> Nanos | None:
-        """A moment before which none goes off."""
-        return self._due[0][0] if self._due else None
+        """When the first goes off."""
+        due, at = self._due, self._at
+        while due and at.get(due[0][2]) != due[0][0]:
+            heappop(due)
+        return due[0][0] if due else None
 
     def pop(self, now: Nanos) -> Timer | None:
         """One that goes off now, which is then set no more."""

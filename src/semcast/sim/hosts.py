@@ -264,6 +264,8 @@ class Host:
             if self._recorder is not None:
                 self._recorder.purge(now, self.member, event)
         elif isinstance(event, Sent):
+            if self._source is not None:
+                self._source.sent(event.batch)
             if self._recorder is not None:
                 self._recorder.sent(now, self.member, event)
         elif isinstance(event, ViewChange):
@@ -308,6 +310,8 @@ class Host:
         if self.waiting is None:
             return
         payload, annotation, safe = self.waiting
+        if self._source is not None:
+            annotation = self._source.numbered(annotation)
         if self.stack.multicast(now, [payload], annotation, safe=safe) == 0:
             return
         self.waiting = None

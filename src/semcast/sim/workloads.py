@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.ids import SECOND, MemberId, MessageId, Nanos
+from semcast.core.messages import Batch
 from semcast.obsolescence import OperationTracker, SingleItemTracker
 from semcast.sim.replica import Record, RecordKind
 
@@ -167,6 +168,7 @@ class Source:
         self._size = size
         self._safe_every = safe_every
         self._made = 0
+        self._numbers: list[int] = []  # under which the stack sent the first, the second, ...
         self._encode = msgspec.msgpack.Encoder().encode
 
     def next_gap(self) -> Nanos | None:
@@ -190,3 +192,22 @@ class Source:
         self._made += 1
         safe = self._safe_every > 0 and self._made % self._safe_every == 0
         return Outgoing(payload, annotation, safe)
+
+    def sent(self, batch: Batch) -> None:
+        """Its next messages left under these numbers; not always the next ones, for stacks send their own, too."""
+        self._numbers += range(batch.first, batch.last + 1)
+
+    def numbered(self, annotation: Annotation | None) -> Annotation | None:
+        """An annotation of the next message, with the messages of this source by the numbers they got."""
+        numbers = self._numbers
+        if not numbers or numbers[-1] == len(numbers):
+            return annotation
+        if isinstance(annotation, Enumeration):
+            return Enumeration(
+                tuple(MessageId(named.sender, numbers[named.seq - 1]) for named in annotation.ids)
+            )
+        if isinstance(annotation, KEnumeration) and not annotation.total:
+            base = numbers[-1] + 1
+            named = [numbers[seq - 1] for seq in annotation.positions()]
+            return KEnumeration(base, sum(1 << (base - number - 1) for number in named))
+        return annotation

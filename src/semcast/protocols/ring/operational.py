@@ -299,6 +299,8 @@ class OperationalRing(TokenPassing):
         elif not asked and self._idle and self._lingers():
             self._send_held(now, token)
         else:
+            if self._idle and not self._has_to_send():
+                self._acknowledge(source, token)  # no packet will tell, and the token may rest somewhere
             self._visit(now, token)
 
     def _hold_for(self, token: Token) -> Nanos:

@@ -75,3 +75,6 @@ class TokenPassing:
             conf = token.form_id if isinstance(token, FormToken) else token.conf
             if (conf, token.number) == (frame.conf, frame.number):
                 self._outgoing = None
+                if self._retransmit_planned:
+                    self._retransmit_planned = False
+                    self.out.cancel_timer(RingTimer.RETRANSMIT)
