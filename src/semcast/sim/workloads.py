@@ -194,7 +194,7 @@ class Source:
         return Outgoing(payload, annotation, safe)
 
     def sent(self, batch: Batch) -> None:
-        """Its next messages left under these numbers; not always the next ones, for stacks send their own, too."""
+        """Its next messages left under these numbers: stacks have messages of their own, too."""
         self._numbers += range(batch.first, batch.last + 1)
 
     def numbered(self, annotation: Annotation | None) -> Annotation | None:
