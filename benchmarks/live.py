@@ -1,4 +1,7 @@
-"""Live groups of three processes on loopback, beside the same bytes with no protocol, and beside peers."""
+"""Live groups of three processes on loopback, beside the same bytes with no protocol, and beside peers.
+
+Rates are the better of two runs: other programs use the machine, too.
+"""
 
 import socket
 import tempfile
@@ -6,6 +9,8 @@ import time
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+import msgspec
 
 from benchmarks import peers
 from benchmarks.rows import Row, against
@@ -15,6 +20,7 @@ from semcast.wire.keyring import Keyring
 
 PACKET = 59_000
 PACKETS = 4000
+RUNS = 2
 
 
 def run() -> list[Row]:
@@ -43,11 +49,13 @@ def run() -> list[Row]:
         ),
         against(
             "ring, 64 B, 50 items / no items",
-            _rate(Case(items=50, count=60_000)),
+            _rate(Case(items=50, count=300_000)),
             "messages/s",
             agreed,
             ">= 0.4",
         ),
+        against("s-rm, 64 B / ring", _rate(Case(stack="s-rm", order="fifo")), "messages/s", agreed, ">= 1"),
+        *_synchrony(agreed),
         against("ring, 64 B, sealed / not", _sealed(), "messages/s", agreed, ">= 0.65"),
         against("ring, 64 B, recorded / not", _recorded(), "messages/s", agreed, ">= 0.85"),
     ]
@@ -61,7 +69,18 @@ def run() -> list[Row]:
 
 def _rate(case: Case) -> float:
     """At the slowest member."""
-    return min(each.rate for each in measure(case))
+    return max(min(each.rate for each in measure(case)) for _ in range(RUNS))
+
+
+def _synchrony(agreed: float) -> list[Row]:
+    fifo = _rate(Case(stack="vsync", order="fifo"))
+    causal = _rate(Case(stack="vsync", order="causal"))
+    total = _rate(Case(stack="vsync", order="total"))
+    return [
+        against("vsync, 64 B, fifo / ring", fifo, "messages/s", agreed, ">= 1"),
+        against("vsync, 64 B, causal / fifo", causal, "messages/s", fifo, ">= 0.8"),
+        against("vsync, 64 B, total / fifo", total, "messages/s", fifo, ">= 0.5"),
+    ]
 
 
 def _sealed() -> float:
@@ -79,14 +98,15 @@ def _recorded() -> float:
 
 def _slow_member() -> list[Row]:
     """One application blocks 10 ms with each message: the others' rate, and how soon it is up to date."""
-    alone = measure(Case(items=50, count=60_000))
-    beside = measure(Case(items=50, count=60_000, sleeping=10.0))
-    kept = min(each.rate for each in beside[:-1])
-    fresh = beside[-1].fresh_after or 0.0
+    case = Case(items=50, count=400_000)
+    asleep = msgspec.structs.replace(case, sleeping=10.0)
+    alone, kept, fresh = _rate(case), 0.0, 0.0
+    for _ in range(RUNS):
+        beside = measure(asleep)
+        kept = max(kept, min(each.rate for each in beside[:-1]))
+        fresh = max(fresh, beside[-1].fresh_after or 0.0)
     return [
-        against(
-            "50 items, one member asleep / none", kept, "messages/s", min(e.rate for e in alone), ">= 0.95"
-        ),
+        against("50 items, one member asleep / none", kept, "messages/s", alone, ">= 0.95"),
         against("the sleeper has the last values after / 1 s", fresh, "s", 1.0, "<= 1"),
     ]
 
