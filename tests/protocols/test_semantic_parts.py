@@ -1,15 +1,20 @@
-"""The parts of S-RM on their own: rounds, occupancy, congestion, repair."""
+"""The parts of S-RM on their own: rounds, occupancy, congestion, repair, retention."""
 
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semcast.core import Batch, Item, MemberId
 from semcast.core.ids import MILLISECOND
+from semcast.core.messages import batch_of
+from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
+from semcast.protocols.semantic.answers import answers, merged
 from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
 from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.semantic.rounds import Rounds, SafetyRounds, StabilityRounds
 
 
@@ -135,3 +140,81 @@ def test_nobody_is_asked_for_what_nobody_has() -> None:
     repairs = Repairs(0, 3, Settings(), Random(1))
     repairs.forget(0, 1)
     assert repairs.ask(0, 1, [1]) == []
+
+
+def test_repair_asks_for_handfuls_and_the_window_counts_these() -> None:
+    repairs = Repairs(0, 2, Settings(), Random(1))
+    [(whom, request)] = repairs.ask(0, 1, list(range(1, 100)), handful=10)
+    assert (whom, request.spans) == (1, [(1, 40)]), "four handfuls at first"
+    repairs.arrived(MILLISECOND, 1, range(1, 21))
+    [(_, request)] = repairs.ask(MILLISECOND, 1, list(range(21, 100)), handful=10)
+    assert request.spans == [(41, 80)], "two were answered, so that six may be under way"
+    assert repairs.busy(1)
+    repairs.arrived(2 * MILLISECOND, 1, range(21, 81))
+    assert not repairs.busy(1)
+
+
+def test_a_handful_of_which_some_came_is_asked_for_again_without_these() -> None:
+    repairs = Repairs(0, 2, Settings(), Random(1))
+    repairs.ask(0, 1, [1, 2, 3, 4], handful=4)
+    repairs.arrived(1, 1, [2])
+    now = 2000 * MILLISECOND
+    repairs.expire(now)
+    assert repairs.timeouts == 1
+    assert [request.spans for _, request in repairs.ask(now, 1, [1, 4], handful=4)] == [[(1, 1), (4, 4)]]
+
+
+def test_requests_for_much_that_is_scattered_are_several() -> None:
+    repairs = Repairs(0, 2, Settings(), Random(1))
+    asked = repairs.ask(0, 1, list(range(1, 1000, 2)), handful=200)
+    assert [len(request.spans) for _, request in asked] == [256, 244]
+
+
+P = MemberId("p")
+
+
+def test_answers_put_neighbours_together_and_keep_to_the_limits() -> None:
+    held = [batch_of(P, seq, [bytes(10)]) for seq in range(1, 10)]
+    held.append(batch_of(P, 10, [bytes(10)], Item("x")))
+    held.append(batch_of(P, 12, [bytes(10)] * 5))
+    spans = merged([(3, 4), (1, 3), (6, 1 << 61), (9, 8)])
+    assert spans == [(1, 4), (6, 1 << 61)]
+    found = [(part.first, part.last) for part in answers(held, spans, 40, 1000)]
+    assert found == [(1, 3), (4, 4), (6, 8), (9, 9), (10, 10), (12, 16)]
+    assert [(part.first, part.last) for part in answers(held, spans, 40, 45)] == [(1, 3), (4, 4)]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("rsm"), st.integers(1, 5)), max_size=40), st.booleans())
+def test_retention_holds_what_was_added_and_not_trimmed(steps: list[tuple[str, int]], items: bool) -> None:
+    """Whatever is in the index by then: runs, single messages, and what grew old."""
+    retained = Retention(Purging.HELD)
+    held: list[int] = []
+    last = 0
+    for kind, count in steps:
+        if kind == "m":
+            retained.mature()
+            gone = retained.trim(held[0] + count - 1) if held else []
+            assert [seq for batch in gone for seq in range(batch.first, batch.last + 1)] == held[:count]
+            del held[:count]
+            continue
+        many = count if kind == "r" else 1
+        names = [f"i{number}" for number in range(many)] if kind == "r" and items else None
+        retained.add(Batch(P, last + 1, [b"."] * many, None, many, items=names))
+        held += range(last + 1, last + many + 1)
+        last += many
+        assert [seq for batch in retained for seq in range(batch.first, batch.last + 1)] == held
+        assert len(retained) == retained.bytes == len(held)
+
+
+def test_updates_that_grew_old_are_purged_behind_safe_ones() -> None:
+    retained = Retention(Purging.HELD)
+    retained.add(Batch(P, 1, [b"1", b"2", b"3"], None, 3, head=b"h", items=["x", "y", "x"]))
+    retained.mature()
+    retained.release(P, 3)
+    assert not retained.take_receipts(), "it is young"
+    retained.mature()
+    retained.release(P, 3)
+    assert [(victim.first, victim.head, by.first) for victim, by in retained.take_receipts()] == [
+        (1, b"h", 3)
+    ]

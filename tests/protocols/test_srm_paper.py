@@ -378,7 +378,7 @@ def test_beyond_f_crashes_memory_stays_bounded_and_survivors_go_on(make_lab: Any
         lab.gossip("p")
         got += len(lab.read("p"))
     assert got > 100
-    assert len(lab.members["p"].retained[0]._index_of(lab.ids["p"]).condemned) < 10
+    assert len(lab.members["p"].retained[0]._buffer._index_of(lab.ids["p"]).condemned) < 10
 
 
 def exchange(lab: Any, times: int) -> None:

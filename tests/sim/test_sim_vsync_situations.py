@@ -245,9 +245,13 @@ def test_a_link_that_works_one_way_only() -> None:
     assert names(0, 1, 2) in ran.installed().values()
 
 
-def test_one_that_hears_nobody_does_not_hold_up_the_others() -> None:
+@pytest.mark.parametrize("seed", [3, 7, 11])
+@pytest.mark.parametrize("flush", list(Flush))
+def test_one_that_hears_nobody_does_not_hold_up_the_others(flush: Flush, seed: int) -> None:
+    """It suspects everybody and calls them to a round of its own, where they waited for it for ever."""
     deaf = Cut(500 * MS, 1500 * MS, (0, 1, 2), (3,))
-    ran = together(base(deaf, traffic=traffic(senders=(0, 1), rate=100.0, count=120)))
+    busy = traffic(senders=(0, 1), rate=100.0, count=120)
+    ran = together(base(deaf, vsync={"flush": flush}, traffic=busy, seed=seed))
     assert names(0, 1, 2) in ran.installed().values()
 
 
@@ -265,6 +269,23 @@ def test_large_messages_under_loss(variant: dict[str, object]) -> None:
     big = traffic(senders=(0, 1), rate=30.0, count=25, size=1500)
     ran = together(base(Loss(300 * MS, 300 * MS, 0.3), vsync=settings, traffic=big))
     assert sum(ran.stack(number).stats.retransmitted for number in ALL)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_member_that_lost_a_whole_window_soon_has_it(variant: dict[str, object]) -> None:
+    """Nothing reaches it for a while that is too short to be suspected."""
+    patient = DetectorSettings(heartbeat=20 * MS, timeout_initial=SECOND, timeout_min=SECOND)
+    settings = {**variant, "buffer_messages": 2048, "fair": True, "detector": patient}
+    deaf = Cut(200 * MS, 200 * MS, (0, 1, 2), (3,))
+    many = (Traffic(0, "plain", "constant", 4000.0, 1400),)
+    ran = together(base(deaf, vsync=settings, traffic=many, duration=1500 * MS))
+    assert ran.installed() == {1: names(*ALL)}
+    lost = ran.stack(3).stats.requested
+    again = sum(ran.stack(number).stats.retransmitted for number in ALL)
+    assert lost > 500
+    assert again < 2 * lost
+    at_last = {str(e.process): e.at for e in ran.history.events if e.kind is Kind.DELIVER}
+    assert at_last["p3"] - at_last["p1"] < 50 * MS
 
 
 def test_a_slow_application_is_purged_for_and_nobody_waits() -> None:

@@ -78,6 +78,18 @@ BROKEN: dict[str, tuple[str, str, int, set[str]]] = {
         1,
         set(),
     ),
+    "a minority goes on, and the others obey": (
+        """
+        p: V1=pqr V2=p V3=pq'r'
+        q: V1=pqr m1 q1 crash
+        r: V1=pqr q1 m1 r1 crash
+        q': V3=pq'r'
+        r': V3=pq'r'
+        """,
+        "vs_primary_partition",
+        1,
+        {"vs_semantic_uniform_agreement"},
+    ),
     "half of them is no majority": (
         """
         p: V1=pq V2=p

@@ -43,6 +43,7 @@ class Literal:
         self.cut_off = set(history.info.cut_off)
         self.stays: list[Stay] = []
         self.did: list[Did] = []
+        self.times: list[int] = []
         self.said: dict[MessageId, Event] = {}
         for process in history.processes:
             self._read(process)
@@ -68,6 +69,7 @@ class Literal:
                     message = MessageId(event.sender, seq)
                     order = None if event.order is None else event.order + seq - event.seq
                     self.did.append(Did(process, len(self.did), event.kind, message, nth, order))
+                    self.times.append(event.at)
                     if event.kind is Kind.MULTICAST:
                         self.said.setdefault(message, event)
 
@@ -158,7 +160,22 @@ class Literal:
         crashed = {member for member in members if self.crashed(member)}
         if not going_on and members - crashed:
             return True
-        return self.quiesced and len(going_on | crashed) * 2 <= len(members)
+        ignored = {stay.process for stay in self.in_view(number) if self.ignored(stay, following)}
+        return self.quiesced and len(going_on | (crashed - ignored)) * 2 <= len(members)
+
+    def ignored(self, stay: Stay, following: int) -> bool:
+        """It went on when the next view was there, and has what one who went there does without."""
+        others = [s for s in self.in_view(stay.number) if (n := self.following(s)) and n.number == following]
+        if not others or self.endless or self.untold():
+            return False
+        views = [e for e in self.history.events if e.kind is Kind.VIEW]
+        first = min(event.at for event in views if event.view == following)
+        here = [d for d in self.did if (d.process, d.stay) == stay[:2] and d.kind is not Kind.PURGE]
+        late = any(self.at(did) > first for did in here)
+        return late and not all(self.has(others[0], did.message) for did in here)
+
+    def at(self, did: Did) -> int:
+        return self.times[did.place]
 
     # messages and views
 

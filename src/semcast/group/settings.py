@@ -21,6 +21,18 @@ _CHOICES = {
     "engine": ("token", "consensus"),
     "flush": ("coordinator", "all"),
 }
+_VIEWS = (
+    "order",
+    "engine",
+    "uniform",
+    "flush",
+    "minimum",
+    "bootstrap",
+    "buffer_messages",
+    "expel_after",
+    "expel_when_full",
+)
+"""What only a stack with agreed views has."""
 _FEWEST = 64
 
 
@@ -45,6 +57,10 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """vsync: found the group alone. At one member only, and only once."""
     rejoin: bool = True
     """vsync: come back by itself when the group went on without this member."""
+    expel_after: str = ""
+    """vsync: the others go on without a member that lacks for so long what they have; never by default."""
+    expel_when_full: bool = False
+    """vsync: and as soon as their buffers are full of what it lacks."""
     members: tuple[str, ...] = ()
     """s-rm: every member as `name=address:port`, the same list everywhere."""
     bind: str = ""
@@ -99,8 +115,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def _check_views(self) -> None:
         """What is about agreed views."""
         if self.stack != "vsync":
-            names = ("order", "engine", "uniform", "flush", "minimum", "bootstrap", "buffer_messages")
-            for name in names:
+            for name in _VIEWS:
                 if getattr(self, name):
                     raise ConfigurationError(f"{name} is for stack vsync, and this is {self.stack}")
             return
@@ -111,8 +126,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ConfigurationError(f"engine {self.engine!r} decides on a total order: set order = total")
         if self.minimum < 0 or (self.bootstrap and self.minimum > 1):
             raise ConfigurationError(f"minimum {self.minimum}: at least 1 where there is no bootstrap, or 0")
-        if self.policy == "leave":
-            raise ConfigurationError("policy 'leave': with vsync there are block and purge")
+        if self.expel_after:
+            parse_duration(self.expel_after)
         if self.buffer_messages and self.buffer_messages < _FEWEST:
             raise ConfigurationError(
                 f"buffer_messages must be at least {_FEWEST}, not {self.buffer_messages}"
@@ -153,7 +168,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _from_text(name: str, text: str) -> Any:
     if name in ("members", "peers"):
         return [part.strip() for part in text.split(",") if part.strip()]
-    if name in ("multicast", "insecure", "uniform", "bootstrap", "rejoin"):
+    if name in ("multicast", "insecure", "uniform", "bootstrap", "rejoin", "expel_when_full"):
         if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
             raise ConfigurationError(f"{_PREFIX}{name.upper()}={text!r}: write true or false")
         return text.lower() in ("1", "true", "yes")

@@ -6,36 +6,29 @@ own messages in an enumeration are translated when the message that carries them
 """
 
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from random import Random
-from typing import NamedTuple
-
-import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration
-from semcast.core.events import Blocked, Sent
-from semcast.core.events import ViewChange as Installed
+from semcast.core.events import Sent
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
-from semcast.core.views import View
 from semcast.group.settings import GroupSettings, parse_duration
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VirtualSynchrony, VsyncSettings
-from semcast.protocols.vsync.ending import ViewStream
-from semcast.protocols.vsync.flush import ViewChange
-from semcast.protocols.vsync.stream import OrderFactory
 from semcast.wire.limits import MAX_MESSAGE
-from semcast.wire.vsync import Welcome
 
 BUFFER_MESSAGES = 1 << 16
 BUFFER_BYTES = 16 << 20
 WINDOW_BYTES = 2 << 20
 """Bytes under way of all members together, about: half of what a receiver's socket holds."""
+REPAIR_BYTES = WINDOW_BYTES // 2
+_RTO_MIN = 20 * MILLISECOND
+"""A busy machine takes its time to answer."""
 _ID_BYTES = 20
-_LINGER = SECOND
+_PATIENCE = SECOND
 """How long one member waits for the others, at most."""
 _LIVES = 8
 _RUNS = 1 << 14
@@ -52,10 +45,19 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool, founds:
         uniform=settings.uniform,
         minimum=(1 if settings.bootstrap else settings.minimum) if founds else 0,
         state=state,
-        purging=Purging.OFF if settings.policy == "block" else Purging.EAGER,
+        purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
         buffer_bytes=BUFFER_BYTES,
+        fair=True,
+        window_bytes=WINDOW_BYTES,
+        repair_bytes=REPAIR_BYTES,
+        rto_min=_RTO_MIN,
         frame_bytes=packet,
+        greeting=_PATIENCE,
+        linger=_PATIENCE,
+        expel_after=parse_duration(settings.expel_after) if settings.expel_after else 0,
+        expel_when_full=settings.expel_when_full,
+        leave_after=_PATIENCE if settings.policy == "leave" else 0,
         detector=detector_settings(silence),
     )
 
@@ -99,74 +101,9 @@ def note_room(packet: int) -> int:
     return packet // 4
 
 
-def share_of(settings: VsyncSettings, members: int) -> int:
-    """Messages that one member may have under way, so that everybody has room for those of all."""
-    return max(1, settings.buffer_messages // (members + 1))
-
-
 def largest_message(settings: GroupSettings, packet: int) -> int:
     """Bytes: its pieces must find room together."""
     return min(MAX_MESSAGE, packet * ((settings.buffer_messages or BUFFER_MESSAGES) // 4))
-
-
-class Departure(NamedTuple):
-    """Of a member that wants to leave."""
-
-    at: Nanos
-    """When it goes, whatever is missing."""
-    stream: ViewStream
-    owed: list[int]
-    """By rank, what it had when it was told to."""
-    cause: str
-
-
-class LiveStream(ViewStream):
-    """The messages of a view: others hear what has come also when it was few large ones."""
-
-    def __init__(
-        self,
-        me: MemberId,
-        view: View,
-        base: Sequence[int],
-        settings: VsyncSettings,
-        rng: Random,
-        order: OrderFactory,
-        suspects: Callable[[MemberId], bool],
-        position: int = 0,
-    ) -> None:
-        super().__init__(me, view, base, settings, rng, order, suspects, position)
-        size = len(view.members)
-        self._tell_every = max(1, share_of(settings, size) // 4)
-        self._tell_bytes = WINDOW_BYTES // size // 4
-        self._weight = 0
-
-    def _accept(self, rank: int, part: Batch) -> None:
-        self._weight += part.size
-        super()._accept(rank, part)
-
-    def _plan_to_tell(self, now: Nanos) -> None:
-        if self._weight >= self._tell_bytes:
-            self._tell()
-        else:
-            super()._plan_to_tell(now)
-
-    def _tell(self) -> None:
-        self._weight = 0
-        super()._tell()
-
-
-class WitnessChange(ViewChange):
-    """The part of a member in a change of view that has no state to give away."""
-
-    def __init__(
-        self,
-        stream: ViewStream,
-        out: Outbox,
-        suspects: Callable[[MemberId], bool],
-        *,
-        stateful: bool,  # noqa: ARG002 (it has what it needs, and nobody else can use that)
-    ) -> None:
-        super().__init__(stream, out, suspects, stateful=False)
 
 
 class LiveSynchrony(VirtualSynchrony):
@@ -179,8 +116,6 @@ class LiveSynchrony(VirtualSynchrony):
         out: what the stack wants from the world.
         formers: whose messages this one goes on with, if it comes back: those after the first so many.
     """
-
-    view_stream = LiveStream
 
     def __init__(
         self,
@@ -195,13 +130,6 @@ class LiveSynchrony(VirtualSynchrony):
         """Messages that were taken from the program."""
         self._formers = dict(formers or {})
         self._runs: list[tuple[int, int]] = []  # from this message on, its number is so much higher
-        self._departure: Departure | None = None
-        self._newcomers: set[int] = set()  # ranks of who joined with this view, and was not heard in it yet
-        self._newcomers_until: Nanos = 0
-        self._under_way: deque[tuple[int, int]] = deque()  # numbers and bytes of what may not be everywhere
-        self._under_way_bytes = 0
-        if not settings.state:
-            self.view_change = WitnessChange
 
     def multicast(
         self,
@@ -212,89 +140,31 @@ class LiveSynchrony(VirtualSynchrony):
         safe: bool = False,
     ) -> int:
         """Multicast, and keep account of the numbers."""
-        allowed = self._allowed(now, payloads)
-        if not allowed:
-            self._refuse()
-            return 0
         if isinstance(annotation, Enumeration):
             annotation = self._translated(annotation)
         before = len(self.out.events)
-        taken = super().multicast(now, payloads[:allowed], annotation, safe=safe)
-        if taken:
-            for event in self.out.events[before:]:
-                if type(event) is Sent:
-                    self._count(event.batch)
+        taken = super().multicast(now, payloads, annotation, safe=safe)
+        self._count_sent(before)
         return taken
 
-    def _allowed(self, now: Nanos, payloads: Sequence[bytes]) -> int:
-        """How many of these leave the others room for theirs, and find room in their sockets."""
-        stream = self.stream
-        if stream is None or stream.frozen:
-            return len(payloads)  # it is for others to refuse
-        if self._newcomers:
-            self._newcomers -= stream.heard
-            if self._newcomers and now < self._newcomers_until:
-                return 0
-        stable, under_way = stream.stable[stream.rank], self._under_way
-        while under_way and under_way[0][0] <= stable:
-            self._under_way_bytes -= under_way.popleft()[1]
-        size = len(stream.members)
-        count = share_of(self.settings, size) - (stream.queued[stream.rank] - stable)
-        room = WINDOW_BYTES // size - self._under_way_bytes
-        if count <= 0 or room <= 0:
-            return 0
-        if sum(map(len, payloads)) > room:
-            count = min(count, max(1, room // max(map(len, payloads))))
-        return min(count, len(payloads))
-
-    def _refuse(self) -> None:
-        if not self._blocked:
-            self._blocked = True
-            self.stats.blocked += 1
-            self.out.deliver(Blocked())
-
-    def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
-        """Who joins may hear of its view a little later: what was sent before that would be lost on it."""
-        self._newcomers = {
-            rank
-            for rank, member in enumerate(welcome.members)
-            if member in welcome.joined and member != self.me
-        }
-        self._newcomers_until = now + _LINGER
-        self._under_way.clear()
-        self._under_way_bytes = 0
-        super()._begin(now, welcome, event)
-
-    def deliverable(self) -> bool:
-        """Who is out may have messages that the others agreed to do without."""
-        return not self.left and super().deliverable()
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """The same for messages that have an annotation each."""
+        before, accepted = len(self.out.events), self.accepted
+        taken = super().multicast_each(now, payloads, annotations, safe=safe)
+        if self.accepted == accepted:  # else they went through `multicast`
+            self._count_sent(before)
+        return taken
 
     def behind(self) -> bool:
         """Whether nothing can be sent before the application was given what waits for it."""
         return not self._up_to_date()
-
-    def leave(self, now: Nanos, cause: str = "asked to") -> None:
-        """Leave, but not before the others have what this member has, if that takes but a while.
-
-        Who goes may be the only one whom they could ask for it.
-        """
-        stream = self.stream
-        if self._departure is None and stream is not None and not stream.frozen:
-            self._departure = Departure(now + _LINGER, stream, list(stream.queued), cause)
-        if not self._is_owed(now):
-            super().leave(now, cause)
-
-    def _is_owed(self, now: Nanos) -> bool:
-        """Whether the others still lack something that this member wants them to have before it goes."""
-        going = self._departure
-        if going is None or going.at <= now or going.stream is not self.stream:
-            return False
-        return any(map(int.__lt__, going.stream.stable, going.owed))
-
-    def _check(self, now: Nanos) -> None:
-        super()._check(now)
-        if self._departure is not None and not self._is_owed(now):
-            super().leave(now, self._departure.cause)
 
     def unsettled(self) -> tuple[MessageId, ...]:
         """Messages that were taken, and may not survive this member's end."""
@@ -311,13 +181,13 @@ class LiveSynchrony(VirtualSynchrony):
         known = list(self._formers.items())[-_LIVES:]
         return {**{who: count + self.accepted for who, count in known}, self.me: self.accepted}
 
-    def _enter(self, now: Nanos, welcome: Welcome) -> None:
-        """Where nobody is left who has the state, it begins with who joins."""
-        if self.settings.state and not welcome.providers:
-            welcome = msgspec.structs.replace(welcome, providers=[self.me])
-        super()._enter(now, welcome)
-
     # Numbers
+
+    def _count_sent(self, before: int) -> None:
+        """What has left since there were so many events."""
+        for event in self.out.events[before:]:
+            if type(event) is Sent:
+                self._count(event.batch)
 
     def _count(self, batch: Batch) -> None:
         offset = batch.first - self.accepted - 1
@@ -326,8 +196,6 @@ class LiveSynchrony(VirtualSynchrony):
             if len(self._runs) > 2 * _RUNS:
                 del self._runs[:_RUNS]
         self.accepted += len(batch.payloads)
-        self._under_way.append((batch.last, batch.size))
-        self._under_way_bytes += batch.size
 
     def _number(self, count: int) -> int:
         """The number of a message that was taken; 0 if that is forgotten."""

@@ -28,6 +28,7 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
     far = network == "routed"
     duration = rng.randint(800, 2000) * MILLISECOND
     settings = _settings(rng, size, variant or Variant(), scale=3 if far else 1)
+    settings = _with_flow_control(Random(f"vsync flow/{seed}"), settings)
     traffic = _traffic(rng, size, duration)
     drawn = Scenario(
         seed=seed,
@@ -105,6 +106,18 @@ def _settings(rng: Random, size: int, variant: Variant, *, scale: int) -> VsyncS
         resend=10 * MILLISECOND * scale,
         hello=40 * MILLISECOND * scale,
         expel_after=rng.choice((0, 0, 0, 400)) * MILLISECOND * scale,
+    )
+
+
+def _with_flow_control(rng: Random, settings: VsyncSettings) -> VsyncSettings:
+    """Drawn apart, so that seeds of old go on to mean what they meant."""
+    return msgspec.structs.replace(
+        settings,
+        fair=rng.random() < 0.5,
+        window_bytes=rng.choice((0, 0, 3000)),
+        repair_bytes=rng.choice((1 << 18, 2000)),
+        greeting=rng.choice((0, 0, 5)) * settings.detector.heartbeat,
+        linger=rng.choice((0, 0, 10)) * settings.detector.heartbeat,
     )
 
 

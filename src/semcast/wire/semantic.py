@@ -6,12 +6,22 @@ import msgspec
 
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_BITMAP, MAX_HEAD, MAX_HEADS, MAX_MEMBERS, MAX_PIECES, MAX_SEQ, MAX_SPANS
+from semcast.wire.limits import (
+    MAX_BITMAP,
+    MAX_HEAD,
+    MAX_HEADS,
+    MAX_ITEM,
+    MAX_MEMBERS,
+    MAX_PIECES,
+    MAX_SEQ,
+    MAX_SPANS,
+)
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 Seqs = Annotated[list[Seq], msgspec.Meta(max_length=MAX_MEMBERS)]
 Payloads = Annotated[list[bytes], msgspec.Meta(min_length=1)]
+ItemName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ITEM)]
 Head = Annotated[bytes, msgspec.Meta(max_length=MAX_HEAD)]
 
 
@@ -25,6 +35,8 @@ class Data(Frame, frozen=True, array_like=True, tag=1, gc=False):
     head: Head = b""
     left: Annotated[int, msgspec.Meta(ge=0, le=MAX_PIECES)] = 0
     """Of a message that was cut: how many pieces are left, this one included."""
+    items: list[ItemName] | None = None
+    """Of a run of updates: the item of each, instead of an annotation."""
 
 
 class Request(Frame, frozen=True, array_like=True, tag=2, gc=False):

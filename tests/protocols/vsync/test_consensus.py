@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.protocols.vsync.consensuslab import INSTANCE, Lab
 
 from semcast.core import Frame, MemberId
-from semcast.protocols.vsync.consensus import FAR, MOVES, Consensus, Phase
+from semcast.protocols.vsync.consensus import FAR, MOVES, PATIENCE, Consensus, Phase
 from semcast.wire import Codec, Datagram
 from semcast.wire.consensus import Ack, Decision, Estimate, Instance, Proposal, Summons
 from semcast.wire.limits import MAX_MEMBERS, MAX_SEQ, MAX_VALUE
@@ -134,6 +134,33 @@ def test_who_suspects_the_coordinator_goes_to_the_next_round_with_a_negative_ack
     desk.suspected.add(0)
     assert desk.rechecks() == [(0, ack(1, ok=False)), (1, estimate(2, value=B))]
     assert (desk.member.round, desk.member.coordinator, desk.member.phase) == (2, 1, Phase.AWAITING)
+
+
+def test_who_asks_in_vain_for_too_long_goes_to_the_next_round() -> None:
+    """The coordinator is heard, but may be deaf."""
+    desk = joined(2, 3, value=B)
+    for _ in range(PATIENCE):
+        assert desk.resends() == [(0, estimate(1, value=B))]
+    assert desk.resends() == [(0, ack(1, ok=False)), (1, estimate(2, value=B))]
+    assert desk.hears(1, proposal(2)) == [(1, ack(2))]
+    for _ in range(PATIENCE):
+        assert desk.resends() == [(1, ack(2))]
+    desk.resends()
+    assert desk.member.round == 3, "who acked does not take it back"
+
+
+def test_patience_grows_each_time_everybody_had_its_turn() -> None:
+    desk = joined(2, 3, value=B)
+    waited = []
+    for round_ in (1, 2, 4, 5, 7):
+        if desk.member.round < round_:
+            desk.hears((round_ - 1) % 3, summons(round_))
+        count = 0
+        while desk.member.round == round_:
+            desk.resends()
+            count += 1
+        waited.append(count)
+    assert waited == [PATIENCE * lap + 1 for lap in (1, 1, 2, 2, 3)]
 
 
 def test_rounds_of_suspected_coordinators_are_passed_over_at_once() -> None:

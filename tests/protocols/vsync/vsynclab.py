@@ -96,8 +96,8 @@ class Lab:
         self._numbers = count()
         self._codec = Codec("lab", [], 60_000)
 
-    def add(self, name: str, incarnation: int = 0, **given: Any) -> Node:
-        node = self.nodes[name] = Node(self, MemberId(name, incarnation), settings(**given))
+    def add(self, name: str, incarnation: int = 0, kind: type[Node] = Node, **given: Any) -> Node:
+        node = self.nodes[name] = kind(self, MemberId(name, incarnation), settings(**given))
         node.input(node.stack.start)
         return node
 

@@ -14,7 +14,9 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import Purging, PurgingBuffer
+from semcast.protocols.semantic.answers import follows, joined
 from semcast.protocols.semantic.occupancy import Occupancy
+from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.semantic.settings import Settings
 
 
@@ -50,8 +52,10 @@ class MemberBuffers:
         self.heads: list[dict[int, bytes]] = [{} for _ in range(size)]
         """What purged messages that are not stable had as a head."""
         held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
-        self.retained = [PurgingBuffer(held) for _ in range(size)]
+        self.retained = [Retention(held) for _ in range(size)]
         self.to_deliver = PurgingBuffer(settings.purging)
+        self._undeliverable: list[set[int]] = [set() for _ in range(size)]
+        """What was purged from delivery, and is not stable."""
 
         senders = tuple(range(size)) if settings.senders is None else settings.senders
         self._senders = frozenset(senders)
@@ -75,12 +79,11 @@ class MemberBuffers:
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
-        found = {
-            (batch.sender, seq) for batch in self.to_deliver for seq in range(batch.first, batch.last + 1)
-        }
-        for retained in self.retained:
-            found.update((b.sender, seq) for b in retained for seq in range(b.first, b.last + 1))
-        return len(found) + sum(map(len, self.pending))
+        found = sum(map(len, self.retained)) + sum(map(len, self.pending))
+        for batch in self.to_deliver:  # what is not stable is retained, too, unless it was purged
+            stable = min(batch.last, self.stable[self._ranks[batch.sender]])
+            found += max(stable - batch.first + 1, 0)
+        return found
 
     # What the guarantees rest on, by name; `semcast.sim.mutants` breaks them one at a time.
 
@@ -106,6 +109,8 @@ class MemberBuffers:
 
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
         """Which of our queued messages were purged: what is neither stable nor retained."""
+        if len(self.retained[rank]) == self.queued[rank] - self.stable[rank]:
+            return []
         first = max(first, self.stable[rank] + 1)
         last = min(last, self.queued[rank])
         retained: set[int] = set()
@@ -149,25 +154,39 @@ class MemberBuffers:
         self._accept(rank, part)
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
-        self._reclaim(rank, count)
+        self._reclaim(rank, part)
         self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
 
     def _accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
         """Messages are queued: line them up for the application."""
-        self.to_deliver.add(part)
+        self._line_up(part)
+
+    def _line_up(self, batch: Batch) -> None:
+        """For delivery. A run of updates stays whole where purging is not eager."""
+        if batch.items is not None and self.settings.purging is Purging.EAGER:
+            self.to_deliver.extend(batch.singles())
+        else:
+            self.to_deliver.add(batch)
 
     def _room_after_purging(self, rank: int, batch: Batch) -> int:
         """Room for `batch`, counting what it makes obsolete itself."""
-        room, wanted = self.room(rank), len(batch.payloads)
-        if wanted > room:
-            smaller = wanted * self.settings.max_message - batch.size  # than so many of the largest
-            if self.occupancy.room(rank, 0, smaller) >= wanted:
-                return wanted
-            self._reclaim(rank, wanted)
-            room = max(self.room(rank), self._room_without_victims(rank, batch))
-        return room
+        wanted = len(batch.payloads)
+        if self._fits(rank, batch):
+            return wanted
+        self._reclaim(rank, batch)
+        if self._fits(rank, batch):
+            return wanted
+        return max(self.room(rank), self._room_without_victims(rank, batch))
+
+    def _fits(self, rank: int, batch: Batch) -> bool:
+        """Whether there is room for all of it."""
+        wanted = len(batch.payloads)
+        if self.room(rank) >= wanted:
+            return True
+        smaller = wanted * self.settings.max_message - batch.size  # than so many of the largest
+        return self.occupancy.room(rank, 0, smaller) >= wanted
 
     def _room_without_victims(self, rank: int, batch: Batch) -> int:
         """Room once what `batch` makes obsolete has left: those that only delivery still holds."""
@@ -178,9 +197,9 @@ class MemberBuffers:
         ]
         return self.occupancy.room(rank, len(gone), sum(victim.size for victim in gone)) if gone else 0
 
-    def _reclaim(self, rank: int, wanted: int) -> None:
+    def _reclaim(self, rank: int, batch: Batch) -> None:
         """Lazy purging: it is when room is needed that obsolete messages leave."""
-        while self.room(rank) < wanted and self.to_deliver.reclaim():
+        while not self._fits(rank, batch) and self.to_deliver.reclaim():
             self._account_purged_from_delivery()
 
     def _cache(self, rank: int, batch: Batch) -> list[int]:
@@ -210,15 +229,8 @@ class MemberBuffers:
         pending = self.pending[rank]
         while pending or self.skips[rank]:
             seq = self.queued[rank] + 1
-            batch = pending.get(seq)
-            if batch is not None:
-                if not self.ready(rank, batch.head):
-                    break
-                del pending[seq]
-                self.occupancy.cache(-1, -batch.size)
-                if not self._enqueue(rank, batch):
-                    pending[seq] = batch
-                    self.occupancy.cache(1, batch.size)
+            if seq in pending:
+                if not (self.ready(rank, pending[seq].head) and self._enqueue_pending(rank, seq)):
                     break
             elif self.known_purged(rank, seq) and self.ready(rank, self.heads[rank].get(seq, b"")):
                 self._skip(rank, seq)
@@ -226,6 +238,20 @@ class MemberBuffers:
                 break
         if pending or self.skips[rank]:
             self._drop_overtaken(rank)
+
+    def _enqueue_pending(self, rank: int, first: int) -> int:
+        """Queue what waited, from `first` on, and what goes on from there with it; returns how many fit."""
+        pending = self.pending[rank]
+        run = [pending.pop(first)]
+        while first + len(run) in pending and follows(run[-1], pending[first + len(run)]):
+            run.append(pending.pop(first + len(run)))
+        batch = joined(run)
+        self.occupancy.cache(-len(run), -batch.size)
+        taken = self._enqueue(rank, batch)
+        for one in run[taken:]:
+            pending[one.first] = one
+            self.occupancy.cache(1, one.size)
+        return taken
 
     def _skip(self, rank: int, seq: int) -> None:
         self.skips[rank].discard(seq)
@@ -276,12 +302,22 @@ class MemberBuffers:
         for batch in self.retained[rank].trim(stable):
             if batch.annotation is None:
                 self._forget(rank, batch, upto=self.delivered[rank])
+                if batch.items is not None:
+                    self._forget_purged(rank, batch)
             elif not self._waits(rank, batch):
                 self.occupancy.remove(rank, 1, batch.size)
         self.stable[rank] = stable
+        if self._undeliverable[rank]:
+            self._undeliverable[rank] = {seq for seq in self._undeliverable[rank] if seq > stable}
         heads = self.heads[rank]
         if heads:
             self.heads[rank] = {seq: head for seq, head in heads.items() if seq > stable}
+
+    def _forget_purged(self, rank: int, run: Batch) -> None:
+        """Updates of a run that waited for delivery until they were purged from there."""
+        for seq in range(max(run.first, self.delivered[rank] + 1), run.last + 1):
+            if seq in self._undeliverable[rank]:
+                self.occupancy.remove(rank, 1, len(run.payloads[seq - run.first]))
 
     def _waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
         """Whether an annotated message is still to be delivered."""
@@ -298,6 +334,8 @@ class MemberBuffers:
             replacement = MessageId(by.sender, by.first)
             self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
             self._forget(rank, victim, upto=self.stable[rank])
+            if victim.first > self.stable[rank]:
+                self._undeliverable[rank].add(victim.first)
 
     def _forget(self, rank: int, batch: Batch, upto: int) -> None:
         """The part of `batch` up to `upto` is in no buffer any more."""

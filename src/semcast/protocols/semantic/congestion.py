@@ -20,7 +20,9 @@ class RoundTrip:
         else:
             self._rttvar += (abs(rtt - self._srtt) - self._rttvar) // 4
             self._srtt += (rtt - self._srtt) // 8
-        self.timeout = min(max(self._srtt + 4 * self._rttvar, self._least), self._most)
+        # Where every round trip takes the same time, an answer must still not come just too late.
+        spread = max(4 * self._rttvar, self._least // 2)
+        self.timeout = min(max(self._srtt + spread, self._least), self._most)
 
     def after(self, tries: int) -> Nanos:
         """The timeout of the `tries`-th try: doubled each time."""

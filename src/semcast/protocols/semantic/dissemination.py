@@ -14,8 +14,9 @@ from random import Random
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Unblocked
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.protocols.semantic.answers import LENGTH, answers, merged
 from semcast.protocols.semantic.buffers import MemberBuffers
 from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.semantic.settings import Settings
@@ -23,10 +24,8 @@ from semcast.wire.annotations import from_wire, to_wire
 from semcast.wire.limits import MAX_BITMAP, MAX_HEADS, check_message
 from semcast.wire.semantic import Data, Notice, Request
 
-_ANSWER_LIMIT = 256
-"""Messages sent again for one request frame, at most."""
-_LENGTH = 3
-"""Bytes on the wire before a payload."""
+_GUESS = 100
+"""Bytes of a message of whom nothing has come."""
 
 
 class SrmTimer(Timer):
@@ -58,6 +57,7 @@ class Dissemination(MemberBuffers, ABC):
         self.repairs = Repairs(self._me, size, settings, rng)
         self._blocked = False
         self._request_at: Nanos | None = None
+        self._weights = [_GUESS] * size  # by rank, bytes of a message, as the last ones were
         self.reach = settings.window
         """How far a correct member can be ahead of another."""
 
@@ -72,39 +72,52 @@ class Dissemination(MemberBuffers, ABC):
         safe: bool = False,
     ) -> int:
         """Multicast in order what flow control allows; an annotation speaks for a single payload."""
+        largest = self._check(payloads, annotation, safe=safe)
+        if largest > self.settings.max_message:
+            raise ValueError(f"payload of {largest} bytes: max_message is {self.settings.max_message}")
+        if annotation is not None:
+            check_message(payloads[0], annotation)
+        return self._multicast_in_frames(payloads, annotation)
+
+    def _check(self, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool) -> int:
+        """Raise ValueError for what nobody can send; returns the size of the largest message."""
         if safe:
             raise ValueError("safe delivery is a matter of the whole group here: see uniform agreement")
         if self._me not in self._senders:
             raise ValueError(f"{self.members[self._me]} is not among the senders of this group")
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
-        largest = max(map(len, payloads), default=0)
-        if largest > self.settings.max_message:
-            raise ValueError(f"payload of {largest} bytes: max_message is {self.settings.max_message}")
-        if annotation is not None:
-            check_message(payloads[0], annotation)
-        accepted = 0
-        for chunk in self._chunks(payloads):
-            taken = self._multicast(chunk, annotation)
-            accepted += taken
-            if taken < len(chunk):
+        return max(map(len, payloads), default=0)
+
+    def _multicast_in_frames(self, payloads: Sequence[bytes], annotation: Annotation | None) -> int:
+        sizes, accepted = list(map(len, payloads)), 0
+        while accepted < len(payloads):
+            end = frame_end(sizes, accepted, self.settings.frame_bytes, LENGTH)
+            accepted += self._multicast(list(payloads[accepted:end]), annotation)
+            if accepted < end:
                 self._block()
                 break
         return accepted
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """Dispatch; what no correct member sends is dropped and counted."""
+        """One frame."""
+        self.on_frames(now, source, (frame,))
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Frames of one member in a row; what no correct member sends is dropped and counted."""
         rank = self._ranks.get(source)
         if rank is None or rank == self._me:
-            self.stats.malformed += 1
-        elif isinstance(frame, Data):
-            self._on_data(now, frame)
-        elif isinstance(frame, Request):
-            self._on_request(rank, frame)
-        elif isinstance(frame, Notice):
-            self._on_notice(now, frame)
-        else:
-            self._on_tracking(now, rank, frame)
+            self.stats.malformed += len(frames)
+            return
+        for frame in frames:
+            if isinstance(frame, Data):
+                self._on_data(now, frame)
+            elif isinstance(frame, Request):
+                self._on_request(rank, frame)
+            elif isinstance(frame, Notice):
+                self._on_notice(now, frame)
+            else:
+                self._on_tracking(now, rank, frame)
         self._wake()
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
@@ -141,26 +154,19 @@ class Dissemination(MemberBuffers, ABC):
 
     # Multicast and reception
 
-    def _chunks(self, payloads: Sequence[bytes]) -> list[list[bytes]]:
-        """Runs of payloads that share a frame; one that is larger has a frame of its own."""
-        ends = list(accumulate(map(_LENGTH.__add__, map(len, payloads))))
-        chunks: list[list[bytes]] = []
-        start = before = 0
-        while start < len(ends):
-            stop = max(bisect_right(ends, before + self.settings.frame_bytes + _LENGTH, start), start + 1)
-            chunks.append(list(payloads[start:stop]))
-            start, before = stop, ends[stop - 1]
-        return chunks
-
-    def _multicast(self, payloads: list[bytes], annotation: Annotation | None) -> int:
+    def _multicast(
+        self, payloads: list[bytes], annotation: Annotation | None, items: list[str] | None = None
+    ) -> int:
         """Queue here first (t1, t3 for itself), then send to everybody at once."""
         rank = self._me
         first = self.queued[rank] + 1
-        allowed = self.stable[rank] + self.settings.window - self.queued[rank]
+        allowed = self.allowance()
         if allowed <= 0:
             return 0
-        head = self._next_head()
-        batch = batch_of(self.members[rank], first, payloads[:allowed], annotation, head)
+        head, size = self._next_head(), sum(map(len, payloads))
+        batch = Batch(self.members[rank], first, payloads, annotation, size, head, None, 0, items)
+        if allowed < len(payloads):
+            batch = batch.cut(first, first + allowed - 1)
         taken = self._enqueue(rank, batch)
         if taken:
             self._sent(batch.cut(first, first + taken - 1))
@@ -173,53 +179,55 @@ class Dissemination(MemberBuffers, ABC):
         self.out.multicast(self._data(self._me, batch))
 
     def _data(self, rank: int, batch: Batch) -> Data:
-        return Data(rank, batch.first, batch.payloads, to_wire(batch.annotation), batch.head, batch.left)
+        note = to_wire(batch.annotation)
+        return Data(rank, batch.first, batch.payloads, note, batch.head, batch.left, batch.items)
 
     def _next_head(self) -> bytes:
         """The head of the next messages of this member."""
         return b""
 
     def _on_data(self, now: Nanos, frame: Data) -> None:
-        rank = frame.sender
-        if not self._plausible(frame):
+        batch = self._batch(frame)
+        if batch is None:
             self.stats.malformed += 1
             return
-        batch = self._batch(frame)
+        rank = frame.sender
         self.high[rank] = max(self.high[rank], batch.last)
         following = self.queued[rank] + 1
         if batch.first <= following <= batch.last and self.ready(rank, batch.head):
             batch = batch.cut(following, batch.last)
             taken = self._enqueue(rank, batch)
             self.stats.refused += len(batch.payloads) - taken
-            if taken:
-                self.repairs.arrived(now, rank, following)
         else:
             self._cache(rank, batch)
-            # What came and finds no room was not lost: to wait for it would starve what does find room.
-            for seq in range(max(batch.first, following), batch.last + 1):
-                self.repairs.arrived(now, rank, seq)
+        # What came and finds no room was not lost: to wait for it would starve what does find room.
+        self.repairs.arrived(now, rank, range(batch.first, batch.last + 1))
         self._advance(rank)
         if self.high[rank] > self.queued[rank]:
-            self._plan_request(now + self.settings.request_delay)
+            self._plan_repair(now, rank)
 
-    def _batch(self, frame: Data) -> Batch:
+    def _batch(self, frame: Data) -> Batch | None:
+        """What a frame brings; None if no correct member can have sent it."""
+        if not self._plausible(frame):
+            return None
         annotation, payloads = from_wire(frame.annotation), frame.payloads
-        size = sum(map(len, payloads))
+        size, limit = sum(map(len, payloads)), self.settings.max_message
+        if size > limit and max(map(len, payloads)) > limit:
+            return None
+        self._weights[frame.sender] = size // len(payloads)
         sender = self.members[frame.sender]
-        return Batch(sender, frame.first, payloads, annotation, size, frame.head, None, frame.left)
-
-    def _advance(self, rank: int) -> None:
-        super()._advance(rank)
-        self.repairs.passed(rank, self.queued[rank])
+        return Batch(
+            sender, frame.first, payloads, annotation, size, frame.head, None, frame.left, frame.items
+        )
 
     def _plausible(self, frame: Data) -> bool:
         """Whether a correct member can have sent this."""
         rank, first, count = frame.sender, frame.first, len(frame.payloads)
         if rank not in self._senders or first < 1:
             return False
-        if (frame.annotation is not None or frame.left) and count != 1:
+        if (frame.annotation is not None or frame.left) and (count != 1 or frame.items is not None):
             return False
-        if max(map(len, frame.payloads)) > self.settings.max_message:
+        if frame.items is not None and len(frame.items) != count:
             return False
         most = self.queued[rank] if rank == self._me else self.queued[rank] + self.reach
         return first + count - 1 <= most
@@ -231,6 +239,10 @@ class Dissemination(MemberBuffers, ABC):
             self._request_at = at
             self.out.set_timer(SrmTimer.REQUEST, at)
 
+    def _plan_repair(self, now: Nanos, rank: int) -> None:
+        """Answers are followed by the next request at once; else a gap may be mere reordering."""
+        self._plan_request(now if self.repairs.busy(rank) else now + self.settings.request_delay)
+
     def _request(self, now: Nanos) -> None:
         """Ask for what is missing and could be accepted, in turn among the senders."""
         self.repairs.expire(now)
@@ -238,8 +250,8 @@ class Dissemination(MemberBuffers, ABC):
         start = self._rng.randrange(size)
         for rank in [*range(start, size), *range(start)]:
             if self.high[rank] > self.queued[rank]:
-                missing = self._missing(rank)
-                for whom, request in self.repairs.ask(now, rank, missing):
+                missing, handful = self._missing(rank), self._handful(rank)
+                for whom, request in self.repairs.ask(now, rank, missing, handful):
                     self.stats.requested += sum(last - first + 1 for first, last in request.spans)
                     self.out.send(self.members[whom], request)
         self.stats.request_timeouts = self.repairs.timeouts
@@ -247,15 +259,20 @@ class Dissemination(MemberBuffers, ABC):
         if due is not None:
             self._plan_request(max(due, now + 1))
 
+    def _handful(self, rank: int) -> int:
+        """Messages of `rank` that a frame carries, about."""
+        return max(1, self.settings.frame_bytes // (self._weights[rank] + LENGTH))
+
     def _missing(self, rank: int) -> list[int]:
-        """The next messages that are missing, no more than there is room for."""
+        """The next messages that are missing, no more than there is room for, or can be asked for soon."""
         missing: list[int] = []
         room = self.room(rank)
+        most = 2 * self.settings.repair_frames() * self._handful(rank)
         seq = self.queued[rank]
         last = min(self.high[rank], seq + self.reach)
         pending = self.pending[rank]
         skips = self.skips[rank]
-        while seq < last and room > 0:
+        while seq < last and room > 0 and len(missing) < most:
             seq += 1
             if seq not in skips:
                 room -= 1
@@ -268,16 +285,15 @@ class Dissemination(MemberBuffers, ABC):
         if rank >= len(self.members):
             self.stats.malformed += 1
             return
-        budget = _ANSWER_LIMIT
-        done = 0
-        for span in sorted(frame.spans):
-            first = max(span[0], done + 1)
-            done = last = min(span[1], first + budget - 1)
-            for part in self._held_between(rank, first, last):
-                budget -= len(part.payloads)
-                self.stats.retransmitted += len(part.payloads)
-                self.out.send(self.members[source], self._data(rank, part))
-        self._announce_purged(source, rank, min(first for first, _ in frame.spans))
+        spans = merged(frame.spans)
+        if not spans:
+            return
+        first, last = spans[0][0], spans[-1][1]
+        held = self._held_between(rank, first, last)
+        for part in answers(held, spans, self.settings.frame_bytes, self.settings.repair_bytes):
+            self.stats.retransmitted += len(part.payloads)
+            self.out.send(self.members[source], self._data(rank, part))
+        self._announce_purged(source, rank, first)
 
     def _sound(self, head: bytes) -> bool:
         """Whether a correct member can have written this head."""
@@ -321,7 +337,7 @@ class Dissemination(MemberBuffers, ABC):
             seq = frame.base + offset
             if bits >> offset & 1 and seq > self.queued[rank]:
                 self.skips[rank].add(seq)
-                self.repairs.arrived(now, rank, seq)
+        self.repairs.arrived(now, rank, self.skips[rank])
         self.heads[rank].update((seq, head) for seq, head in frame.heads if seq in self.skips[rank])
         self.high[rank] = max(self.high[rank], last)
         self._advance(rank)
@@ -354,12 +370,28 @@ class Dissemination(MemberBuffers, ABC):
             self._blocked = False
             self.out.deliver(Unblocked())
 
+    def allowance(self) -> int:
+        """How many more messages of this member may be under way, whether there is room for them or not."""
+        return self.stable[self._me] + self.settings.window - self.queued[self._me]
+
     def _may_multicast(self) -> bool:
-        ahead = self.queued[self._me] - self.stable[self._me]
-        return ahead < self.settings.window and self.room(self._me) > 0
+        return self.allowance() > 0 and self.room(self._me) > 0
 
     def _block(self) -> None:
         if not self._blocked:
             self._blocked = True
             self.stats.blocked += 1
             self.out.deliver(Blocked())
+
+
+def frame_end(sizes: Sequence[int], start: int, room: int, overhead: int) -> int:
+    """Where the frame ends that begins with message `start`: at least one is in it.
+
+    As many are tried as find room if all are like the first: what is refused is not measured in vain.
+
+    >>> [frame_end([10, 10, 10, 80, 10], start, 30, 1) for start in (0, 2, 3, 4)]
+    [2, 3, 4, 5]
+    """
+    most = max(1, room // (sizes[start] + overhead))
+    ends = list(accumulate(map(overhead.__add__, sizes[start : start + most])))
+    return start + max(bisect_right(ends, room), 1)

@@ -1,5 +1,11 @@
-"""Receiver-initiated repair (Pereira 2002, 5.2.1): what was asked for, of whom, and when to ask again."""
+"""Receiver-initiated repair (Pereira 2002, 5.2.1): what was asked for, of whom, and when to ask again.
 
+Messages are asked for in handfuls, each about as much as one frame carries, and the window counts these: what
+is lost is rarely one message, and an answer is a frame whatever is in it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from random import Random
 
 import msgspec
@@ -11,9 +17,11 @@ from semcast.wire.limits import MAX_SPANS
 from semcast.wire.semantic import Request
 
 
-class Asked(msgspec.Struct, gc=False):
-    """A request under way."""
+class Asked(msgspec.Struct):
+    """A handful of messages that was asked for."""
 
+    seqs: set[int]
+    """Those that have not come."""
     whom: int
     at: Nanos
     deadline: Nanos  # 0 once it passed
@@ -30,9 +38,9 @@ class Repairs:
     def __init__(self, me: int, size: int, settings: Settings, rng: Random) -> None:
         self._me = me
         self._rng = rng
-        self._window = CongestionWindow()
+        self._window = CongestionWindow(most=settings.repair_frames())
         self._round_trip = RoundTrip(settings.rto_initial, settings.rto_min, settings.rto_max)
-        self._asked: list[dict[int, Asked]] = [{} for _ in range(size)]
+        self._asked: list[list[Asked]] = [[] for _ in range(size)]
         self._failed = [False] * size
         self.received = [[0] * size for _ in range(size)]
         self.timeouts = 0
@@ -40,8 +48,8 @@ class Repairs:
     def forget(self, now: Nanos, rank: int) -> None:
         """A member crashed: it answers no more, so whatever it was asked for may be asked of others."""
         self._failed[rank] = True
-        for by_seq in self._asked:
-            for asked in by_seq.values():
+        for handfuls in self._asked:
+            for asked in handfuls:
                 if asked.whom == rank:
                     asked.deadline = now
 
@@ -53,24 +61,27 @@ class Repairs:
         """A member that seemed to have crashed is there."""
         self._failed[rank] = False
 
-    def arrived(self, now: Nanos, rank: int, seq: int) -> None:
-        """The message arrived, or was found to be purged."""
-        asked = self._asked[rank].pop(seq, None)
-        if asked is not None:
-            self._window.on_answer()
-            if asked.tries == 1:
-                self._round_trip.sample(now - asked.at)
+    def busy(self, rank: int) -> bool:
+        """Whether messages of `rank` were asked for that have not come."""
+        return bool(self._asked[rank])
 
-    def passed(self, rank: int, queued: int) -> None:
-        """Everything up to `queued` is there."""
-        asked = self._asked[rank]
-        if asked:
-            for seq in [seq for seq in asked if seq <= queued]:
-                del asked[seq]
+    def arrived(self, now: Nanos, rank: int, seqs: Iterable[int]) -> None:
+        """Messages arrived, or were found to be purged."""
+        if not self._asked[rank]:
+            return
+        found = set(seqs)
+        for asked in self._asked[rank]:
+            before = len(asked.seqs)
+            asked.seqs -= found
+            if before and not asked.seqs:
+                self._window.on_answer()
+                if asked.tries == 1:
+                    self._round_trip.sample(now - asked.at)
+        self._drop_answered(rank)
 
     def expire(self, now: Nanos) -> None:
         """Notice which requests got no answer in time: they no longer count as under way."""
-        expired = [a for by_seq in self._asked for a in by_seq.values() if 0 < a.deadline <= now]
+        expired = [asked for handfuls in self._asked for asked in handfuls if 0 < asked.deadline <= now]
         for asked in expired:
             asked.deadline = 0
         if expired:
@@ -80,31 +91,53 @@ class Repairs:
     def due(self) -> Nanos | None:
         """When the first request under way expires."""
         return min(
-            (a.deadline for by_seq in self._asked for a in by_seq.values() if a.deadline), default=None
+            (asked.deadline for handfuls in self._asked for asked in handfuls if asked.deadline), default=None
         )
 
-    def ask(self, now: Nanos, rank: int, missing: list[int]) -> list[tuple[int, Request]]:
-        """Requests for the missing messages of `rank`, as (whom, frame), as many as the window allows."""
-        asked = self._asked[rank]
+    def ask(self, now: Nanos, rank: int, missing: list[int], handful: int = 1) -> list[tuple[int, Request]]:
+        """Requests for the missing messages of `rank`, as (whom, frame), as many as the window allows.
+
+        An answer is expected to carry a `handful` of them.
+        """
         chosen: dict[int, list[int]] = {}
         budget = self._window.size - self._under_way(now)
-        for seq in missing:
+        again, rest = self._due_again(rank, missing), self._never_asked(rank, missing)
+        for asked in chain(again, _handfuls(rest, handful)):
             if budget <= 0:
                 break
-            earlier = asked.get(seq)
-            if earlier is not None and earlier.deadline > now:
-                continue
-            tries = 1 if earlier is None else earlier.tries + 1
-            whom = self._holder(rank, seq, tries)
+            whom = self._holder(rank, min(asked.seqs), asked.tries + 1)
             if whom is None:
                 continue
-            asked[seq] = Asked(whom, now, now + self._round_trip.after(tries), tries)
-            chosen.setdefault(whom, []).append(seq)
+            if not asked.tries:
+                self._asked[rank].append(asked)
+            asked.tries += 1
+            asked.whom, asked.at = whom, now
+            asked.deadline = now + self._round_trip.after(asked.tries)
+            chosen.setdefault(whom, []).extend(asked.seqs)
             budget -= 1
-        return [(whom, Request(rank, _spans(seqs))) for whom, seqs in chosen.items()]
+        return [
+            (whom, Request(rank, spans)) for whom, seqs in chosen.items() for spans in _spans(sorted(seqs))
+        ]
+
+    def _due_again(self, rank: int, missing: list[int]) -> list[Asked]:
+        """What was asked for in vain, as far as it is still missing."""
+        again = [asked for asked in self._asked[rank] if not asked.deadline]
+        if again:
+            wanted = set(missing)
+            for asked in again:
+                asked.seqs &= wanted
+            self._drop_answered(rank)
+        return [asked for asked in again if asked.seqs]
+
+    def _never_asked(self, rank: int, missing: list[int]) -> list[int]:
+        known: set[int] = set().union(*(asked.seqs for asked in self._asked[rank]))
+        return [seq for seq in missing if seq not in known] if known else missing
 
     def _under_way(self, now: Nanos) -> int:
-        return sum(asked.deadline > now for by_seq in self._asked for asked in by_seq.values())
+        return sum(asked.deadline > now for handfuls in self._asked for asked in handfuls)
+
+    def _drop_answered(self, rank: int) -> None:
+        self._asked[rank] = [asked for asked in self._asked[rank] if asked.seqs]
 
     def _holder(self, rank: int, seq: int, tries: int) -> int | None:
         alive = not self._failed[rank] and rank != self._me
@@ -120,11 +153,17 @@ class Repairs:
         return self._rng.choice(holders) if holders else None
 
 
-def _spans(seqs: list[int]) -> list[tuple[int, int]]:
+def _handfuls(seqs: list[int], size: int) -> Iterator[Asked]:
+    for at in range(0, len(seqs), size):
+        yield Asked(set(seqs[at : at + size]), -1, 0, 0, 0)
+
+
+def _spans(seqs: list[int]) -> list[list[tuple[int, int]]]:
+    """As runs (first, last), no more in each list than a frame may have."""
     spans: list[tuple[int, int]] = []
     for seq in seqs:
         if spans and spans[-1][1] == seq - 1:
             spans[-1] = (spans[-1][0], seq)
-        elif len(spans) < MAX_SPANS:
+        else:
             spans.append((seq, seq))
-    return spans
+    return [spans[at : at + MAX_SPANS] for at in range(0, len(spans), MAX_SPANS)]

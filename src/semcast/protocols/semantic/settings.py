@@ -30,6 +30,12 @@ class Settings(msgspec.Struct, frozen=True):
     rto_max: Nanos = 1000 * MILLISECOND
     frame_bytes: int = 1300
     """Payload bytes of a batch put in one frame; a larger message has a frame of its own."""
+    repair_bytes: int = 1 << 18
+    """Bytes that may be asked for at a time, and that one request is answered with."""
+
+    def repair_frames(self) -> int:
+        """Frames that may be asked for at a time."""
+        return max(self.repair_bytes // self.frame_bytes, 4)
 
     def check(self, members: int) -> None:
         """Raise ValueError where these settings cannot work for a group of this size."""

@@ -26,6 +26,9 @@ from semcast.wire.semantic import Seq
 _AHEAD = 1024
 """How many decisions a member may be behind before the others wait for it."""
 
+_AT_ONCE = 64
+"""Decisions that one who is behind is told at a time."""
+
 _Vector = Annotated[list[Seq], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
@@ -51,6 +54,7 @@ class BatchOrder(TotalOrder):
         self._decisions: dict[int, bytes] = {}
         self._known = [0] * len(lines.members)
         self._asked = 0  # decisions up to here are wanted to end the view
+        self._expected = 0  # and up to here they were asked for
         self._reported = 0
         self._planned = False
 
@@ -108,7 +112,7 @@ class BatchOrder(TotalOrder):
         number = frame.instance.number
         if number in self._decisions:
             if not isinstance(frame, Decision):
-                self.lines.send(rank, Decision(frame.instance, self._decisions[number]))
+                self._tell(rank, number)
         elif number == self.settled + 1:
             if isinstance(frame, Decision):
                 self._decide(now, frame.value)
@@ -119,6 +123,11 @@ class BatchOrder(TotalOrder):
                 self._running.on_frame(now, rank, frame)
                 self._follow(now)
         self.line_up()
+
+    def _tell(self, rank: int, number: int) -> None:
+        """A member is behind: tell it that decision, and those that came after it."""
+        for known in range(number, min(self.settled, number + _AT_ONCE - 1) + 1):
+            self.lines.send(rank, Decision(Instance(self.view, known), self._decisions[known]))
 
     # Instances
 
@@ -166,11 +175,11 @@ class BatchOrder(TotalOrder):
         self.settled += 1
         self._running = None
         self._decisions[self.settled] = value
-        if self.lines.frozen:
-            self._ask()
-        else:
+        if not self.lines.frozen:
             self._assign(vector, self.settled)
             self.settle(now)
+        elif self.settled >= self._expected:
+            self._ask()
 
     def _assign(self, vector: Sequence[int], number: int) -> None:
         """Line up sender by sender; another one is first each time."""
@@ -225,7 +234,8 @@ class BatchOrder(TotalOrder):
         self.finish_turns()
 
     def _ask(self) -> None:
-        """Whoever knows the next decision, say it."""
+        """Whoever knows the next decisions, say them."""
         if self.settled < self._asked:
+            self._expected = self.settled + _AT_ONCE
             instance = Instance(self.view, self.settled + 1)
             self.lines.send(None, Estimate(instance, 1, 0, None))

@@ -28,6 +28,8 @@ from semcast.core.outbox import Frame
 from semcast.wire.consensus import Ack, Decision, Estimate, Instance, Proposal, Summons
 from semcast.wire.limits import MAX_MEMBERS, MAX_VALUE
 
+PATIENCE = 8
+"""How often something is sent again before it is given up: who is heard may be deaf."""
 FAR = 1 << 20
 """No member is so many rounds ahead of another; who says so lies."""
 
@@ -105,6 +107,7 @@ class Consensus:
         self._estimate: bytes | None = None
         self._ts = 0  # the round in which the estimate was adopted; 0 for this member's own value
         self._spoke = False  # it has proposed
+        self._repeated = 0  # how often something was sent again in this round
         self._pending: bytes | None = None  # a proposal that is not held yet
         self._counted: dict[int, Estimate] = {}
         self._uncounted: dict[int, Estimate] = {}
@@ -187,9 +190,12 @@ class Consensus:
             self._adopt_if_held(self._pending)
         self._leave_if_suspected(now)
 
-    def resend(self, now: Nanos) -> None:  # noqa: ARG002
+    def resend(self, now: Nanos) -> None:
         """Repeat what has to arrive for this phase to end: datagrams are lost."""
-        if self.phase is Phase.GATHERING:
+        self._repeated += 1
+        if self._repeated > PATIENCE * self._lap and self.phase in (Phase.AWAITING, Phase.ACKED):
+            self._leave(now)
+        elif self.phase is Phase.GATHERING:
             self.out.append((None, Summons(self.instance, self.round)))
         elif self.phase is Phase.PROPOSED:
             self._send_proposal([rank for rank in range(self.size) if rank not in self._acks])
@@ -223,6 +229,7 @@ class Consensus:
         """Forget the last round."""
         assert round_ > self.round or self.phase is Phase.IDLE
         self.round, self.since = round_, now
+        self._repeated = 0
         self._forget()
         self._shift_to(Phase.GATHERING if self.coordinator == self.me else Phase.AWAITING)
 
@@ -317,11 +324,20 @@ class Consensus:
         self._estimate, self._ts = value, self.round
 
     def _leave_if_suspected(self, now: Nanos) -> None:
-        """Nothing is to be had from a coordinator that is suspected. Who acked does not take it back."""
+        """Nothing is to be had from a coordinator that is suspected."""
         if self.phase in (Phase.AWAITING, Phase.FETCHING, Phase.ACKED) and self._suspects(self.coordinator):
-            if self.phase is not Phase.ACKED:
-                self._send_ack(self.round, ok=False)
-            self._enter(now, self.round + 1)
+            self._leave(now)
+
+    def _leave(self, now: Nanos) -> None:
+        """Go on without the coordinator. Who acked does not take it back."""
+        if self.phase is not Phase.ACKED:
+            self._send_ack(self.round, ok=False)
+        self._enter(now, self.round + 1)
+
+    @property
+    def _lap(self) -> int:
+        """How often everybody had its turn: patience grows, so that it is enough for one in the end."""
+        return 1 + (self.round - 1) // self.size
 
     def _send_ack(self, round_: int, *, ok: bool) -> None:
         self.out.append((self._coordinator_of(round_), Ack(self.instance, round_, ok)))

@@ -4,7 +4,7 @@ When the view is about to change its stream is *frozen*: nothing more is sent or
 accepted and this member lacks is fetched and laid aside, until it is agreed what belongs to the view.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 import msgspec
@@ -31,8 +31,9 @@ class ViewStream(OpenStream):
         order: OrderFactory,
         suspects: Callable[[MemberId], bool],
         position: int = 0,
+        newcomers: Collection[MemberId] = (),
     ) -> None:
-        super().__init__(me, view, base, settings, rng, order, suspects, position)
+        super().__init__(me, view, base, settings, rng, order, suspects, position, newcomers)
         self._wanted = list(self.queued)
 
     def freeze(self) -> None:
@@ -96,23 +97,25 @@ class ViewStream(OpenStream):
         if not self.frozen:
             super()._on_data(now, frame)
             return
-        rank = frame.sender
-        if not self._plausible(frame):
+        batch = self._batch(frame)
+        if batch is None:
             self.stats.malformed += 1
             return
-        batch = self._batch(frame)
+        rank = frame.sender
         for seq in range(max(batch.first, self.queued[rank] + 1), min(batch.last, self._wanted[rank]) + 1):
             if seq not in self.pending[rank]:
                 one = self.pending[rank][seq] = batch.cut(seq, seq)
                 self.occupancy.cache(1, one.size)
-                self.repairs.arrived(now, rank, seq)
+        self.repairs.arrived(now, rank, range(batch.first, batch.last + 1))
+        if any(map(int.__gt__, self._wanted, self.queued)):
+            self._plan_repair(now, rank)
 
     def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
         """What was laid aside can be sent again, too."""
         held = super()._held_between(rank, first, last)
         if self.frozen:
             aside = self.pending[rank]
-            held += [aside[seq] for seq in range(first, last + 1) if seq in aside]
+            held += [aside[seq] for seq in sorted(aside) if first <= seq <= last]
         return held
 
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:

@@ -12,7 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
-from semcast.protocols.vsync.consensus import Consensus, FailStopConsensus
+from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.wire.consensus import ConsensusFrame, Instance
@@ -58,8 +58,9 @@ class ViewChange:
         self._decided: Change | None = None
         size = len(self._members)
         instance = Instance(self._view.id, 0)
-        fail_stop = stream.vsync.agreement is Agreement.ORACLE
-        consensus = FailStopConsensus if fail_stop else self.consensus
+        self._calls = 0
+        self._fail_stop = stream.vsync.agreement is Agreement.ORACLE
+        consensus = FailStopConsensus if self._fail_stop else self.consensus
         self._consensus = consensus(
             instance, stream.rank, size, self._holds, lambda rank: suspects(self._members[rank])
         )
@@ -140,6 +141,7 @@ class ViewChange:
 
     def on_timer(self, now: Nanos) -> None:
         """Repeat what may have been lost."""
+        self._calls += 1
         self.announce()
         self._tell(again=True)
         self._consensus.resend(now)
@@ -202,7 +204,7 @@ class ViewChange:
         missing = [
             member
             for rank, member in enumerate(self._members)
-            if rank not in used and not self._suspects(member)
+            if rank not in used and not self._suspects(member) and not self._given_up(rank)
         ]
         if missing or len(used) < self.majority:
             return
@@ -211,6 +213,10 @@ class ViewChange:
             return
         self._proposed = True
         self._consensus.propose(now, _encode(change))
+
+    def _given_up(self, rank: int) -> bool:
+        """Whether a member was called so often in vain that it cannot hear, though it is heard."""
+        return self._calls > PATIENCE and rank not in self._preds and not self._fail_stop
 
     def _change(self, used: dict[int, Pred]) -> Change | None:
         """The proposal: those who said what they accepted go on, but for those who leave."""

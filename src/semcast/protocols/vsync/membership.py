@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Iterable
 from random import Random
 
+import msgspec
+
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
@@ -12,6 +14,7 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.vsync.batches import BatchOrder
+from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
@@ -108,6 +111,8 @@ class Membership(ABC):
         self._answered: dict[MemberId, Nanos] = {}
         self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
+        self._departure: Departure | None = None
+        self._keeps_up_at: Nanos = 0  # when the application was last seen to follow
         self._blocked = False
         self._in_minority = False
         self._resending = False
@@ -128,13 +133,16 @@ class Membership(ABC):
         self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
 
     def _found(self, now: Nanos) -> None:
-        """Begin the first view, if it is agreed."""
+        """Begin the first view, if it is agreed, and let the others in."""
         if self._founding is None or self._founding.founded is None or self.stream is not None:
             return
-        members = self._founding.founded
-        if self.me in members:
-            everybody = list(members)
-            self._enter(now, Welcome(1, everybody, [0] * len(members), everybody, everybody))
+        everybody = list(self._founding.founded)
+        if self.me in everybody:
+            welcome = Welcome(1, everybody, [0] * len(everybody), everybody, everybody)
+            for other in everybody:
+                if other != self.me:
+                    self.out.send(other, welcome)
+            self._enter(now, welcome)
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
         if self.stream is None:
@@ -163,8 +171,10 @@ class Membership(ABC):
             self.stats.stale += 1
 
     def _enter(self, now: Nanos, welcome: Welcome) -> None:
-        """Into the first view of this member."""
+        """Into the first view of this member. Where nobody is left who has the state, it begins anew."""
         self._founding = None
+        if self.settings.state and not welcome.providers:
+            welcome = msgspec.structs.replace(welcome, providers=[self.me])
         self._stateful = not self.settings.state or self.me in welcome.providers
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members))
@@ -186,6 +196,7 @@ class Membership(ABC):
             self._order,
             self._detector.suspects,
             welcome.position,
+            welcome.joined if self.settings.greeting else (),
         )
         stream.stats = self.stats
         self.stream = stream
@@ -262,9 +273,15 @@ class Membership(ABC):
     # Why views change
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
-        """Leave the group: in agreement with the others, if there are any."""
+        """Leave the group: in agreement with the others, if there are any, and once they have everything."""
         if self.left or self._leaving:
             return
+        if self._departure is None and self.stream is not None:
+            self._departure = Departure(self.stream, cause, now + self.settings.linger)
+        if self._departure is None or self._departure.is_due(now, self.stream):
+            self._depart(now, cause)
+
+    def _depart(self, now: Nanos, cause: str) -> None:
         self._leaving = cause = cause[:_LONGEST_CAUSE]
         if self.stream is None or len(self.stream.members) == 1:
             self._leave_for_good(cause)
@@ -330,9 +347,8 @@ class Membership(ABC):
         assert stream is not None
         if self._changing is None:
             self._patience = 0
-            self._changing = self.view_change(
-                stream, self.out, self._detector.suspects, stateful=self._stateful
-            )
+            gives = self._stateful and self.settings.state
+            self._changing = self.view_change(stream, self.out, self._detector.suspects, stateful=gives)
             self._changing.begin(now, leave, join)
             self._pump(stream)
             if self._changing.coordinates:
@@ -369,9 +385,21 @@ class Membership(ABC):
             self._after_change(now)
         else:
             self._look_after_members(now)
+        self._look_after_itself(now)
         if not self.left:
             at = min(self._detector.next_check(now), now + self.settings.detector.heartbeat)
             self.out.set_timer(VsyncTimer.CHECK, max(at, now + self.settings.resend // 4))
+
+    def _look_after_itself(self, now: Nanos) -> None:
+        """Leave, if it is time to, or if the application cannot follow."""
+        departure, limit = self._departure, self.settings.buffer_messages // 2
+        if departure is not None:
+            if not self._leaving and departure.is_due(now, self.stream):
+                self._depart(now, departure.cause)
+        elif sum(len(epoch.stream.to_deliver) for epoch in self._epochs) < limit:
+            self._keeps_up_at = now
+        elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
+            self.leave(now, "its application is too slow")
 
     def _resend(self, now: Nanos) -> None:
         """Repeat what may have been lost."""

@@ -67,19 +67,36 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most messages in all buffers of one member; a view change may exceed it for a while."""
     buffer_bytes: int = 32 << 20
     window: int = 4096
+    fair: bool = False
+    """Whether who sends leaves room in all buffers for others who do (`Shares`)."""
+    window_bytes: int = 0
+    """Bytes of all senders together that may not be everywhere yet; 0 for what the buffers hold."""
+    repair_bytes: int = 1 << 18
+    """Bytes that may be asked for at a time, and that one request is answered with."""
     frame_bytes: int = 1300
     detector: DetectorSettings = DetectorSettings()
     request_delay: Nanos = 1 * MILLISECOND
+    rto_min: Nanos = 2 * MILLISECOND
+    """How soon somebody is asked again, at the earliest."""
     ack_delay: Nanos = 1 * MILLISECOND
     """How long a member that is waited for may keep quiet about what it has received."""
     resend: Nanos = 20 * MILLISECOND
     """How often what a view change waits for is sent again."""
     hello: Nanos = 100 * MILLISECOND
     """How often a member in no view looks for one."""
+    greeting: Nanos = 0
+    """How long nothing is sent in a view to those who joined with it and were not heard there, at most.
+
+    Who joins may hear of its view a little later, and what was sent before would have to be repaired.
+    """
+    linger: Nanos = 0
+    """How long who wants to leave stays for others to have what it has, at most."""
     expel_after: Nanos = 0
     """A member that lacks what the others have had for so long is expelled (5.4.3); 0 for never."""
     expel_when_full: bool = False
     """Whether one that holds up stability is expelled as soon as the buffers are full of that."""
+    leave_after: Nanos = 0
+    """A member leaves whose application has filled half of its buffers for so long; 0 for never."""
 
     def stream(self) -> Settings:
         """The settings of dissemination inside a view."""
@@ -92,7 +109,9 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             window=max(self.window, self.buffer_messages),
             gossip_period=self.detector.heartbeat,
             request_delay=self.request_delay,
+            rto_min=self.rto_min,
             frame_bytes=self.frame_bytes,
+            repair_bytes=self.repair_bytes,
         )
 
     def most_members(self) -> int:
@@ -104,5 +123,8 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
         self.detector.check()
         if self.minimum < 0:
             raise ValueError(f"minimum={self.minimum}: 0 or more members found a group")
-        if min(self.resend, self.hello) <= 0 or self.ack_delay < 0 or self.expel_after < 0:
-            raise ValueError("resend and hello must be above 0, ack_delay and expel_after not below")
+        if min(self.resend, self.hello, self.rto_min) <= 0:
+            raise ValueError("resend, hello and rto_min must be above 0")
+        for name in ("ack_delay", "greeting", "linger", "expel_after", "leave_after", "window_bytes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} must not be below 0")

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Blocked, Delivery, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
 from semcast.core.views import View
+from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.wire.consensus import ConsensusFrame
 from semcast.wire.semantic import Request
@@ -58,17 +59,47 @@ class VirtualSynchrony(Membership):
         safe: bool = False,
     ) -> int:
         """Multicast in this view; nothing while it is about to change, or unknown to the application."""
-        stream = self.stream
-        if stream is None or stream.frozen or not self._up_to_date():
-            if not self._blocked:
-                self._blocked = True
-                self.stats.blocked += 1
-                self.out.deliver(Blocked())
+        stream = self._open_stream()
+        if stream is None:
             return 0
         taken = stream.multicast(now, payloads, annotation, safe=safe)
         self._pump(stream)
         self._plan_resend(now)
         return taken
+
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Messages that have an annotation each: updates of items leave together."""
+        items = [note.item for note in annotations if type(note) is Item]
+        if len(items) < len(payloads) or safe:
+            for taken, (payload, annotation) in enumerate(zip(payloads, annotations, strict=True)):
+                if not self.multicast(now, [payload], annotation, safe=safe):
+                    return taken
+            return len(payloads)
+        stream = self._open_stream()
+        if stream is None:
+            return 0
+        taken = stream.multicast_updates(now, payloads, items)
+        self._pump(stream)
+        self._plan_resend(now)
+        return taken
+
+    def _open_stream(self) -> ViewStream | None:
+        """Of the current view, if messages can be sent in it; if not, whoever wants to must wait."""
+        stream = self.stream
+        if stream is not None and not stream.frozen and self._up_to_date():
+            return stream
+        if not self._blocked:
+            self._blocked = True
+            self.stats.blocked += 1
+            self.out.deliver(Blocked())
+        return None
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """Dispatch; what no correct member sends is dropped and counted."""
@@ -92,6 +123,18 @@ class VirtualSynchrony(Membership):
         else:
             self.stats.stale += 1
         self._plan_resend(now)
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Frames of one member in a row: what is due after messages is done once for all of them."""
+        run: list[Frame] = []
+        for frame in frames:
+            if isinstance(frame, InView) and self._is_current(source, frame):
+                run.append(frame.frame)
+                continue
+            self._on_messages(now, source, run)
+            run = []
+            self.on_frame(now, source, frame)
+        self._on_messages(now, source, run)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Dispatch."""
@@ -144,8 +187,8 @@ class VirtualSynchrony(Membership):
         return taken
 
     def deliverable(self) -> bool:
-        """Whether `deliver` would hand over anything."""
-        if not self._epochs or self._epochs[0].awaits:
+        """Whether `deliver` would hand over anything; who is out may have what the others do without."""
+        if self.left or not self._epochs or self._epochs[0].awaits:
             return False
         first = self._epochs[0]
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
@@ -211,13 +254,26 @@ class VirtualSynchrony(Membership):
         elif source not in stream.members:
             self.stats.malformed += 1
         elif isinstance(frame, InView):
-            stream.on_frame(now, source, frame.frame)
-            self._progress(now)
+            self._on_messages(now, source, [frame.frame])
         elif isinstance(frame, Received):
             stream.on_frame(now, source, frame)
             self._progress(now)
         else:
             self._on_change_frame(now, source, frame)
+
+    def _is_current(self, source: MemberId, frame: InView) -> bool:
+        """Whether a frame is about the messages of the current view, and from somebody in it."""
+        stream = self.stream
+        if stream is None or self.left or source == self.me:
+            return False
+        return frame.view == stream.view().id and source in stream.members
+
+    def _on_messages(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        if frames and self.stream is not None:
+            self._detector.heard(now, source)
+            self.stream.on_frames(now, source, frames)
+            self._progress(now)
+            self._plan_resend(now)
 
     def _on_frame_of_the_past(self, now: Nanos, source: MemberId, frame: Frame, view: int) -> None:
         """Others may still need messages of the view before this one."""

@@ -4,17 +4,19 @@ Everybody tells everybody what it has queued (`Received`), which is also a sign 
 is stable, what f+1 have is safe. How it ends is in `ending.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.views import View
 from semcast.obsolescence import Purging
-from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
+from semcast.protocols.semantic.answers import LENGTH
+from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer, frame_end
+from semcast.protocols.vsync.flow import Shares
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import VsyncSettings
@@ -45,6 +47,7 @@ class OpenStream(Dissemination):
         order: OrderFactory,
         suspects: Callable[[MemberId], bool],
         position: int = 0,
+        newcomers: Collection[MemberId] = (),
     ) -> None:
         super().__init__(me, view.members, settings.stream(), rng, Outbox(), base)
         self.vsync = settings
@@ -54,10 +57,14 @@ class OpenStream(Dissemination):
         self._assembly = Assembly(self.largest)
         self.heard: set[int] = set()
         """Ranks of those who have been in this view."""
+        self._shares = Shares(settings, len(view.members))
+        self._greeted = {self._ranks[member] for member in newcomers if member != me}  # and not heard yet
+        self._greeted_until: Nanos = 0
+        self._taken_in_time = 0  # messages that an application which is not behind has taken by now
         self._unheard = 0  # messages queued since the others were told
+        self._unheard_bytes = 0
         self._telling = False
         self.reach = 2 * self.settings.window  # commands may go beyond the window
-        self._tell_every = max(settings.buffer_messages // 8, 1)
         self._prompt = settings.uniform
         self.repairs.received = [list(base) for _ in view.members]
         self.order = order(self, view.id, position)
@@ -78,8 +85,10 @@ class OpenStream(Dissemination):
         return self._view
 
     def start(self, now: Nanos) -> None:
-        """Say hello to the others, and go on doing so."""
+        """Say hello to the others, and go on doing so, out of step with them."""
+        self._greeted_until = now + self.vsync.greeting
         self._gossip(now)
+        self.out.set_timer(SrmTimer.GOSSIP, now + 1 + self._rng.randrange(self.settings.gossip_period))
 
     # Inputs
 
@@ -95,18 +104,47 @@ class OpenStream(Dissemination):
         if self.frozen:
             self._block()
             return 0
-        if max(map(len, payloads), default=0) <= self.settings.frame_bytes:
-            taken = super().multicast(now, payloads, annotation, safe=safe)
+        if self._check(payloads, annotation, safe=safe) > self.settings.max_message:
+            taken = self._multicast_large(payloads, annotation)
         else:
-            taken = self._multicast_large(now, payloads, annotation, safe=safe)
+            if annotation is not None:
+                check_message(payloads[0], annotation)
+            taken = self._multicast_in_frames(payloads, annotation)
+        self._after_multicast(now)
+        return taken
+
+    def multicast_updates(self, now: Nanos, payloads: Sequence[bytes], items: Sequence[str]) -> int:
+        """Updates, each of an item, in as few frames as they need."""
+        for item in dict.fromkeys(items):
+            check_message(b"", Item(item))
+        weights = list(map(int.__add__, map(len, payloads), map(len, map(str.encode, items))))
+        if max(weights) > self.settings.max_message:
+            return self._multicast_one_by_one(now, payloads, items)
+        taken = 0
+        while taken < len(payloads) and not self.frozen:
+            end = frame_end(weights, taken, self.settings.frame_bytes, 2 * LENGTH)
+            taken += self._multicast(list(payloads[taken:end]), None, list(items[taken:end]))
+            if taken < end:
+                break
+        if taken < len(payloads):
+            self._block()
+        self._after_multicast(now)
+        return taken
+
+    def _multicast_one_by_one(self, now: Nanos, payloads: Sequence[bytes], items: Sequence[str]) -> int:
+        for taken, (payload, item) in enumerate(zip(payloads, items, strict=True)):
+            if not self.multicast(now, [payload], Item(item)):
+                return taken
+        return len(payloads)
+
+    def _after_multicast(self, now: Nanos) -> None:
         if len(self.members) == 1:
             self._track(now)  # nobody else will say anything
         self.order.settle(now)
-        return taken
 
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """Dispatch, and look after the order."""
-        super().on_frame(now, source, frame)
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Dispatch, and look after the order once they are all in."""
+        super().on_frames(now, source, frames)
         self.order.settle(now)
         if self._unheard:
             self._plan_to_tell(now)
@@ -143,12 +181,8 @@ class OpenStream(Dissemination):
 
     # Large messages
 
-    def _multicast_large(
-        self, now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool
-    ) -> int:
+    def _multicast_large(self, payloads: Sequence[bytes], annotation: Annotation | None) -> int:
         """One after the other; what is larger than a frame is cut."""
-        if annotation is not None and len(payloads) != 1:
-            raise ValueError("an annotation speaks for exactly one payload")
         check_message(b"", annotation)
         for payload in payloads:
             if len(payload) > self.largest:
@@ -157,7 +191,7 @@ class OpenStream(Dissemination):
                 )
         for place, payload in enumerate(payloads):
             if len(payload) <= self.settings.frame_bytes:
-                if not super().multicast(now, [payload], annotation, safe=safe):
+                if not self._multicast_in_frames([payload], annotation):
                     return place
             elif not self._multicast_pieces(payload, annotation):
                 self._block()
@@ -167,8 +201,8 @@ class OpenStream(Dissemination):
     def _multicast_pieces(self, payload: bytes, annotation: Annotation | None) -> bool:
         """All pieces of a message, or none if there is no room for them together."""
         pieces = cut(payload, self.settings.frame_bytes)
-        ahead = self.queued[self._me] - self.stable[self._me]
-        if self.room(self._me) < len(pieces) or ahead + len(pieces) > self.settings.window:
+        beyond = self.queued[self._me] - self.stable[self._me] + len(pieces) > self.settings.window
+        if beyond or self.room(self._me) < len(pieces) or self.allowance() <= 0:
             return False
         sender, head = self.members[self._me], self.order.head()
         for left, piece in zip(range(len(pieces), 0, -1), pieces, strict=True):
@@ -183,21 +217,51 @@ class OpenStream(Dissemination):
         self.out.deliver(Sent(whole, self._view.id))
         return True
 
+    # Flow control
+
+    def allowance(self) -> int:
+        """Nothing before who joined is there; then the share of one sender among those who send."""
+        if self._greeted:
+            return 0
+        mine, senders = self.retained[self._me], self._sending()
+        if mine.bytes >= self._shares.bytes(senders):
+            return 0
+        return min(super().allowance(), self._shares.messages(senders) - len(mine))
+
+    def _sending(self) -> int:
+        """Members that have messages under way, this one included."""
+        idle = self.queued[self._me] == self.stable[self._me]
+        return sum(map(int.__gt__, self.queued, self.stable)) + idle
+
+    def _purge_where_late(self) -> None:
+        """Once a heartbeat, for who is lazy: is the application behind, or the group?"""
+        if self.stats.delivered < self._taken_in_time:
+            self.to_deliver.reclaim(max(len(self.to_deliver) - 1, 1))
+            self._account_purged_from_delivery()
+        self._taken_in_time = self.stats.delivered + len(self.to_deliver)
+        if self._blocked or 2 * self.occupancy.messages > self.settings.buffer_messages:
+            for retained in self.retained:
+                retained.mature()
+
     # What others have
 
     def _gossip(self, now: Nanos) -> None:
+        if now >= self._greeted_until:
+            self._greeted.clear()
+        self._purge_where_late()
         self._track(now)
         self._tell()
         self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
 
     def _tell(self) -> None:
-        self._unheard = 0
+        self._unheard = self._unheard_bytes = 0
         self.stats.control_frames += 1
         self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled))
 
     def _plan_to_tell(self, now: Nanos) -> None:
         """At once if much has come; soon if others wait for it."""
-        if self._unheard >= self._tell_every:
+        shares = self._shares
+        if self._unheard >= shares.tell_every or self._unheard_bytes >= shares.tell_bytes:
             self._tell()
         elif self._prompt and not self._telling:
             self._telling = True
@@ -208,6 +272,7 @@ class OpenStream(Dissemination):
             self.stats.malformed += 1
             return
         self.heard.add(source)
+        self._greeted.discard(source)
         self.order.heard(source, frame.settled)
         before = self.repairs.received[source]
         if frame.upto != before:
@@ -270,7 +335,7 @@ class OpenStream(Dissemination):
         if batch.first <= stable:
             part = batch.cut(batch.first, stable)
             self.occupancy.add(rank, len(part.payloads), part.size)
-        self.to_deliver.add(batch)
+        self._line_up(batch)
         self._account_purged_from_delivery()
 
     def _trim(self, rank: int, stable: int) -> None:
@@ -328,6 +393,7 @@ class OpenStream(Dissemination):
 
     def _accept(self, rank: int, part: Batch) -> None:
         self._unheard += len(part.payloads)
+        self._unheard_bytes += part.size
         self.order.accept(rank, part)
 
     def _waits(self, rank: int, batch: Batch) -> bool:

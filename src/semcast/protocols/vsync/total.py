@@ -32,6 +32,10 @@ class TotalOrder(FifoOrder):
 
     def accept(self, rank: int, part: Batch) -> None:
         """Hold them."""
+        if part.items is not None:
+            for one in part.singles():
+                self.accept(rank, one)
+            return
         self._held[rank].append(part)
         if part.annotation is not None:
             self._annotated.add((rank, part.first))

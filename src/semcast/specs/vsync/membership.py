@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.evs.configurations import Stay
@@ -26,9 +27,11 @@ def vs_primary_partition(history: History) -> Verdict:
     somebody installed between them; and views whose predecessor, the one before it by number that somebody
     installed, did not agree to it. Agreed have those of its members who are in the next view, and those who
     crashed may have, for so they are recorded who left or were excluded: together a majority, and unless
-    all crashed, one at least who goes on. Who is still in the predecessor when the recording ends may be
-    leaving, unless the run came to rest; and where a number is missing between two views, then so may be
-    a view of which the recording was cut off.
+    all crashed, one at least who goes on. Who agrees says what it has, and gets no more: so who sent or
+    delivered in the predecessor what those who go on did without, and was still at it when the next view was
+    there, did not agree. Who is still in the predecessor when the recording ends may be leaving, unless the
+    run came to rest; and where a number is missing between two views, then so may be a view of which the
+    recording was cut off.
     """
     return judge("vs_primary_partition", history, _find_second_primary)
 
@@ -97,7 +100,8 @@ def _find_usurped(views: Views, number: int, following: int, findings: Findings)
         return
     members, successors = set(views.members(number)), set(views.members(following))
     staying = {member for member in members if not known.life(member).crashed}
-    agreed = len(members) - len(staying - successors)
+    ignored = _ignored(views, number, following)
+    agreed = len(members) - len((staying | ignored) - successors)
     nobody = bool(staying) and members.isdisjoint(successors)
     if nobody or (known.quiesced and 2 * agreed <= len(members)):
         findings.count(1)
@@ -106,3 +110,36 @@ def _find_usurped(views: Views, number: int, following: int, findings: Findings)
             views.of[number][0].event,
             views.of[following][0].event,
         )
+
+
+def _ignored(views: Views, number: int, following: int) -> set[MemberId]:
+    """Those of a view who went on with it while others had the next, with messages that are lost on these."""
+    evidence = views.known.evidence
+    goes_on = next((stay for stay in views.of[number] if _leads_to(stay, following)), None)
+    if goes_on is None or evidence.relation.endless or evidence.untold is not None:
+        return set()
+    installed = min(stay.event.at for stay in views.of[following])
+    return {
+        stay.process
+        for stay in views.of[number]
+        if _last_step(views, stay) > installed and views.lacking(goes_on, {*stay.sent, *stay.delivered})
+    }
+
+
+def _leads_to(stay: Stay, following: int) -> bool:
+    return stay.after is not None and number_of(stay.after) == following
+
+
+def _last_step(views: Views, stay: Stay) -> Nanos:
+    """When a process sent or delivered something in a view for the last time."""
+    end = stay.after.event.index if stay.after is not None else None
+    return max(
+        (
+            row.at
+            for row in views.known.rows[stay.process]
+            if row.kind in (Kind.MULTICAST, Kind.DELIVER)
+            and stay.event.index < row.index
+            and (end is None or row.index < end)
+        ),
+        default=-1,
+    )
