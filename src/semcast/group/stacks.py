@@ -28,6 +28,10 @@ PACKET_OVERHEAD = 200
 """Bytes of a datagram that a packet of the ring needs besides its messages, at most."""
 SEARCH = 300 * MILLISECOND
 """How long a member that starts looks for others before it works alone."""
+STATIC_BYTES = 1 << 20
+"""What a member of a fixed list keeps for others, at least: no more is under way than sockets hold."""
+STATIC_MESSAGE = 1 << 15
+"""Bytes of its messages, at most."""
 IDLE = 400 * MILLISECOND
 """How seldom an idle ring may move, and look for others: every word wakes everybody."""
 LINGER = 3 * MILLISECOND
@@ -138,14 +142,20 @@ def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Par
     members = sorted(where)
     datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
     stack_settings = Settings(
-        buffer_messages=settings.queue_messages,
-        window=max(4096, settings.queue_messages),
+        buffer_messages=max(settings.queue_messages, len(members)),
+        buffer_bytes=max(STATIC_BYTES, 2 * len(members) * STATIC_MESSAGE),
+        max_message=STATIC_MESSAGE,
+        window=max(4096, 2 * settings.queue_messages),
+        gossip_busy=2 * MILLISECOND,
+        rto_min=20 * MILLISECOND,
+        repair_bytes=STATIC_BYTES,
+        hopeful=True,
         frame_bytes=datagram - PACKET_OVERHEAD,
     )
     stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
     peers = tuple(address for member, address in where.items() if member != me)
     codec, keys = codec_of(group, members, datagram, me.name, keyring, settings)
-    return Parts(me, stack, endpoint, codec, peers, keys, 1 << 15)
+    return Parts(me, stack, endpoint, codec, peers, keys, STATIC_MESSAGE)
 
 
 def bind_address(settings: GroupSettings) -> Address:

@@ -54,6 +54,8 @@ class Scenario(msgspec.Struct, frozen=True):
     uniform: bool = False
     gossip_period: Nanos = 30 * MILLISECOND
     gossip_fanout: int = 3
+    gossip_busy: Nanos = 0
+    hopeful: bool = False
     window: int = 4096
     ring: RingSettings = RingSettings()
     """What the ring is set to, where it is the stack."""
@@ -74,6 +76,7 @@ def draw(seed: int, stack: str) -> Scenario:
     network: NetworkKind = rng.choice(("switched", "switched", "switched", "shared", "routed"))
     duration = rng.randint(500, 2000) * MILLISECOND
     traffic = _traffic(rng, size, duration, plain=stack == "reliable")
+    live = Random(f"{stack}/{seed}/busy")  # what only live groups set
     return Scenario(
         seed=seed,
         stack=stack,
@@ -89,6 +92,8 @@ def draw(seed: int, stack: str) -> Scenario:
         uniform=stack != "s-srm" and rng.random() < 0.3,
         gossip_period=rng.choice((10, 30, 50)) * MILLISECOND,
         gossip_fanout=rng.choice((1, 2, 3)),
+        gossip_busy=live.choice((0, 0, 0, 2)) * MILLISECOND,
+        hopeful=live.random() < 0.25,
         window=rng.choice((1, 64, 256, 4096)),
         cpu=rng.choice((0, 10, 100)) * MICROSECOND,
         traffic=traffic,

@@ -149,6 +149,8 @@ def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
         uniform=scenario.uniform,
         gossip_period=scenario.gossip_period,
         gossip_fanout=scenario.gossip_fanout,
+        gossip_busy=scenario.gossip_busy,
+        hopeful=scenario.hopeful,
         window=max(scenario.window, scenario.buffer),
         senders=senders,
         **limits,

@@ -263,10 +263,17 @@ class Dissemination(MemberBuffers, ABC):
         """Messages of `rank` that a frame carries, about."""
         return max(1, self.settings.frame_bytes // (self._weights[rank] + LENGTH))
 
+    def _room_for_repairs(self, rank: int) -> int:
+        """As many messages of `rank` as may be queued, or as are likely to fit."""
+        if not self.settings.hopeful:
+            return self.room(rank)
+        likely = min(max(self._weights[rank], 1), self.settings.max_message)
+        return max(self.room(rank), self.occupancy.room(rank, size=likely))
+
     def _missing(self, rank: int) -> list[int]:
         """The next messages that are missing, no more than there is room for, or can be asked for soon."""
         missing: list[int] = []
-        room = self.room(rank)
+        room = self._room_for_repairs(rank)
         most = 2 * self.settings.repair_frames() * self._handful(rank)
         seq = self.queued[rank]
         last = min(self.high[rank], seq + self.reach)

@@ -43,12 +43,15 @@ class Occupancy:
         if self._held[rank] == 0 and rank in self._senders:
             self._idle.add(rank)
 
-    def room(self, rank: int, freed: int = 0, freed_bytes: int = 0) -> int:
-        """How many more messages of `rank` may be queued, once some of its own have left."""
+    def room(self, rank: int, freed: int = 0, freed_bytes: int = 0, size: int = 0) -> int:
+        """How many more messages of `rank` may be queued, once some of its own have left.
+
+        They are as large as messages can be, unless their `size` is given.
+        """
         kept = len(self._idle) - (rank in self._idle)
         kept_bytes = self._unused - max(self._largest - self._held_bytes[rank], 0)
         left = self._limit_bytes - self.bytes + freed_bytes - kept_bytes
-        return max(min(self._limit - self.messages + freed - kept, left // self._largest), 0)
+        return max(min(self._limit - self.messages + freed - kept, left // (size or self._largest)), 0)
 
     def cache(self, messages: int, size: int) -> None:
         """So many more messages (or fewer) wait for a predecessor."""

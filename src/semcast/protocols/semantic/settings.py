@@ -22,6 +22,8 @@ class Settings(msgspec.Struct, frozen=True):
     window: int = 4096
     """How far a sender may run ahead of stability, purged messages included."""
     gossip_period: Nanos = 30 * MILLISECOND
+    gossip_busy: Nanos = 0
+    """The period while something here is not stable; 0 for no other one."""
     gossip_fanout: int = 3
     request_delay: Nanos = 1 * MILLISECOND
     """How long a gap may be mere reordering."""
@@ -32,6 +34,9 @@ class Settings(msgspec.Struct, frozen=True):
     """Payload bytes of a batch put in one frame; a larger message has a frame of its own."""
     repair_bytes: int = 1 << 18
     """Bytes that may be asked for at a time, and that one request is answered with."""
+    hopeful: bool = False
+    """Whether to ask for what is likely to fit, going by the size of the last messages; otherwise only for
+    what fits even if all are as large as they can be."""
 
     def repair_frames(self) -> int:
         """Frames that may be asked for at a time."""
@@ -53,8 +58,10 @@ class Settings(msgspec.Struct, frozen=True):
             raise ValueError(f"max_message={self.max_message}: 1 to {MAX_PAYLOAD} bytes")
         if self.window < self.buffer_messages:
             raise ValueError(f"window={self.window}: must not be below buffer_messages")
-        if self.gossip_period <= 0 or self.gossip_fanout < 1:
-            raise ValueError("gossip needs a period above 0 and a fanout of at least 1")
+        if not 0 <= self.gossip_busy <= self.gossip_period or self.gossip_period <= 0:
+            raise ValueError("gossip needs a period above 0, and none longer while there is something to say")
+        if self.gossip_fanout < 1:
+            raise ValueError("gossip needs a fanout of at least 1")
         if self.purging is Purging.HELD:
             raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
 

@@ -7,13 +7,14 @@ reliable multicast.
 
 Deviations: purge knowledge travels in the answers to requests (a hole between what is stable and what
 is queued is a purged message) instead of by faked stability; safety rides in the same frame as
-stability. Membership is static: without `member_failed` a crashed member stops stability, and senders
-block.
+stability; gossip may be more frequent while there is something to say. Membership is static: without
+`member_failed` a crashed member stops stability, and senders block.
 """
 
 from collections.abc import Sequence
 from random import Random
 
+from semcast.core.annotations import Annotation
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
@@ -37,12 +38,30 @@ class SemanticMulticast(Dissemination):
         if settings.uniform or settings.purging is not Purging.OFF:
             self.safety = SafetyRounds(self._me, size, self.votes_needed())
         self._failed = [False] * size
+        self._gossip_at: Nanos = 0
 
     def start(self, now: Nanos) -> None:
         """Announce the static view and begin to gossip, out of step with the others."""
         self.out.deliver(ViewChange(self.view(), joined=self.members))
-        first = self._rng.randrange(self.settings.gossip_period)
-        self.out.set_timer(SrmTimer.GOSSIP, now + first)
+        self._plan_gossip(now + self._rng.randrange(self.settings.gossip_period))
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Multicast in order what flow control allows; an annotation speaks for a single payload."""
+        accepted = super().multicast(now, payloads, annotation, safe=safe)
+        self._hurry(now)
+        return accepted
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Frames of one member in a row."""
+        super().on_frames(now, source, frames)
+        self._hurry(now)
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Take a crashed member out of stability."""
@@ -76,7 +95,18 @@ class SemanticMulticast(Dissemination):
         for rank in self._rng.sample(others, min(self.settings.gossip_fanout, len(others))):
             self.stats.control_frames += 1
             self.out.send(self.members[rank], frame)
-        self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
+        self._plan_gossip(now + self.settings.gossip_period)
+        self._hurry(now)
+
+    def _plan_gossip(self, at: Nanos) -> None:
+        self._gossip_at = at
+        self.out.set_timer(SrmTimer.GOSSIP, at)
+
+    def _hurry(self, now: Nanos) -> None:
+        """Somebody may wait to hear that everybody has what is kept here."""
+        soon = now + self.settings.gossip_busy
+        if self.settings.gossip_busy and self.occupancy.messages and soon < self._gossip_at:
+            self._plan_gossip(soon)
 
     def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
         if not isinstance(frame, Gossip) or not self._credible(frame):
