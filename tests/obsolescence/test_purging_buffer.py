@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Annotation, Batch, Enumeration, Item, KEnumeration, MemberId, MessageId
@@ -208,7 +208,17 @@ STEPS = st.lists(
 )
 
 
+# A message of another sender that names it, too, may be relied on first.
+NAMED_BY_TWO = [
+    ("add item", 0, 0, 0),
+    ("add item", 0, 0, 0),
+    ("add enumeration", 32, 0, 0),
+    ("release", 14, 0, 0),
+]
+
+
 @pytest.mark.parametrize("purging", Purging)
+@example(steps=NAMED_BY_TWO, limit_messages=None, limit_bytes=None)
 @given(
     steps=STEPS,
     limit_messages=st.none() | st.integers(1, 12),

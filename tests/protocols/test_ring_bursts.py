@@ -146,6 +146,20 @@ def test_a_tag_is_what_an_update_of_one_item_is(updates: list[list[str]]) -> Non
         assert (fast.tag(seq, items[0]) if len(items) == 1 else fast.update(seq, items)) == expected
 
 
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), max_size=12), st.randoms())
+def test_tags_are_what_each_of_them_is(runs: list[list[str]], rng: Random) -> None:
+    slow, fast = ItemsTracker(P), ItemsTracker(P)
+    seq = 1
+    for items in runs:
+        if rng.random() < 0.3:
+            assert fast.update(seq, items) == slow.update(seq, items)
+            seq += 1
+        else:
+            expected = [slow.tag(number, item) for number, item in enumerate(items, seq)]
+            assert fast.tags(seq, items) == expected
+            seq += len(items)
+
+
 def test_a_ring_that_was_asked_for_the_token_before_it_came_does_not_hold_it() -> None:
     lab = RingLab("pqr", RingSettings())
     lab.start()

@@ -223,12 +223,11 @@ class Group:
 
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         """All together, for stacks that take them so."""
-        payloads = [payload for _, payload in updates]
+        items, payloads = zip(*updates, strict=True)
         self._check_message(payloads, None, order)  # what is refused must not count as an update
-        for item in dict.fromkeys([item for item, _ in updates]):
+        for item in dict.fromkeys(items):
             self._check_item(item)
-        tag = self._items.tag
-        notes = [tag(seq, item) for seq, (item, _) in enumerate(updates, self._next_seq)]
+        notes = self._items.tags(self._next_seq, items)
         return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
     async def _wait_for_room(self, count: int) -> None:

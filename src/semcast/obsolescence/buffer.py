@@ -402,14 +402,17 @@ class PurgingBuffer:
             for key in victims:
                 self._purge(key, by)
             return
-        # Once is enough: whoever comes later is needed later, or may be relied on later.
-        new = [key for key in victims if key not in self._condemned]
+        # Once is enough: whoever comes later is needed later; of the same sender, it may be relied on later.
+        condemned = self._condemned
+        new = [key for key in victims if key not in condemned]
+        if self._purging is HELD:
+            early = [key for key in victims if key not in condemned or condemned[key].sender != by.sender]
+            if early:
+                index.condemned.append((by, early))
         for key in new:
-            self._condemned[key] = by
+            condemned[key] = by
             victim = self._entries[key]
             self._indexes[victim.sender].unmark(victim.first)
-        if new and self._purging is HELD:
-            index.condemned.append((by, new))
 
     def _make_room(self, batch: Batch, victims: list[int]) -> bool:
         """Whether `batch` fits, its victims gone if they may go; lazily purges what that takes."""

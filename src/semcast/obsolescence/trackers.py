@@ -239,6 +239,21 @@ class ItemsTracker:
         self._tagged.add(seq)
         return Item(item)
 
+    def tags(self, first: int, items: Sequence[str]) -> list[Item | Enumeration]:
+        """`tag` for the messages from `first` on, one item each: what is overwritten at once is not noted."""
+        last = dict(zip(items, range(first, first + len(items)), strict=True))
+        earlier = [self._latest[item] for item in last if item in self._latest]
+        if not self._tagged.issuperset(earlier):
+            return [self.tag(seq, item) for seq, item in enumerate(items, first)]
+        for seq in earlier:
+            del self._left[seq]
+        self._tagged.difference_update(earlier)
+        self._tagged.update(last.values())
+        self._latest.update(last)
+        self._left.update(dict.fromkeys(last.values(), 1))
+        notes = {item: Item(item) for item in last}
+        return list(map(notes.__getitem__, items))
+
     def _overwrite(self, item: str) -> int | None:
         """One update less is the last of its item; returns the message if nothing is left of it."""
         earlier = self._latest.get(item)
