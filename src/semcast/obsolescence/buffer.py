@@ -21,6 +21,7 @@ from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.obsolescence.index import SenderIndex
+from semcast.obsolescence.runs import single, thinned
 
 
 class Purging(enum.Enum):
@@ -298,7 +299,7 @@ class PurgingBuffer:
         if not self._fresh:
             return
         entries, condemned = self._entries, self._condemned
-        for batch in chain.from_iterable(map(_single, self._fresh)):
+        for batch in chain.from_iterable(map(single, self._fresh)):
             annotation = batch.annotation
             if annotation is None:
                 self._plain = key = self._plain - 1
@@ -322,38 +323,20 @@ class PurgingBuffer:
 
     def _thin(self) -> int:
         """Purge what fresh runs of updates make obsolete in themselves; returns how many there were."""
-        before = self._messages
-        kept: deque[Batch] = deque()
+        before = len(self._thinned)
+        fresh: deque[Batch] = deque()
         for batch in self._fresh:
             if batch.items is None:
-                kept.append(batch)
-            else:
-                kept.extend(self._latest(batch, batch.items))
-        self._fresh = kept
-        return before - self._messages
-
-    def _latest(self, run: Batch, items: list[str]) -> list[Batch]:
-        """The latest update of each item; the others are purged."""
-        ids = [MessageId(run.sender, seq) for seq in range(run.first, run.first + len(items))]
-        after: dict[str, int] = {}
-        kept: list[Batch] = []
-        purged: list[Purged] = []
-        size = 0
-        for place in range(len(items) - 1, -1, -1):
-            item = items[place]
-            by = after.get(item)
-            after[item] = place
-            if by is None:
-                payload = run.payloads[place]
-                size += len(payload)
-                kept.append(Batch(run.sender, run.first + place, [payload], Item(item), len(payload)))
-            else:
-                purged.append(Purged(ids[place], ids[by]))
-        self._thinned += reversed(purged)
-        self._messages -= len(items) - len(kept)
-        self._bytes -= run.size - size
-        kept.reverse()
-        return kept
+                fresh.append(batch)
+                continue
+            kept, purged = thinned(batch)
+            fresh.extend(kept)
+            self._thinned += purged
+            self._bytes -= batch.size - sum([each.size for each in kept])
+        self._fresh = fresh
+        count = len(self._thinned) - before
+        self._messages -= count
+        return count
 
     def _grow(self, grown: int) -> bool:
         size = self._bytes + grown
@@ -500,8 +483,3 @@ class PurgingBuffer:
             self._remove(key) if last == batch.last else self._cut(key, batch, last)
             for key, batch, last in ripe
         ]
-
-
-def _single(batch: Batch) -> Sequence[Batch]:
-    """The batch, or the updates of which it is a run."""
-    return (batch,) if batch.items is None else batch.singles()
