@@ -165,6 +165,7 @@ async def main() -> None:
         queue_messages=100_000,
         send_messages=5_000,
         datagram=case.datagram,
+        fanout=case.fanout,
         key_file=case.key_file,
         record=case.record,
     ) as joined:

@@ -44,6 +44,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     datagram: int = 0
     key_file: str = ""
     record: str = ""
+    fanout: str = "unicast"
+    """`unicast` or `multicast`."""
     addresses: tuple[str, ...] = ()
     """s-rm: where each member is; chosen where none are given."""
 

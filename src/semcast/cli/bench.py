@@ -42,6 +42,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--reading", choices=("batches", "single"), default="batches")
     parser.add_argument("--sleeping", type=float, default=0.0, help="ms the last member blocks a message")
     parser.add_argument("--datagram", type=int, default=0, help="bytes of a datagram, 0 for what fits")
+    parser.add_argument("--fanout", choices=("unicast", "multicast"), default="unicast")
     parser.add_argument("--key-file", default="", help="seal with the keys of this file")
     parser.add_argument("--record", action="store_true", help="record what happens")
     parser.add_argument("--json", action="store_true")
@@ -74,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
             reading=args.reading,
             sleeping=args.sleeping,
             datagram=args.datagram,
+            fanout=args.fanout,
             key_file=str(Path(args.key_file).resolve()) if args.key_file else "",
             record=folder if args.record else "",
         )

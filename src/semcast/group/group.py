@@ -81,6 +81,7 @@ class Group:
             parts.endpoint,
             parts.codec,
             peers=parts.peers,
+            multicast=settings.fanout == "multicast",
             wake_application=self._wake_from_driver,
             watchers=[*self._recordings, self._events, *self._metrics.watchers],
             tend=None if parts.keys is None else parts.keys.tend,

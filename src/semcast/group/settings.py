@@ -69,6 +69,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Addresses to look for others at, besides the meeting point."""
     multicast: bool = True
     """Whether to look for others at the group's meeting point."""
+    fanout: str = "unicast"
+    """What is for everybody: `unicast`, a datagram for each; `multicast`, one, where all are heard there."""
     key_file: str = ""
     """A keyring made by `semcast keygen`."""
     insecure: bool = False
@@ -98,6 +100,10 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.stack not in ("ring", "vsync", "s-rm"):
             raise ConfigurationError(f"stack {self.stack!r}: there are ring, vsync and s-rm")
         self._check_views()
+        if self.fanout not in ("unicast", "multicast"):
+            raise ConfigurationError(f"fanout {self.fanout!r}: there are unicast and multicast")
+        if self.fanout == "multicast" and not self.multicast:
+            raise ConfigurationError("fanout 'multicast' needs the meeting point, and multicast is off")
         if self.policy not in ("block", "purge", "leave"):
             raise ConfigurationError(f"policy {self.policy!r}: there are block, purge and leave")
         for name in ("queue_messages", "send_messages"):

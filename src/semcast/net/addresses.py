@@ -10,6 +10,8 @@ Address = tuple[str, int]
 
 LOOPBACK = "127.0.0.1"
 _FORGET: Nanos = 30 * SECOND
+_MEET: Nanos = 3 * SECOND
+"""Who was silent at the meeting point for so long may be deaf there, too; all speak once a second."""
 _MOST = 1024
 _PORTS = range(20000, 30000)
 
@@ -75,11 +77,14 @@ class AddressBook:
     def __init__(self) -> None:
         self._known: dict[MemberId, Address] = {}
         self._heard: dict[MemberId, Nanos] = {}
+        self._met: dict[MemberId, Nanos] = {}
         self._targets: list[Address] | None = None
 
-    def heard(self, now: Nanos, member: MemberId, address: Address) -> None:
-        """A valid datagram of `member` came from there."""
+    def heard(self, now: Nanos, member: MemberId, address: Address, *, met: bool = False) -> None:
+        """A valid datagram of `member` came from there, to the meeting point if they `met`."""
         self._heard[member] = now
+        if met:
+            self._met[member] = now
         if self._known.get(member) != address:
             if len(self._known) >= _MOST and member not in self._known:
                 oldest = min(self._heard, key=self._heard.__getitem__)
@@ -91,6 +96,10 @@ class AddressBook:
         """Another member says that `member` is there: good until it is heard itself, or for a while."""
         if member not in self._known and len(self._known) < _MOST:
             self.heard(now - _FORGET // 2, member, address)
+
+    def all_meet(self, now: Nanos) -> bool:
+        """Whether everybody who is known was heard at the meeting point lately."""
+        return all(now - self._met.get(member, -_MEET) < _MEET for member in self._known)
 
     def contacts(self, most: int) -> list[tuple[MemberId, Address]]:
         """Those heard last, and where they are."""
@@ -114,5 +123,6 @@ class AddressBook:
 
     def _drop(self, member: MemberId) -> None:
         self._heard.pop(member, None)
+        self._met.pop(member, None)
         self._known.pop(member, None)
         self._targets = None

@@ -82,6 +82,7 @@ class Driver:
         endpoint: its sockets.
         codec: of its group.
         peers: where to look for others besides the meeting point.
+        multicast: whether what is for everybody is sent once, where all are heard at the meeting point.
         wake_application: called, from the driver's thread, when there is something in the mailbox, room for
             more messages, or an end.
         watchers: told of all that happens.
@@ -97,6 +98,7 @@ class Driver:
         codec: DatagramCodec,
         *,
         peers: Sequence[Address] = (),
+        multicast: bool = False,
         wake_application: Callable[[], None],
         watchers: Sequence[Watcher] = (),
         tend: Callable[[], None] | None = None,
@@ -113,7 +115,7 @@ class Driver:
         """Whether the stack has looked for others and begun to work, with them or alone."""
         self.first_view = 0
         """The view in which it began to work."""
-        self._post = Post(member, endpoint, codec, peers)
+        self._post = Post(member, endpoint, codec, peers, multicast=multicast)
         self.stats = self._post.stats
         self._wake_application = wake_application
         self._watchers = watchers
@@ -282,7 +284,7 @@ class Driver:
         self._post.introduce()
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
-            self._post.forget(now)
+            self._post.tend(now)
             if self._tend is not None:
                 self._tend()
             self._announce_status(now)

@@ -88,7 +88,7 @@ class Observer:
         if self._tend is not None and now >= self._tend_at:
             self._tend_at = now + SECOND
             self._tend()
-        for data, address in self._endpoint.receive(self._endpoint.filenos()):
+        for data, address, _ in self._endpoint.receive(self._endpoint.filenos()):
             datagram = self._codec.decode(data)
             if isinstance(datagram, Malformed):
                 self.malformed[datagram] = self.malformed.get(datagram, 0) + 1

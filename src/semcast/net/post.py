@@ -37,10 +37,17 @@ class Post:
         endpoint: its sockets.
         codec: of its group.
         peers: where to look for others besides the meeting point.
+        multicast: whether what is for everybody is sent once, where all are heard at the meeting point.
     """
 
     def __init__(
-        self, member: MemberId, endpoint: Endpoint, codec: DatagramCodec, peers: Sequence[Address]
+        self,
+        member: MemberId,
+        endpoint: Endpoint,
+        codec: DatagramCodec,
+        peers: Sequence[Address],
+        *,
+        multicast: bool = False,
     ) -> None:
         self.stats = PostStatistics()
         self._member = member
@@ -50,6 +57,8 @@ class Post:
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._book = AddressBook()
         self._introducing = False
+        self._multicast = multicast
+        self._together = False  # all who are known can be reached at the meeting point
 
     def renew(self, member: MemberId) -> None:
         """Go on as another incarnation."""
@@ -63,8 +72,8 @@ class Post:
         decode = self._codec.decode
         frames: list[Frame] = []
         sender: MemberId | None = None
-        place: Address | None = None
-        for data, address in self._endpoint.receive(ready):
+        place: tuple[Address, bool] | None = None
+        for data, address, met in self._endpoint.receive(ready):
             datagram = decode(data)
             if isinstance(datagram, Malformed):
                 self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
@@ -72,11 +81,13 @@ class Post:
             source = datagram.source
             if source in self._incarnations:
                 continue  # our own, from the meeting point
-            if source != sender or address != place:
+            if source != sender or (address, met) != place:
                 if sender is not None:
                     yield sender, self._look_at(now, frames)
-                sender, place, frames = source, address, []
-                self._book.heard(now, source, address)
+                sender, place, frames = source, (address, met), []
+                if self._book.find(source) != address:
+                    self._together = False
+                self._book.heard(now, source, address, met=met)
             frames += datagram.frames
         if sender is not None:
             yield sender, self._look_at(now, frames)
@@ -111,7 +122,10 @@ class Post:
                     continue
                 endpoint.send(encode(self._member, frames), (address,))
                 continue
-            endpoint.send(encode(self._member, frames), self._book.targets())
+            if self._together:
+                endpoint.announce(encode(self._member, frames))
+            else:
+                endpoint.send(encode(self._member, frames), self._book.targets())
             if not _BEACONS.isdisjoint(map(type, frames)):
                 self.announce([frame for frame in frames if type(frame) in _BEACONS])
                 self._introducing = self._introducing or not endpoint.meets
@@ -134,6 +148,7 @@ class Post:
             known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
             self._endpoint.send(self._codec.encode(self._member, [Contacts(known)]), targets)
 
-    def forget(self, now: Nanos) -> None:
-        """Drop those that have been silent for too long."""
+    def tend(self, now: Nanos) -> None:
+        """Once a second: drop those that have been silent for too long, see where the others are heard."""
         self._book.forget(now)
+        self._together = self._multicast and self._endpoint.meets and self._book.all_meet(now)

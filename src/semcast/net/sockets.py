@@ -32,6 +32,10 @@ _IP_MTU_DISCOVER = 10
 _IP_PMTUDISC_DO = 2
 
 
+Arrival = tuple[bytes, Address, bool]
+"""A datagram, where it came from, and whether it came to the meeting point."""
+
+
 class SocketStatistics(msgspec.Struct):
     """What went over the wire."""
 
@@ -78,6 +82,8 @@ class Endpoint:
         self._meeting_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._meeting_socket.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         self._meeting_socket.bind(meeting)
+        if self.offload:
+            _enable_offload(self._meeting_socket)
         membership = struct.pack("4s4s", socket.inet_aton(meeting[0]), interface)
         self._meeting_socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
 
@@ -112,21 +118,21 @@ class Endpoint:
                     self.stats.bytes_out += size
 
     def announce(self, datagrams: Sequence[bytes]) -> None:
-        """Send to the meeting point, if there is one."""
+        """Send to everybody at the meeting point, if there is one."""
         if self._meeting is not None:
             self.send(datagrams, [self._meeting])
 
-    def receive(self, ready: Collection[int]) -> list[tuple[bytes, Address]]:
+    def receive(self, ready: Collection[int]) -> list[Arrival]:
         """What has arrived at the sockets that are ready, up to a burst for each."""
-        found: list[tuple[bytes, Address]] = []
+        found: list[Arrival] = []
         for each in (self._own, self._meeting_socket):
             if each is not None and each.fileno() in ready:
                 self._drain(each, found)
         self.stats.datagrams_in += len(found)
         return found
 
-    def _drain(self, each: socket.socket, found: list[tuple[bytes, Address]]) -> None:
-        receive, stats = each.recvmsg, self.stats
+    def _drain(self, each: socket.socket, found: list[Arrival]) -> None:
+        receive, stats, met = each.recvmsg, self.stats, each is self._meeting_socket
         for _ in range(_BURST):
             try:
                 data, ancillary, _, address = receive(_LARGEST, _ANCILLARY)
@@ -135,6 +141,8 @@ class Endpoint:
             except OSError as error:
                 self._note(error)
                 return
+            if met and address == self.address:
+                continue  # one's own words
             stats.bytes_in += len(data)
             size = len(data)
             for level, kind, value in ancillary:
@@ -143,11 +151,11 @@ class Endpoint:
                 elif level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
                     stats.kernel_drops = max(stats.kernel_drops, int.from_bytes(value[:4], sys.byteorder))
             if size >= len(data):
-                found.append((data, address))
+                found.append((data, address, met))
                 if size < _SMALL:
                     return  # a token, or little else: no need to ask whether there is more
             else:
-                found += [(data[at : at + size], address) for at in range(0, len(data), size)]
+                found += [(data[at : at + size], address, met) for at in range(0, len(data), size)]
 
     def _note(self, error: OSError) -> None:
         """A datagram was lost on the way out: links, routes and addresses come and go, and filters refuse.

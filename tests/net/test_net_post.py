@@ -1,0 +1,87 @@
+"""What is for everybody goes out once where all are heard at the meeting point, and else to each."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from secrets import token_hex
+
+import pytest
+
+from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.net.addresses import LOOPBACK, meeting_point
+from semcast.net.post import Post
+from semcast.net.sockets import Endpoint
+from semcast.wire.datagrams import Codec
+from semcast.wire.ring import ConfId, Presence, TokenWanted
+
+CONF = ConfId(1, MemberId("a"))
+
+
+class Station:
+    """A post of its own, and what came to it."""
+
+    def __init__(self, name: str, group: str, *, meets: bool = True) -> None:
+        self.member = MemberId(name)
+        self.endpoint = Endpoint((LOOPBACK, 0), meeting_point(group) if meets else None)
+        self.post = Post(self.member, self.endpoint, Codec(group, (), 1400), (), multicast=True)
+        self.heard: list[MemberId] = []
+
+    def listen(self, now: Nanos, frames: int = 0) -> int:
+        """Take in what comes, until so many frames have; returns how many have."""
+        found, deadline = 0, time.monotonic() + 5.0
+        while True:
+            for source, run in self.post.receive(now, self.endpoint.filenos()):
+                self.heard.append(source)
+                found += len(run)
+            if found >= frames or time.monotonic() > deadline:
+                return found
+
+
+@pytest.fixture
+def stations() -> Iterator[list[Station]]:
+    group = f"post {token_hex(4)}"
+    with ExitStack() as opened:
+        made = [Station(name, group) for name in "abc"]
+        for each in made:
+            opened.callback(each.endpoint.close)
+        yield made
+
+
+def greet(stations: list[Station], now: Nanos) -> None:
+    """Everybody speaks at the meeting point, and hears the others there."""
+    for each in stations:
+        each.post.announce([Presence(CONF)])
+    for each in stations:
+        assert each.listen(now, len(stations) - 1) == len(stations) - 1
+        each.post.tend(now)
+
+
+def test_one_datagram_for_all_who_are_heard_at_the_meeting_point(stations: list[Station]) -> None:
+    first, *others = stations
+    greet(stations, now=0)
+    before = first.endpoint.stats.datagrams_out
+    first.post.send([(None, TokenWanted(CONF))])
+    assert first.endpoint.stats.datagrams_out == before + 1
+    assert [each.listen(0, 1) for each in others] == [1, 1]
+    assert first.listen(0) == 0, "nobody hears oneself"
+
+
+def test_one_for_each_until_they_have_met(stations: list[Station]) -> None:
+    first, *others = stations
+    for each in others:
+        each.post._book.heard(0, first.member, first.endpoint.address)
+        each.post.send([(first.member, TokenWanted(CONF))])
+    assert first.listen(0, 2) == 2
+    first.post.tend(0)
+    before = first.endpoint.stats.datagrams_out
+    first.post.send([(None, TokenWanted(CONF))])
+    assert first.endpoint.stats.datagrams_out == before + 2
+
+
+def test_one_for_each_again_when_somebody_falls_silent_there(stations: list[Station]) -> None:
+    first = stations[0]
+    greet(stations, now=0)
+    first.post.tend(4 * SECOND)
+    before = first.endpoint.stats.datagrams_out
+    first.post.send([(None, TokenWanted(CONF))])
+    assert first.endpoint.stats.datagrams_out == before + 2
