@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from tests.live.lab.hosts import Lan
 from tests.live.lab.supervisor import Cluster, delivered, judge, multicast
 
@@ -45,7 +46,8 @@ def test_a_key_and_nothing_else_is_enough_to_find_each_other(tmp_path: Path) -> 
     assert {delivered(history, name) for name in "abc"} == {multicast(history)} == {906}
 
 
-def test_partition_and_merge_under_traffic(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fanout", ["unicast", "multicast"])
+def test_partition_and_merge_under_traffic(tmp_path: Path, fanout: str) -> None:
     """In halves, then into singletons, then other halves; each side goes on, and in the end all are one."""
 
     async def scenario(cluster: Cluster, lan: Lan) -> History:
@@ -60,7 +62,7 @@ def test_partition_and_merge_under_traffic(tmp_path: Path) -> None:
         await cluster.settle()
         return await cluster.finish()
 
-    play(tmp_path, "abcd", scenario)
+    play(tmp_path, "abcd", scenario, fanout=fanout)
 
 
 def test_a_merge_that_another_cut_interrupts(tmp_path: Path) -> None:
@@ -114,7 +116,8 @@ def test_a_link_that_works_one_way_only(tmp_path: Path) -> None:
     play(tmp_path, "abc", scenario)
 
 
-def test_loss_and_duplicates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fanout", ["unicast", "multicast"])
+def test_loss_and_duplicates(tmp_path: Path, fanout: str) -> None:
     """Every tenth frame is lost and every tenth comes twice: everything arrives, once."""
 
     async def scenario(cluster: Cluster, lan: Lan) -> History:
@@ -135,7 +138,7 @@ def test_loss_and_duplicates(tmp_path: Path) -> None:
         await cluster.settle()
         return await cluster.finish()
 
-    play(tmp_path, "abc", scenario, token_loss="1s")  # noqa: S106
+    play(tmp_path, "abc", scenario, token_loss="1s", fanout=fanout)  # noqa: S106
 
 
 def test_a_slow_link(tmp_path: Path) -> None:
