@@ -81,7 +81,6 @@ class OperationalRing(TokenPassing):
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
         self._asked = False  # was asked for it before it came
-        self._loss_planned = False
 
     # What it is made of
 
