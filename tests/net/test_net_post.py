@@ -1,10 +1,11 @@
 """What is for everybody goes out once where all are heard at the meeting point, and else to each."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from secrets import token_hex
 
+import msgspec
 import pytest
 
 from semcast.core.ids import SECOND, MemberId, Nanos
@@ -13,8 +14,30 @@ from semcast.net.post import Post
 from semcast.net.sockets import Endpoint
 from semcast.wire.datagrams import Codec
 from semcast.wire.ring import ConfId, Presence, TokenWanted
+from semcast.wire.status import Status
 
 CONF = ConfId(1, MemberId("a"))
+
+
+STATUS = Status(
+    phase="operational",
+    view=1,
+    representative=MemberId("a"),
+    members=3,
+    sent=0,
+    delivered=0,
+    purged=0,
+    retransmitted=0,
+    buffered=0,
+    unsent=0,
+    uptime=1,
+)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5.0
+    while not condition():
+        assert time.monotonic() < deadline
 
 
 class Station:
@@ -76,6 +99,28 @@ def test_one_for_each_until_they_have_met(stations: list[Station]) -> None:
     before = first.endpoint.stats.datagrams_out
     first.post.send([(None, TokenWanted(CONF))])
     assert first.endpoint.stats.datagrams_out == before + 2
+
+
+def test_one_for_each_while_somebody_says_that_it_hears_nobody_there(stations: list[Station]) -> None:
+    """Who is heard at the meeting point may be deaf there: nothing sent to it again would arrive, either."""
+    first, second, _ = stations
+    greet(stations, now=0)
+    for deaf, datagrams in ((True, 2), (False, 1)):
+        second.post.announce([STATUS if not deaf else msgspec.structs.replace(STATUS, deaf=True)])
+        assert first.listen(0, 0) == 0
+        wait_for(lambda deaf=deaf: first.listen(0) == 0 and (second.member in first.post._deaf) is deaf)  # type: ignore[misc]
+        first.post.tend(0)
+        before = first.endpoint.stats.datagrams_out
+        first.post.send([(None, TokenWanted(CONF))])
+        assert first.endpoint.stats.datagrams_out == before + datagrams
+
+
+def test_who_is_not_heard_there_makes_deaf(stations: list[Station]) -> None:
+    first = stations[0]
+    greet(stations, now=0)
+    assert not first.post.deaf
+    first.post.tend(4 * SECOND)
+    assert first.post.deaf
 
 
 def test_one_for_each_again_when_somebody_falls_silent_there(stations: list[Station]) -> None:

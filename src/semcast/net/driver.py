@@ -391,6 +391,7 @@ class Driver:
             buffered=stack.buffered(),
             unsent=self.unsent,
             uptime=now - self._started_at,
+            deaf=self._post.deaf,
         )
         if status.phase != "left":
             self._post.announce([status])

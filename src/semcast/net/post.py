@@ -58,6 +58,9 @@ class Post:
         self._book = AddressBook()
         self._introducing = False
         self._multicast = multicast
+        self.deaf = True
+        """Whether somebody who is known was not heard at the meeting point lately."""
+        self._deaf: set[MemberId] = set()  # others who say so of themselves
         self._together = False  # all who are known can be reached at the meeting point
 
     def renew(self, member: MemberId) -> None:
@@ -83,25 +86,34 @@ class Post:
                 continue  # our own, from the meeting point
             if source != sender or (address, met) != place:
                 if sender is not None:
-                    yield sender, self._look_at(now, frames)
+                    yield sender, self._look_at(now, sender, frames)
                 sender, place, frames = source, (address, met), []
                 if self._book.find(source) != address:
                     self._together = False
                 self._book.heard(now, source, address, met=met)
             frames += datagram.frames
         if sender is not None:
-            yield sender, self._look_at(now, frames)
+            yield sender, self._look_at(now, sender, frames)
 
-    def _look_at(self, now: Nanos, frames: list[Frame]) -> list[Frame]:
+    def _look_at(self, now: Nanos, sender: MemberId, frames: list[Frame]) -> list[Frame]:
         """Take out what is not for a stack."""
         if _SPECIAL.isdisjoint(map(type, frames)):
             return frames
         for frame in frames:
             if type(frame) is Contacts:
                 self._meet(now, frame)
+            elif type(frame) is Status:
+                self._note_deaf(sender, frame)
             elif type(frame) is Hello:
                 self._introducing = not self._endpoint.meets
         return [frame for frame in frames if type(frame) not in (Contacts, Status)]
+
+    def _note_deaf(self, member: MemberId, frame: Status) -> None:
+        if frame.deaf and self._book.find(member) is not None:
+            self._deaf.add(member)
+            self._together = False
+        else:
+            self._deaf.discard(member)
 
     def _meet(self, now: Nanos, frame: Contacts) -> None:
         for member, host, port in frame.known:
@@ -151,4 +163,6 @@ class Post:
     def tend(self, now: Nanos) -> None:
         """Once a second: drop those that have been silent for too long, see where the others are heard."""
         self._book.forget(now)
-        self._together = self._multicast and self._endpoint.meets and self._book.all_meet(now)
+        self._deaf = {member for member in self._deaf if self._book.find(member) is not None}
+        self.deaf = not (self._endpoint.meets and self._book.all_meet(now))
+        self._together = self._multicast and not self.deaf and not self._deaf

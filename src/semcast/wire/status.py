@@ -29,6 +29,8 @@ class Status(Frame, frozen=True, array_like=True, tag=17, gc=False):
     """Messages that flow control holds back."""
     uptime: Count
     """Nanoseconds since it started: tells an old report from a new one, and is what rates refer to."""
+    deaf: bool = False
+    """Whether somebody this member knows was not heard at the meeting point lately."""
 
 
 class Contacts(Frame, frozen=True, array_like=True, tag=18, gc=False):
