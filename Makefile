@@ -18,11 +18,12 @@ $(STAMP): requirements.lock pyproject.toml
 demo: install
 	$(BIN)/semcast demo
 
-# Real processes on a shared machine may be late: what fails there is tried once more, alone.
-LIVE := tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
+# Real sockets and processes on a shared machine may be late: what fails there is tried once more, alone.
+SOCKETS := tests/group tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
+LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install
-	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/live
+	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/live $(addprefix --ignore ,$(SOCKETS))
 	$(BIN)/python -m pytest tests/pipeline
 	$(BIN)/python -m pytest $(LIVE) || $(BIN)/python -m pytest $(LIVE) --last-failed --last-failed-no-failures none
 

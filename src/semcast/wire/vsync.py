@@ -12,9 +12,8 @@ from semcast.wire.semantic import Data, Notice, Request, Seq, Seqs
 
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
 Report = Annotated[bytes, msgspec.Meta(max_length=MAX_REPORT)]
-Causes = Annotated[
-    list[tuple[MemberId, Annotated[str, msgspec.Meta(max_length=100)]]], msgspec.Meta(max_length=MAX_MEMBERS)
-]
+Cause = Annotated[str, msgspec.Meta(max_length=100)]
+Causes = Annotated[list[tuple[MemberId, Cause]], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
 class InView(Frame, frozen=True, array_like=True, tag=30, gc=False):
@@ -90,6 +89,8 @@ class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
 
     view: Seq
     member: MemberId
+    cause: Cause = ""
+    """Why it was put out, if that is still known."""
 
 
 class Ballot(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):

@@ -7,13 +7,13 @@ import pytest
 from tests.protocols.vsync.vsynclab import MS, Lab, group
 
 from semcast.core import Item
-from semcast.core.events import Blocked, Unblocked
+from semcast.core.events import Blocked, Left, Unblocked
 from semcast.core.ids import SECOND
 from semcast.core.outbox import Frame
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.flow import Shares
 from semcast.wire.semantic import Data, Request
-from semcast.wire.vsync import InView, Received, Welcome
+from semcast.wire.vsync import InView, Received, Superseded, Welcome
 
 
 def of_kind(frame: Frame, kind: type[Frame]) -> bool:
@@ -144,6 +144,16 @@ def test_who_leaves_stays_until_others_have_what_it_has(linger: int) -> None:
     lab.run(SECOND)
     assert lab.phases() == {"a": "left", "b": "operational", "c": "operational"}
     assert len(b.messages) == len(c.messages) == 10
+
+
+def test_who_is_put_out_and_misses_the_decision_still_hears_why() -> None:
+    lab = group(expel_after=100 * MS)
+    a, _, c = lab.nodes.values()
+    lab.lost = lambda _source, dest, frame: dest == "c" and not isinstance(frame, Received | Superseded)
+    a.multicast(b"x")
+    lab.run(SECOND)
+    assert lab.phases() == {"a": "operational", "b": "operational", "c": "left"}
+    assert [event.cause for event in c.events if isinstance(event, Left)] == ["put out: too slow"]
 
 
 def test_who_leaves_does_not_wait_for_ever() -> None:

@@ -104,6 +104,7 @@ class Membership(ABC):
         self._changing: ViewChange | None = None
         self._previous: ViewStream | None = None
         self._decision: Decision | None = None
+        self._causes: dict[MemberId, str] = {}  # why those are not in this view who were in the last one
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
         self._candidates: dict[MemberId, tuple[Nanos, Nanos]] = {}  # heard of first, and last
@@ -238,6 +239,7 @@ class Membership(ABC):
             view.id + 1, change.members, base, change.joined, change.providers, old.order.position
         )
         failed = tuple(member for member, cause in change.left if cause == "failed")
+        self._causes = {member: cause for member, cause in change.left if cause != "failed"}
         event = Installed(
             View(view.id + 1, tuple(change.members)),
             joined=tuple(change.joined),
@@ -440,14 +442,14 @@ class Membership(ABC):
             self._answered.clear()
         self._answered[source] = now
         if source not in stream.members:
-            self.out.send(source, Superseded(stream.view().id, source))
+            self.out.send(source, Superseded(stream.view().id, source, self._causes.get(source, "")))
         elif self._decision is not None and self._decision.instance.view == view:
             self.out.send(source, self._decision)
 
     def _on_superseded(self, frame: Superseded) -> None:
         current = 0 if self.stream is None else self.stream.view().id
         if self.stream is not None and frame.member == self.me and current < frame.view < FAR:
-            self._leave_for_good("put out: the others went on without this member")
+            self._leave_for_good(f"put out: {frame.cause or 'the others went on without this member'}")
 
     # Streams
 
