@@ -16,7 +16,9 @@ from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
 from semcast.pipeline.verify.events import events_of, held_rows, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
+from semcast.pipeline.verify.large import FORMS_OF_LARGE_RUNS, Given, judge_large
 from semcast.pipeline.verify.roster import roster_of, roster_table
+from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.totals import census, pairs, totals
 from semcast.pipeline.verify.verdicts import (
     FORMS,
@@ -106,7 +108,6 @@ class _Job:
         self._recorded = recorded
         self._options = options
         self._wanted = wanted
-        self._names = {name for names in wanted.values() for name in names if name in FORMS}
         self._progress = progress
         self._small = small
         self._rows = (held_rows if small else read_rows)(spark, recorded.files)
@@ -119,13 +120,11 @@ class _Job:
         self._progress("counting")
         sums = self._keep(totals(self._events))
         there = census(sums).collect()
+        self._divide(there)
         roster = self._roster(there)
         self._evidence.buffers = {row["run"] for row in there if row["buffers"]}
         self._look_at_tails(sums)
         self._positions = self._places({row["run"] for row in there if row["total"]})
-        sizes: dict[str, int] = {}
-        for row in there:
-            sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
         found = [
             *self._order(),
             *self._relation({row["run"] for row in there if row["odd"]}),
@@ -133,9 +132,28 @@ class _Job:
             *self._buffers(),
             *self._states(roster),
             *self._synchrony(sums),
-            *self._in_memory(sizes),
+            *self._large(sums),
+            *self._in_memory(),
         ]
         return self._judge(self._keep(self._judged(found)))
+
+    def _divide(self, there: list[Row]) -> None:
+        """By what the properties of each run are judged: forms, forms for large runs, or in memory."""
+        sizes: dict[str, int] = {}
+        for row in there:
+            sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
+        others = {run: [name for name in names if name not in FORMS] for run, names in self._wanted.items()}
+        most = self._options.memory_rows
+        self._small_runs = {run: names for run, names in others.items() if names and sizes[run] <= most}
+        self._large_runs = {run: names for run, names in others.items() if names and sizes[run] > most}
+        for run, names in self._large_runs.items():
+            size = f"the run has {sizes[run]} rows, and more than {most} are not judged in memory"
+            for name in names:
+                if name not in FORMS_OF_LARGE_RUNS:
+                    unknown = Verdict(run, name, Status.UNKNOWN, detail=f"{size}; use `semcast check`")
+                    self._evidence.in_memory[run, name] = unknown
+        formed = {name for names in self._wanted.values() for name in names if name in FORMS}
+        self._names = formed.union(*self._large_runs.values())
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
@@ -204,7 +222,7 @@ class _Job:
 
     def _relation(self, odd: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
-        if not odd or not self._wants("semantic_", "relation_is_order", "evs_", "pair_"):
+        if not odd or not self._wants("semantic_", "relation_is_order", "evs_", "pair_", "vs_"):
             return []
         self._progress("obsolescence relation")
         notes = self._keep(relation.annotated(self._of_runs(odd)))
@@ -270,22 +288,37 @@ class _Job:
         if not runs:
             return []
         self._progress("configurations")
-        synchrony = evs.Synchrony(self._spark, self._of_runs(set(runs)), runs, self._keep)
-        self._evidence.nowhere = synchrony.nowhere
-        if len(synchrony.nowhere) == len(runs):
+        scene = self._scene(sums, runs)
+        self._evidence.nowhere |= scene.nowhere
+        if len(scene.nowhere) == len(runs):
             return []
-        return [synchrony.found(self._of_runs(set(runs), sums), self._positions, self._tails)]
+        return [evs.Synchrony(scene).found(self._positions, self._tails)]
 
-    def _in_memory(self, sizes: Mapping[str, int]) -> list[DataFrame]:
+    def _scene(self, sums: DataFrame, runs: Mapping[str, RunInfo]) -> Scene:
+        names = set(runs)
+        return Scene(self._spark, self._of_runs(names), self._of_runs(names, sums), runs, self._keep)
+
+    def _large(self, sums: DataFrame) -> list[DataFrame]:
+        """What has a form for runs that are too large for memory."""
+        formed = {
+            run: [name for name in names if name in FORMS_OF_LARGE_RUNS]
+            for run, names in self._large_runs.items()
+        }
+        runs = {run: self._recorded.runs[run] for run, names in formed.items() if names}
+        if not runs:
+            return []
+        self._progress("the order of everything")
+        scene = self._scene(sums, runs)
+        self._evidence.nowhere |= scene.nowhere
+        evidence = self._evidence
+        given = Given(scene, self._positions, self._tails, evidence.circular, set(evidence.untold))
+        found = judge_large(given, {run: formed[run] for run in runs.keys() - scene.nowhere})
+        evidence.untellable.update(found.unknown)
+        return found.violations
+
+    def _in_memory(self) -> list[DataFrame]:
         """What has no form of its own here, mostly because it is about the order of everything."""
-        wanted = {run: [name for name in names if name not in FORMS] for run, names in self._wanted.items()}
-        most = self._options.memory_rows
-        small = {run: names for run, names in wanted.items() if names and sizes[run] <= most}
-        for run in wanted.keys() - small.keys():
-            size = f"the run has {sizes[run]} rows, and more than {most} are not judged in memory"
-            for name in wanted[run]:
-                unknown = Verdict(run, name, Status.UNKNOWN, detail=f"{size}; use `semcast check`")
-                self._evidence.in_memory[run, name] = unknown
+        small = self._small_runs
         if not small:
             return []
         self._progress("in memory, run by run")

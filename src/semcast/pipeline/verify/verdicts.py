@@ -7,7 +7,7 @@ from pyspark.sql import Row
 
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history import RunInfo
-from semcast.specs import EVS, Status
+from semcast.specs import EVS, VSYNC, Status
 
 _SEMANTIC, _STATE = "semantic_", "same_state"
 _OVER_REPLACEMENTS = (
@@ -16,10 +16,25 @@ _OVER_REPLACEMENTS = (
     "evs_7_1_safe",
     "pair_transitional",
     "pair_transitional_then_regular",
+    "evs_5_causal",
+    "evs_6_3_agreed",
+)
+_OVER_REPLACEMENTS_IN_VIEWS = (
+    "vs_semantic_validity",
+    "vs_semantic_view_synchrony",
+    "vs_semantic_fifo_view_completeness",
+    "vs_semantic_uniform_agreement",
+    "semantic_causal_completeness",
 )
 _PURGES = "evs_purge_within_configuration"
 _AT_THE_END = "evs_2_1_installed_by_all"
-_TOLD = ("integrity", "evs_1_3_sent_before_in_same_configuration")
+_TOLD = (
+    "integrity",
+    "evs_1_3_sent_before_in_same_configuration",
+    "vs_sending_view_delivery",
+    "causal_delivery",
+)
+_RESTING_ON_SENDS = {*_TOLD, *_OVER_REPLACEMENTS, *_OVER_REPLACEMENTS_IN_VIEWS, _PURGES}
 FORMS = (
     "relation_is_order",
     "integrity",
@@ -113,6 +128,9 @@ class Evidence:
     nowhere: set[str] = field(default_factory=set)
     """Runs in which no configuration was recorded."""
 
+    untellable: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By run and property, why a form for large runs cannot tell."""
+
     in_memory: dict[tuple[str, str], Verdict] = field(default_factory=dict)
     """What the checkers in memory said, or why they were not asked."""
 
@@ -121,8 +139,12 @@ class Evidence:
         info = self.runs[run]
         if (run, name) in self.in_memory:
             return ""
+        if (run, name) in self.untellable:
+            return self.untellable[run, name]
         if name in EVS:
             return self._unknown_of_evs(run, name)
+        if name in VSYNC:
+            return self._unknown_of_views(run, name)
         if name.startswith((_SEMANTIC, _STATE)) and not info.quiesced:
             return "the run was not over"
         if name.startswith(_SEMANTIC) and run in self.circular:
@@ -146,9 +168,16 @@ class Evidence:
             return "the obsolescence relation is not an order"
         return self.doubt(run, name) if name in (*_OVER_REPLACEMENTS, _PURGES) else ""
 
+    def _unknown_of_views(self, run: str, name: str) -> str:
+        if run in self.nowhere:
+            return "no view was recorded"
+        if name in _OVER_REPLACEMENTS_IN_VIEWS and run in self.circular:
+            return "the obsolescence relation is not an order"
+        return self.doubt(run, name) if name in _OVER_REPLACEMENTS_IN_VIEWS else ""
+
     def doubt(self, run: str, name: str) -> str:
         """Why it is not known to hold, even if nothing is known to break it."""
-        rests = name.startswith(_SEMANTIC) or name in (*_TOLD, *_OVER_REPLACEMENTS, _PURGES)
+        rests = name.startswith(_SEMANTIC) or name in _RESTING_ON_SENDS
         if run not in self.untold or not rests:
             return ""
         message = self.untold[run]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from semcast.core.ids import MemberId
-from semcast.pipeline.verify.evs.stays import Stays, Who
+from semcast.pipeline.verify.stays import Stays, Who
 from semcast.specs.evs.configurations import Configuration, Configurations, Life, Stay, groups
 
 SAME, PROMISED = "same", "promised"

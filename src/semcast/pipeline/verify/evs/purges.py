@@ -5,7 +5,7 @@ from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.evs.moves import with_author, with_number
+from semcast.pipeline.verify.moves import with_author, with_number
 from semcast.pipeline.verify.spans import chunked, segments
 
 _RECEIPT = ["who", "index"]

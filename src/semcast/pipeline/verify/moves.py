@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.evs.stays import Piece, Who
+from semcast.pipeline.verify.stays import Piece, Who
 
 _INDEX_BITS = 40
 _MOVES = ("piece", "what", "view", "author", "first", "last")

@@ -1,0 +1,137 @@
+"""Who was where, and what was sent and delivered there: what every judgement about views starts from."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from semcast.core.ids import MemberId
+from semcast.history import RunInfo
+from semcast.pipeline.frames import FLAG, WHOLE, small_frame
+from semcast.pipeline.verify.moves import DELIVERED, SENT, SENT_SAFE, moves, people_table
+from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
+from semcast.pipeline.verify.violations import COLUMNS
+
+_PIECE = dict.fromkeys(("piece", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
+
+Keep = Callable[[DataFrame], DataFrame]
+"""Works a table out, once."""
+
+
+class Scene:
+    """Some runs by stays. Processes, senders and stays have numbers, the same in all tables."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        events: DataFrame,
+        totals: DataFrame,
+        infos: Mapping[str, RunInfo],
+        keep: Keep,
+    ) -> None:
+        self.spark = spark
+        self.events = events
+        self.totals = totals
+        self.infos = infos
+        self.keep = keep
+        self.stays = Stays(skeletons(infos, changes(events).collect()))
+
+    @property
+    def nowhere(self) -> set[str]:
+        """The runs in which no configuration was recorded."""
+        return {run for run, known in self.stays.runs.items() if not known.stays}
+
+    @cached_property
+    def everybody(self) -> list[Who]:
+        """Who does something, whose messages are there, or who is said to be a member."""
+        senders = self.totals.where("sender is not null").select("run", fn.col("sender").alias("process"))
+        names = self.totals.select("run", "process").union(senders).distinct().collect()
+        people: set[Who] = {
+            (row["run"], MemberId(row["process"]["name"], row["process"]["incarnation"])) for row in names
+        }
+        for run, known in self.stays.runs.items():
+            people.update((run, process) for process in known.lives)
+            people.update((run, member) for stay in known.stays for member in stay.members)
+        return sorted(people)
+
+    @cached_property
+    def numbers(self) -> dict[Who, int]:
+        """Their numbers."""
+        return {who: number for number, who in enumerate(self.everybody)}
+
+    @cached_property
+    def people(self) -> DataFrame:
+        """The same as a table: (run, member, who)."""
+        return people_table(self.spark, self.everybody)
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """What the rows of each process are cut into, process by process and in their order."""
+        return self.stays.pieces(self.everybody)
+
+    @cached_property
+    def delivered(self) -> DataFrame:
+        """Spans of what was delivered: (piece, what, view, author, first, last, who, stay, inside, outside).
+
+        `stay` and `inside`, the number of its view, are null before the first view; `outside` is so there,
+        and after a crash.
+        """
+        return self._moves.where(fn.col("what") == DELIVERED)
+
+    @cached_property
+    def sent(self) -> DataFrame:
+        """Spans of what was sent; `view` is the number it was sent with, below 0 if there was none."""
+        return self._moves.where(fn.col("what") == SENT)
+
+    @cached_property
+    def safe(self) -> DataFrame:
+        """Of what was sent, what was sent as safe, once more."""
+        return self._moves.where(fn.col("what") == SENT_SAFE)
+
+    @cached_property
+    def _moves(self) -> DataFrame:
+        table = small_frame(self.spark, _PIECE, self._piece_rows())
+        spans = moves(self.events, self.people, self.numbers, self.pieces)
+        return self.keep(spans.join(fn.broadcast(table), "piece"))
+
+    def _piece_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
+        for number, piece in enumerate(self.pieces):
+            yield number, self.numbers[piece.who], piece.stay, piece.view, piece.outside
+
+    def table(self, rows: Iterable[tuple[int | None, ...]], *columns: str) -> DataFrame:
+        """A small table of numbers."""
+        return small_frame(self.spark, dict.fromkeys(columns, WHOLE), rows)
+
+    def of_senders(self, rows: DataFrame) -> DataFrame:
+        """Rows (debtor, author, first, last) with run and sender."""
+        authors = self.people.select("run", fn.col("member").alias("sender"), fn.col("who").alias("author"))
+        return rows.join(fn.broadcast(authors), "author").select("debtor", "run", "sender", "first", "last")
+
+    def named(self, found: DataFrame) -> DataFrame:
+        """Violations with members instead of numbers."""
+        process = self.people.select("run", fn.col("member").alias("process"), "who")
+        sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
+        known = found.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author", "left")
+        return known.select(*COLUMNS)
+
+
+def numbered_violations(
+    rows: DataFrame,
+    name: str | Column,
+    reason: str | Column,
+    *,
+    times: Column | None = None,
+    index: Column | None = None,
+) -> DataFrame:
+    """Rows with who, author, first and last as violations of one property, still in numbers."""
+    return rows.select(
+        (fn.lit(name) if isinstance(name, str) else name).alias("property"),
+        "who",
+        "author",
+        fn.col("first").cast("long").alias("first"),
+        fn.col("last").cast("long").alias("last"),
+        (fn.lit(1) if times is None else times).cast("long").alias("times"),
+        (fn.lit(None) if index is None else index).cast("long").alias("index"),
+        (fn.lit(reason) if isinstance(reason, str) else reason).alias("reason"),
+    )
