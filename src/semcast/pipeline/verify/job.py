@@ -314,6 +314,7 @@ class _Job:
         given = Given(scene, self._positions, self._tails, evidence.circular, set(evidence.untold))
         found = judge_large(given, {run: formed[run] for run in runs.keys() - scene.nowhere})
         evidence.untellable.update(found.unknown)
+        evidence.doubts.update(found.doubts)
         return found.violations
 
     def _in_memory(self) -> list[DataFrame]:

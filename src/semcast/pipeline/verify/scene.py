@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 from semcast.core.ids import MemberId
 from semcast.history import RunInfo
 from semcast.pipeline.frames import FLAG, WHOLE, small_frame
-from semcast.pipeline.verify.moves import DELIVERED, SENT, SENT_SAFE, moves, people_table
+from semcast.pipeline.verify.moves import DELIVERED, SENT, SENT_SAFE, moves, people_table, steps
 from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS
 
@@ -88,6 +88,11 @@ class Scene:
     def safe(self) -> DataFrame:
         """Of what was sent, what was sent as safe, once more."""
         return self._moves.where(fn.col("what") == SENT_SAFE)
+
+    @cached_property
+    def steps(self) -> DataFrame:
+        """Of each piece the index of its first delivery, and its latest time: (piece, first, at)."""
+        return steps(self._moves)
 
     @cached_property
     def _moves(self) -> DataFrame:

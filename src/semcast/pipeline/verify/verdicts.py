@@ -131,6 +131,9 @@ class Evidence:
     untellable: dict[tuple[str, str], str] = field(default_factory=dict)
     """By run and property, why a form for large runs cannot tell."""
 
+    doubts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """And why it does not know that something holds, if nothing breaks it."""
+
     in_memory: dict[tuple[str, str], Verdict] = field(default_factory=dict)
     """What the checkers in memory said, or why they were not asked."""
 
@@ -177,6 +180,8 @@ class Evidence:
 
     def doubt(self, run: str, name: str) -> str:
         """Why it is not known to hold, even if nothing is known to break it."""
+        if (run, name) in self.doubts:
+            return self.doubts[run, name]
         rests = name.startswith(_SEMANTIC) or name in _RESTING_ON_SENDS
         if run not in self.untold or not rests:
             return ""

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
+from semcast.specs import Verdict
 
 _TYPES = {
     "run": TEXT,
@@ -29,6 +30,14 @@ COLUMNS = tuple(_TYPES)
 def known_violations(spark: SparkSession, rows: Iterable[tuple[object, ...]] = ()) -> DataFrame:
     """Violations that the driver knows of, in the order of the columns."""
     return small_frame(spark, _TYPES, rows)
+
+
+def told_by(run: str, verdict: Verdict) -> tuple[object, ...]:
+    """The cases of a checker in memory as one violation: the first of them, as often as there are cases."""
+    event = verdict.offending[0]
+    process = event.process.name, event.process.incarnation
+    reason = verdict.detail.partition("; ")[0]
+    return run, verdict.property, process, None, 0, 0, verdict.count, event.index, reason
 
 
 def violations(

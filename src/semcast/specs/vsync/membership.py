@@ -1,6 +1,6 @@
 """Views as everybody agrees on them (seed P, 2.2.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from semcast.core.ids import MemberId, Nanos
@@ -68,7 +68,16 @@ def _find_after_crash(rows: Sequence[Event], findings: Findings) -> None:
             findings.example(f"{event.process} installed view {event.view} after its crash", crash, event)
 
 
+Ignored = Callable[[int, int], set[MemberId]]
+"""Those of a view who did not agree to the next one, though they may have crashed since."""
+
+
 def _find_second_primary(views: Views, findings: Findings) -> None:
+    find_second_primary(views, findings, lambda number, following: _ignored(views, number, following))
+
+
+def find_second_primary(views: Views, findings: Findings, ignored: Ignored) -> None:
+    """Look for views beside the one line, given what only messages tell."""
     for number, stays in views.of.items():
         other = next((stay for stay in stays if stay.members != stays[0].members), None)
         if other is not None:
@@ -78,7 +87,7 @@ def _find_second_primary(views: Views, findings: Findings) -> None:
         if before.after is not None:
             _find_passed_over(views, before, before.after, findings)
     for number, following in pairwise(views.of):
-        _find_usurped(views, number, following, findings)
+        _find_usurped(views, number, following, findings, ignored)
 
 
 def _find_passed_over(views: Views, before: Stay, after: Stay, findings: Findings) -> None:
@@ -93,15 +102,14 @@ def _find_passed_over(views: Views, before: Stay, after: Stay, findings: Finding
         )
 
 
-def _find_usurped(views: Views, number: int, following: int, findings: Findings) -> None:
+def _find_usurped(views: Views, number: int, following: int, findings: Findings, ignored: Ignored) -> None:
     """Whether a view came about without those of the view before."""
     known = views.known
     if following > number + 1 and (known.evidence.cut_off or not known.quiesced):
         return
     members, successors = set(views.members(number)), set(views.members(following))
     staying = {member for member in members if not known.life(member).crashed}
-    ignored = _ignored(views, number, following)
-    agreed = len(members) - len((staying | ignored) - successors)
+    agreed = len(members) - len((staying | ignored(number, following)) - successors)
     nobody = bool(staying) and members.isdisjoint(successors)
     if nobody or (known.quiesced and 2 * agreed <= len(members)):
         findings.count(1)
@@ -115,7 +123,7 @@ def _find_usurped(views: Views, number: int, following: int, findings: Findings)
 def _ignored(views: Views, number: int, following: int) -> set[MemberId]:
     """Those of a view who went on with it while others had the next, with messages that are lost on these."""
     evidence = views.known.evidence
-    goes_on = next((stay for stay in views.of[number] if _leads_to(stay, following)), None)
+    goes_on = going_on(views, number, following)
     if goes_on is None or evidence.relation.endless or evidence.untold is not None:
         return set()
     installed = min(stay.event.at for stay in views.of[following])
@@ -126,8 +134,12 @@ def _ignored(views: Views, number: int, following: int) -> set[MemberId]:
     }
 
 
-def _leads_to(stay: Stay, following: int) -> bool:
-    return stay.after is not None and number_of(stay.after) == following
+def going_on(views: Views, number: int, following: int) -> Stay | None:
+    """The first who goes from one view to the other, if there is one."""
+    return next(
+        (stay for stay in views.of[number] if stay.after is not None and number_of(stay.after) == following),
+        None,
+    )
 
 
 def _last_step(views: Views, stay: Stay) -> Nanos:

@@ -7,16 +7,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.core.ids import MemberId
-from semcast.history import Event, Kind
+from semcast.history import Kind
 from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import moves, relation
 from semcast.pipeline.verify.evs import debts, purges, replaced
 from semcast.pipeline.verify.evs.claims import Claims, claims_of
 from semcast.pipeline.verify.scene import Scene, numbered_violations
 from semcast.pipeline.verify.stays import Piece
-from semcast.pipeline.verify.violations import known_violations, together
-from semcast.specs import Verdict, check
+from semcast.pipeline.verify.violations import known_violations, together, told_by
+from semcast.specs import check
 
 _STRUCTURAL = (
     "evs_2_1_installed_by_all",
@@ -98,7 +97,7 @@ class Synchrony:
 
     def _structure(self) -> DataFrame:
         rows = [
-            _row(run, verdict)
+            told_by(run, verdict)
             for run, history in self._scene.stays.histories.items()
             for verdict in check(history, _STRUCTURAL)
             if verdict.count
@@ -179,20 +178,11 @@ class Synchrony:
     def _covered(self, lacking: DataFrame, books: DataFrame, positions: DataFrame) -> DataFrame | None:
         """What of it they have a replacement of: (debtor, author, seq)."""
         notes = self._keep(relation.annotated(self._scene.events))
-        points = self._keep(replaced.points(self._scene.of_senders(lacking), notes))
-        if points.isEmpty():
+        owed = self._scene.of_senders(lacking)
+        held = self._scene.of_senders(books.where("delivered"))
+        covered = replaced.covered(owed, held, notes, positions, self._keep)
+        if covered is None:
             return None
-        concerned = fn.broadcast(points.select("debtor").distinct())
-        holding = books.where("delivered").join(concerned, "debtor", "left_semi")
-        held = self._keep(replaced.points(self._scene.of_senders(holding), notes))
-        chains = self._keep(relation.chains(notes))
-        listed = self._keep(relation.listed_edges(notes, positions))
-        at_once = self._keep(replaced.at_once(points, held, chains, listed))
-        edges = replaced.all_edges(chains, listed)
-        rest = self._keep(replaced.hopeful(points.exceptAll(at_once), edges))
-        covered = at_once
-        if not rest.isEmpty():
-            covered = at_once.union(replaced.through_others(rest, held, edges))
         return moves.with_author(covered, self._scene.people).select("debtor", "author", "seq")
 
     def _purges(self) -> list[DataFrame]:
@@ -223,14 +213,3 @@ class Synchrony:
         """Rows (debtor, author, first, last) with what is known of the debtor."""
         spans = rows.select("debtor", "author", "first", "last")
         return spans.join(fn.broadcast(self._debtors), "debtor")
-
-
-def _row(run: str, verdict: Verdict) -> tuple[object, ...]:
-    """The cases of a verdict as one violation: the first of them, as often as there are cases."""
-    event: Event = verdict.offending[0]
-    reason = verdict.detail.partition("; ")[0]
-    return run, verdict.property, _struct(event.process), None, 0, 0, verdict.count, event.index, reason
-
-
-def _struct(member: MemberId) -> tuple[str, int]:
-    return member.name, member.incarnation

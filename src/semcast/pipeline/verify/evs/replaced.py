@@ -11,11 +11,34 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.verify import relation
 from semcast.pipeline.verify.graph import Replacements
 from semcast.pipeline.verify.relation import MEMBER_TYPE, annotated_within, chain_edges, node_columns
 
+Keep = Callable[[DataFrame], DataFrame]
+
 _MESSAGE = ["run", "sender", "seq"]
 _POINT = ["debtor", "run", "sender", "seq"]
+
+
+def covered(
+    lacking: DataFrame, holding: DataFrame, annotated: DataFrame, positions: DataFrame, keep: Keep
+) -> DataFrame | None:
+    """What of the messages in spans that debtors lack is replaced by one in spans that they hold.
+
+    Spans are (debtor, run, sender, first, last); comes back as (debtor, run, sender, seq), None for nothing.
+    """
+    wanted = keep(points(lacking, annotated))
+    if wanted.isEmpty():
+        return None
+    concerned = fn.broadcast(wanted.select("debtor").distinct())
+    held = keep(points(holding.join(concerned, "debtor", "left_semi"), annotated))
+    chains = keep(relation.chains(annotated))
+    listed = keep(relation.listed_edges(annotated, positions))
+    found = keep(at_once(wanted, held, chains, listed))
+    edges = all_edges(chains, listed)
+    rest = keep(hopeful(wanted.exceptAll(found), edges))
+    return found if rest.isEmpty() else found.union(through_others(rest, held, edges))
 
 
 def points(spans: DataFrame, annotated: DataFrame) -> DataFrame:

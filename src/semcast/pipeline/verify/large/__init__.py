@@ -5,10 +5,15 @@ fewer, for one is enough.
 """
 
 from semcast.pipeline.verify.large.findings import Findings, Form, Given, Wanted
+from semcast.pipeline.verify.large.positions import TOTAL_ORDER, judge_positions
+from semcast.pipeline.verify.large.views import VIEWS, judge_views
 
 __all__ = ["FORMS_OF_LARGE_RUNS", "Findings", "Given", "judge_large"]
 
-FORMS_OF_LARGE_RUNS: dict[str, Form] = {}
+FORMS_OF_LARGE_RUNS: dict[str, Form] = {
+    **dict.fromkeys(VIEWS, judge_views),
+    **dict.fromkeys(TOTAL_ORDER, judge_positions),
+}
 """By property; those that are judged together have the same."""
 
 

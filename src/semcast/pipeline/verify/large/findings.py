@@ -21,10 +21,14 @@ class Findings:
     unknown: dict[tuple[str, str], str] = field(default_factory=dict)
     """By run and property, why."""
 
+    doubts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why it is not known to hold, if nothing breaks it."""
+
     def add(self, other: "Findings") -> None:
         """Both together."""
         self.violations += other.violations
         self.unknown.update(other.unknown)
+        self.doubts.update(other.doubts)
 
 
 @dataclass(frozen=True, slots=True)

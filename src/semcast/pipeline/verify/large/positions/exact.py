@@ -1,0 +1,175 @@
+"""Where fingerprints differ: the deliveries of one stretch of messages, or of positions, side by side.
+
+Rows travel as arrays in bytes, so that a shuffle moves few of them. Of what a process delivers again in the
+same stay only the first time counts; integrity judges the rest.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from semcast.pipeline.verify.moves import INDEX_BITS
+
+_Ints = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+_Batches = Iterator[pa.RecordBatch]
+
+STRETCH = 1 << 16
+"""Numbers of messages, or positions, that are compared at once. No result depends on it."""
+
+BLOBS = "judged long, author long, stretch long, rows binary"
+_BLOBS = pa.schema([*((name, pa.int64()) for name in ("judged", "author", "stretch")), ("rows", pa.binary())])
+FOUND = "judged long, who long, author long, first long, index long, stretch long, rows binary"
+_FOUND = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("judged", "who", "author", "first", "index", "stretch")),
+        ("rows", pa.binary()),
+    ]
+)
+"""A message at fault and where it was delivered, or else, of a run (as `author`), messages by position."""
+
+_NOWHERE = (1 << INDEX_BITS) - 1
+"""The index of a message of which no delivery is known."""
+
+
+def scattering(
+    starts: _Ints, stays: _Ints, judged: _Flags, authors: _Flags, *, whole: bool = False
+) -> Callable[[_Batches], _Batches]:
+    """Rows (place, author, first, last, at) as blobs by author and stretch of messages.
+
+    Only of these authors; with `whole` by process instead, those whose number is in `authors`.
+    """
+
+    def scatter(batches: _Batches) -> _Batches:
+        for batch in batches:
+            place, author, first, last, at = (column.to_numpy() for column in batch.columns)
+            piece = np.searchsorted(starts, place, side="right") - 1
+            wanted = authors[place >> INDEX_BITS if whole else author] & (at >= 0)
+            for way, counts in enumerate(judged):
+                chosen = counts[piece] & wanted
+                if chosen.any():
+                    rows = [c[chosen] for c in (place, stays[piece], author, first, last, at)]
+                    yield from _blobs(way, rows, whole=whole)
+
+    return scatter
+
+
+def _blobs(way: int, rows: list[_Ints], *, whole: bool) -> _Batches:
+    if whole:
+        keys = rows[0] >> INDEX_BITS, np.zeros_like(rows[0])
+    else:
+        rows = _cut(rows)
+        keys = rows[2], rows[3] // STRETCH
+    yield _keyed(way, keys, np.stack(rows))
+
+
+def _cut(rows: list[_Ints]) -> list[_Ints]:
+    """Rows cut where a stretch of messages ends."""
+    place, stay, author, first, last, at = rows
+    within = last // STRETCH - first // STRETCH + 1
+    if within.max() == 1:
+        return rows
+    copies = np.repeat(np.arange(len(first)), within)
+    before = np.repeat(np.cumsum(within) - within, within)
+    edge = (first[copies] // STRETCH + np.arange(len(copies)) - before) * STRETCH
+    begin, end = np.maximum(first[copies], edge), np.minimum(last[copies], edge + STRETCH - 1)
+    return [place[copies], stay[copies], author[copies], begin, end, at[copies] + begin - first[copies]]
+
+
+def _keyed(way: int, keys: tuple[_Ints, _Ints], rows: _Ints) -> pa.RecordBatch:
+    order = np.lexsort((keys[1], keys[0]))
+    one, other, rows = keys[0][order], keys[1][order], rows[:, order]
+    begins = np.flatnonzero(np.concatenate(([True], (one[1:] != one[:-1]) | (other[1:] != other[:-1]))))
+    parts = np.split(rows, begins[1:], axis=1)
+    columns = [
+        pa.array(np.full(len(begins), way)),
+        pa.array(one[begins]),
+        pa.array(other[begins]),
+        pa.array([np.ascontiguousarray(part).tobytes() for part in parts], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_BLOBS)
+
+
+def _read(table: pa.Table, fields: int) -> _Ints:
+    blobs = table.column("rows").to_pylist()
+    return np.concatenate([np.frombuffer(blob, np.int64).reshape(fields, -1) for blob in blobs], axis=1)
+
+
+def _singles(rows: _Ints) -> list[_Ints]:
+    """Rows (place, stay, author, first, last, at) message by message, each once in a stay.
+
+    (place, stay, author, seq, at), by author and seq, then by process.
+    """
+    place, stay, author, first, last, at = rows
+    count = last - first + 1
+    copies = np.repeat(np.arange(len(first)), count)
+    offset = np.arange(len(copies)) - np.repeat(np.cumsum(count) - count, count)
+    columns = [place[copies], stay[copies], author[copies], first[copies] + offset, at[copies] + offset]
+    order = np.lexsort((columns[0], columns[1], columns[3], columns[2]))
+    columns = [column[order] for column in columns]
+    _, stay, author, seq, _ = columns
+    again = (seq[1:] == seq[:-1]) & (author[1:] == author[:-1]) & (stay[1:] == stay[:-1])
+    once = np.concatenate(([True], ~again))
+    columns = [column[once] for column in columns]
+    order = np.lexsort((columns[0], columns[3], columns[2]))
+    return [column[order] for column in columns]
+
+
+def compared(runs: _Ints) -> Callable[[pa.Table], pa.Table]:
+    """Of a stretch of messages, those that are not at the position they have at the first process.
+
+    And all messages with their positions, by stretch of positions; `runs` says which run an author is in.
+    """
+
+    def compare(table: pa.Table) -> pa.Table:
+        way = table.column("judged")[0].as_py()
+        place, _, author, seq, at = _singles(_read(table, 6))
+        new = np.concatenate(([True], (seq[1:] != seq[:-1]) | (author[1:] != author[:-1])))
+        there = at[np.flatnonzero(new)][np.cumsum(new) - 1]
+        wrong = _offences(way, (at != there), place, author, seq)
+        kept = np.stack([at[new], author[new], seq[new]])
+        keys = runs[author[new]], at[new] // STRETCH
+        blobs = _keyed(way, keys, kept)
+        nothing = pa.nulls(len(blobs), pa.int64())
+        one, run, stretch, rows = blobs.columns
+        columns = [one, nothing, run, nothing, nothing, stretch, rows]
+        return pa.Table.from_batches([wrong, pa.RecordBatch.from_arrays(columns, schema=_FOUND)])
+
+    return compare
+
+
+def shared(table: pa.Table) -> pa.Table:
+    """Of a stretch of positions, the messages that are at the position of another one."""
+    way = table.column("judged")[0].as_py()
+    at, author, seq = _read(table, 3)
+    order = np.lexsort((seq, author, at))
+    at, author, seq = at[order], author[order], seq[order]
+    same = np.concatenate(([False], at[1:] == at[:-1]))
+    return pa.Table.from_batches([_offences(way, same, (author << INDEX_BITS) + _NOWHERE, author, seq)])
+
+
+def grown(table: pa.Table) -> pa.Table:
+    """Of all rows of a process, the messages whose position is not above that of the delivery before."""
+    way = table.column("judged")[0].as_py()
+    rows = _read(table, 6)
+    place, _, author, seq, at = _singles(rows)
+    order = np.lexsort((seq, place))
+    place, author, seq, at = place[order], author[order], seq[order], at[order]
+    back = np.concatenate(([False], at[1:] <= at[:-1]))
+    return pa.Table.from_batches([_offences(way, back, place, author, seq)])
+
+
+def _offences(way: int, chosen: _Flags, place: _Ints, author: _Ints, seq: _Ints) -> pa.RecordBatch:
+    place, author, seq = place[chosen], author[chosen], seq[chosen]
+    index = place & _NOWHERE
+    numbers = (np.full(len(place), way), place >> INDEX_BITS, author, seq)
+    where = pa.array(index, mask=index == _NOWHERE)
+    columns = [
+        *map(pa.array, numbers),
+        where,
+        pa.nulls(len(place), pa.int64()),
+        pa.nulls(len(place), pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_FOUND)

@@ -1,0 +1,163 @@
+"""Total order for runs of any size, by the positions that deliveries were recorded with.
+
+A position is a certificate: if all processes give a message the same one, no two messages have the same,
+and at each process positions grow, then all deliver in one order. What has no position cannot be judged so.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from semcast.history import Kind
+from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.large.positions import exact
+from semcast.pipeline.verify.large.positions.fold import COLUMNS, PIECE, PRINT, folding
+from semcast.pipeline.verify.moves import INDEX_BITS, with_author, with_number
+from semcast.pipeline.verify.scene import numbered_violations
+from semcast.specs.vsync.views import views_of
+
+TOTAL_ORDER = ("total_order", "uniform_total_order")
+"""Of those who go on from a view, and of everybody: the two ways of judging."""
+
+_MOST = 20_000_000
+"""Messages of a process that one task may hold, where its positions do not grow."""
+
+_KEY = ["judged", "who", "author"]
+
+
+def judge_positions(given: Given, wanted: Wanted) -> Findings:
+    """Total order, uniform or not."""
+    return _Positions(given, wanted).judge()
+
+
+class _Positions:
+    def __init__(self, given: Given, wanted: Wanted) -> None:
+        self._scene = given.scene
+        self._wanted = wanted
+        pieces = self._scene.pieces
+        numbers = self._scene.numbers
+        self._starts = np.array([(numbers[p.who] << INDEX_BITS) + p.first for p in pieces], np.int64)
+        self._stays = np.array([-1 if p.stay is None else p.stay for p in pieces], np.int64)
+        self._judged = np.stack([np.array(list(self._counts(way)), np.bool_) for way in range(2)])
+        names = list(self._scene.infos)
+        self._runs = np.array([names.index(run) for run, _ in self._scene.everybody], np.int64)
+
+    def _counts(self, way: int) -> Iterator[bool]:
+        """Which pieces are judged, way by way."""
+        closed: set[int] = set()
+        for run in self._wanted:
+            views = views_of(self._scene.stays.histories[run])
+            stays = self._scene.stays
+            closed.update(stays.number(run, stay) for stay in views.known.stays if views.closed(stay))
+        for piece in self._scene.pieces:
+            there = piece.stay is not None and TOTAL_ORDER[way] in self._wanted.get(piece.who[0], ())
+            yield there and (way == 1 or piece.stay in closed)
+
+    def judge(self) -> Findings:
+        keep = self._scene.keep
+        schema = ", ".join(f"{name} long" for name in COLUMNS)
+        folded = keep(self._rows().mapInArrow(folding(self._starts, self._judged), schema))
+        prints = keep(_sums(folded.where(fn.col("what") == PRINT)))
+        found = Findings()
+        rows = [
+            *self._backwards(folded.where(fn.col("what") == PIECE), found),
+            *self._different(prints),
+        ]
+        self._doubt(prints, found)
+        found.violations += [self._scene.named(row) for row in rows]
+        return found
+
+    def _rows(self) -> DataFrame:
+        scene = self._scene
+        rows = with_number(of_kind(scene.events, Kind.DELIVER), scene.people, "process")
+        return with_author(rows, scene.people).select(
+            (fn.shiftleft(fn.col("who"), INDEX_BITS) + fn.col("index")).alias("place"),
+            "author",
+            fn.col("seq").alias("first"),
+            "last",
+            fn.coalesce("order", fn.lit(-1)).cast("long").alias("at"),
+        )
+
+    def _backwards(self, pieces: DataFrame, found: Findings) -> list[DataFrame]:
+        """Processes whose positions do not always grow, looked at closely."""
+        along = Window.partitionBy("judged", "who").orderBy("begin")
+        back = (fn.lag("end").over(along) >= fn.col("begin")) | (
+            fn.lag("last").over(along) >= fn.col("floor")
+        )
+        doubtful = pieces.select("judged", "who", back.alias("back")).where("back").select("who").distinct()
+        numbers = [row["who"] for row in doubtful.collect()]
+        if not numbers:
+            return []
+        long = [who for who in numbers if self._length(who) > _MOST]
+        for who in long:
+            run, process = self._scene.everybody[who]
+            reason = f"the rows of {process} are not in order, and too many to be sorted by one task"
+            found.unknown.update({(run, name): reason for name in self._wanted[run] if name in TOTAL_ORDER})
+        chosen = np.zeros(len(self._scene.everybody), np.bool_)
+        chosen[[who for who in numbers if who not in long]] = True
+        scatter = exact.scattering(self._starts, self._stays, self._judged, chosen, whole=True)
+        blobs = self._rows().mapInArrow(scatter, exact.BLOBS)
+        wrong = blobs.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
+        return [_violations(wrong, "delivered at a position that is not above the one before")]
+
+    def _length(self, who: int) -> int:
+        run, process = self._scene.everybody[who]
+        member = fn.struct(
+            fn.lit(process.name).alias("name"), fn.lit(process.incarnation).alias("incarnation")
+        )
+        rows = self._scene.totals.where((fn.col("run") == run) & (fn.col("process") == member))
+        return int(rows.agg(fn.sum("messages")).collect()[0][0])
+
+    def _different(self, prints: DataFrame) -> list[DataFrame]:
+        """Messages with several positions and positions with several messages.
+
+        There are none where all who delivered anything delivered the same at the same positions, which grow.
+        """
+        told: dict[tuple[int, int], set[tuple[int, ...]]] = {}
+        for row in prints.collect():
+            mine = told.setdefault((row["judged"], row["who"]), set())
+            mine.add((row["author"], row["count"], row["messages"], row["positions"]))
+        different: dict[tuple[int, int], set[frozenset[tuple[int, ...]]]] = {}
+        for (way, who), mine in told.items():
+            different.setdefault((way, self._runs[who]), set()).add(frozenset(mine))
+        doubtful = {run for (_, run), sets in different.items() if len(sets) > 1}
+        if not doubtful:
+            return []
+        authors = np.isin(self._runs, list(doubtful))
+        scatter = exact.scattering(self._starts, self._stays, self._judged, authors)
+        blobs = self._rows().mapInArrow(scatter, exact.BLOBS)
+        compared = self._scene.keep(
+            blobs.groupBy("judged", "author", "stretch").applyInArrow(exact.compared(self._runs), exact.FOUND)
+        )
+        by_position = compared.where("rows is not null").select("judged", "author", "stretch", "rows")
+        shared = by_position.groupBy("judged", "author", "stretch").applyInArrow(exact.shared, exact.FOUND)
+        return [
+            _violations(compared.where("rows is null"), "delivered at another position than elsewhere"),
+            _violations(shared, "at the position of another message"),
+        ]
+
+    def _doubt(self, prints: DataFrame, found: Findings) -> None:
+        """Where deliveries have no position."""
+        without = prints.where("without > 0").select("judged", "who").distinct().collect()
+        for row in without:
+            run, process = self._scene.everybody[row["who"]]
+            name = TOTAL_ORDER[row["judged"]]
+            found.doubts[run, name] = f"{process} delivered messages without a position"
+
+
+def _sums(prints: DataFrame) -> DataFrame:
+    return prints.groupBy(*_KEY).agg(
+        fn.sum("begin").alias("count"),
+        fn.sum("end").alias("without"),
+        fn.sum("floor").alias("messages"),
+        fn.sum("last").alias("positions"),
+    )
+
+
+def _violations(found: DataFrame, reason: str) -> DataFrame:
+    name = fn.when(fn.col("judged") == 0, fn.lit(TOTAL_ORDER[0])).otherwise(fn.lit(TOTAL_ORDER[1]))
+    rows = found.select("judged", "who", "author", "first", fn.col("first").alias("last"), "index")
+    return numbered_violations(rows, name, reason, index=fn.col("index"))
