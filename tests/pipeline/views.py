@@ -1,0 +1,26 @@
+"""Histories of groups with primary views, sound and broken, that the tests of `verify` share."""
+
+from random import Random
+
+from tests.pipeline.histories import named
+from tests.pipeline.rings import growing
+from tests.specs.vsync_histories import random_history, sound_history, torn
+
+from semcast.history import History
+from semcast.sim.mutants import MUTANTS
+from semcast.sim.simulate import simulate
+from semcast.sim.vsync_scenario import draw_vsync
+
+
+def views(seeds: range) -> list[History]:
+    """Drawn, damaged, with recordings that are cut off; some are recorded with positions, some without."""
+    drawn = [named(random_history(seed), f"views-{seed}") for seed in seeds]
+    cut = [named(torn(sound_history(seed), Random(seed)), f"torn-{seed}") for seed in seeds[::8]]
+    return [history for history in (*drawn, *cut) if len(history.events) > 4 and growing(history)]
+
+
+def simulated(seeds: range) -> list[History]:
+    """Of the protocol, and of a mutant."""
+    sound = [named(simulate(draw_vsync(seed)).history, f"vsync-{seed}") for seed in seeds]
+    name, mutant = next(iter(MUTANTS["vsync"].items()))
+    return [*sound, named(simulate(draw_vsync(seeds[0]), mutant).history, f"vsync-{name}")]
