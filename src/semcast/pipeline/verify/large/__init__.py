@@ -5,6 +5,7 @@ fewer, for one is enough.
 """
 
 from semcast.pipeline.verify.large.findings import Findings, Form, Given, Wanted
+from semcast.pipeline.verify.large.line import LINE, judge_line
 from semcast.pipeline.verify.large.positions import TOTAL_ORDER, judge_positions
 from semcast.pipeline.verify.large.views import VIEWS, judge_views
 
@@ -13,6 +14,7 @@ __all__ = ["FORMS_OF_LARGE_RUNS", "Findings", "Given", "judge_large"]
 FORMS_OF_LARGE_RUNS: dict[str, Form] = {
     **dict.fromkeys(VIEWS, judge_views),
     **dict.fromkeys(TOTAL_ORDER, judge_positions),
+    **dict.fromkeys(LINE, judge_line),
 }
 """By property; those that are judged together have the same."""
 
