@@ -4,6 +4,7 @@ Statuses are those of the checkers in memory wherever something can be told; the
 fewer, for one is enough.
 """
 
+from semcast.pipeline.verify.large.causal import CAUSAL, judge_causal
 from semcast.pipeline.verify.large.findings import Findings, Form, Given, Wanted
 from semcast.pipeline.verify.large.line import LINE, judge_line
 from semcast.pipeline.verify.large.positions import TOTAL_ORDER, judge_positions
@@ -12,6 +13,7 @@ from semcast.pipeline.verify.large.views import VIEWS, judge_views
 __all__ = ["FORMS_OF_LARGE_RUNS", "Findings", "Given", "judge_large"]
 
 FORMS_OF_LARGE_RUNS: dict[str, Form] = {
+    **dict.fromkeys(CAUSAL, judge_causal),
     **dict.fromkeys(VIEWS, judge_views),
     **dict.fromkeys(TOTAL_ORDER, judge_positions),
     **dict.fromkeys(LINE, judge_line),
