@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS, Verdict
-from semcast.specs import EVS, check
+from semcast.specs import EVS, PROPERTIES, check
 
 Said = dict[tuple[str, str], tuple[str, int]]
 
 PLAIN = [name for name in FORMS if name not in EVS]
-NAMES = [*PLAIN, *EVS]
+NAMES = list(PROPERTIES)
 
 
 def said(verdicts: Iterable[Verdict]) -> Said:
@@ -40,14 +40,23 @@ def differences(one: Said, other: Said) -> list[object]:
     ]
 
 
+def contradictions(spark: Said, memory: Said) -> list[object]:
+    """Where Spark says another thing; it may say that it cannot tell, and count fewer cases."""
+    return [
+        (key, spark[key], memory[key])
+        for key in sorted(memory)
+        if spark[key][0] not in (memory[key][0], "unknown") or (spark[key][0] == "violated") > spark[key][1]
+    ]
+
+
 class Judged:
     """Histories that Spark judged together: a job costs about the same for one run and for many."""
 
     def __init__(self, verdicts: Iterable[Verdict], events: int) -> None:
         self.verdicts: Mapping[tuple[str, str], Verdict] = {(v.run, v.property): v for v in verdicts}
+        self.said = said(self.verdicts.values())
         self.events = events
 
     def unlike(self, expected: Said) -> list[object]:
         """Where it disagrees with what is expected."""
-        told = said(self.verdicts.values())
-        return differences({key: told[key] for key in told.keys() & expected.keys()}, expected)
+        return differences({key: self.said[key] for key in self.said.keys() & expected.keys()}, expected)

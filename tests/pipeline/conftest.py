@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline import histories
 from tests.pipeline import rings as ring_histories
+from tests.pipeline import views as view_histories
 from tests.pipeline.agreement import NAMES, Judged
 
 from semcast.history import History
@@ -60,23 +61,31 @@ def rings() -> list[History]:
 
 
 @pytest.fixture(scope="session")
+def views() -> list[History]:
+    """Histories of groups with primary views."""
+    return [*view_histories.views(range(90)), *view_histories.simulated(range(3))]
+
+
+@pytest.fixture(scope="session")
 def cut_off() -> list[History]:
     """Histories of reliable multicast whose recordings are cut off."""
     return histories.all_cut_off()
 
 
 @pytest.fixture(scope="session")
-def everything(plain: list[History], rings: list[History], cut_off: list[History]) -> list[History]:
+def everything(
+    plain: list[History], rings: list[History], views: list[History], cut_off: list[History]
+) -> list[History]:
     """All of them."""
-    return [*plain, *rings, *cut_off, histories.deep_chain(), histories.without_b()]
+    return [*plain, *rings, *views, *cut_off, histories.deep_chain(), histories.without_b()]
 
 
 @pytest.fixture(scope="session")
 def judged(
     session: SparkSession, everything: list[History], tmp_path_factory: pytest.TempPathFactory
 ) -> Judged:
-    """What Spark says of all of them, by every property."""
+    """What Spark says of all of them, by every property, as if they were too large for memory."""
     assert len({history.info.run for history in everything}) == len(everything)
     folder = histories.write(everything, tmp_path_factory.mktemp("judged"))
-    report = verify(session, survey([folder]), Options(NAMES, allow_missing=True))
+    report = verify(session, survey([folder]), Options(NAMES, allow_missing=True, memory_rows=0))
     return Judged(report.verdicts, report.events)

@@ -115,6 +115,7 @@ class _Job:
         self._events = keep(events.repartition(1), kept) if small else events
         self._evidence = Evidence(recorded.runs)
         self._tails: DataFrame | None = None
+        self._scenes: dict[frozenset[str], Scene] = {}
 
     def run(self) -> list[Verdict]:
         self._progress("counting")
@@ -126,7 +127,7 @@ class _Job:
         self._look_at_tails(sums)
         self._positions = self._places({row["run"] for row in there if row["total"]})
         found = [
-            *self._order(),
+            *self._order(sums),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(sums, roster),
             *self._buffers(),
@@ -200,14 +201,13 @@ class _Job:
             told = tails.untold(self._of_runs(runs), self._tails).collect()
             self._evidence.untold = {row["run"]: message(row) for row in told}
 
-    def _order(self) -> list[DataFrame]:
+    def _order(self, sums: DataFrame) -> list[DataFrame]:
         self._progress("order")
-        kinds = [Kind.MULTICAST, Kind.DELIVER] if "fifo_delivery" in self._names else [Kind.MULTICAST]
-        rows = of_kind(self._events, *kinds)
-        streams = self._keep(order.disordered(order.pieces(order.steps(rows))))
+        scene = self._scene(sums, self._recorded.runs)
+        streams = self._keep(scene.streams(order.disordered(scene.forwards)))
         if streams.isEmpty():
             return []
-        late = self._keep(order.behind(rows, streams))
+        late = self._keep(order.behind(of_kind(self._events, Kind.MULTICAST, Kind.DELIVER), streams))
         self._check_multicasts(late)
         return [order.fifo_violations(late)]
 
@@ -238,8 +238,9 @@ class _Job:
         if both.where("not same").isEmpty():
             return []
         self._progress("who delivered what")
-        delivered = self._keep(ledger.delivered_spans(self._events, both))
-        multicast = ledger.multicast_spans(self._events, both)
+        scene = self._scene(sums, self._recorded.runs)
+        delivered = self._keep(ledger.delivered_spans(scene.by_name(scene.delivered), both))
+        multicast = ledger.multicast_spans(scene.by_name(scene.sent), both)
         somewhere = self._keep(ledger.somewhere_spans(delivered, multicast, both))
         book = self._keep(ledger.ledger(delivered, somewhere, both))
         found = [ledger.integrity_violations(book, self._tails)]
@@ -295,8 +296,12 @@ class _Job:
         return [evs.Synchrony(scene).found(self._positions, self._tails)]
 
     def _scene(self, sums: DataFrame, runs: Mapping[str, RunInfo]) -> Scene:
-        names = set(runs)
-        return Scene(self._spark, self._of_runs(names), self._of_runs(names, sums), runs, self._keep)
+        """The scene of some runs; mostly they are all, and then there is one for everything."""
+        names = frozenset(runs)
+        if names not in self._scenes:
+            events, totals = self._of_runs(set(names)), self._of_runs(set(names), sums)
+            self._scenes[names] = Scene(self._spark, events, totals, runs, self._keep)
+        return self._scenes[names]
 
     def _large(self, sums: DataFrame) -> list[DataFrame]:
         """What has a form for runs that are too large for memory."""

@@ -6,9 +6,7 @@ Only processes whose deliveries of a sender are not exactly what it multicast ha
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import Kind
-from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.spans import chunked, joined, segments
+from semcast.pipeline.verify.spans import chunked, segments
 from semcast.pipeline.verify.tails import told
 from semcast.pipeline.verify.violations import violations
 
@@ -17,23 +15,21 @@ _LAYERS = ("multicast", "agreed", "anywhere", "delivered")
 _UNPAID = ("multicast", "agreed", "anywhere")
 
 
-def delivered_spans(events: DataFrame, pairs: DataFrame) -> DataFrame:
-    """What differing processes delivered: (run, process, sender, correct, chunk, first, last)."""
-    differing = pairs.where("not same").select("pair", *_PAIR, "correct")
-    rows = of_kind(events, Kind.DELIVER).join(fn.broadcast(differing), _PAIR)
-    spans = joined(rows.select("pair", fn.col("seq").alias("first"), "last"))
-    known = spans.join(fn.broadcast(differing), "pair")
-    return chunked(known.select(*_PAIR, "correct", "first", "last"))
+def delivered_spans(delivered: DataFrame, pairs: DataFrame) -> DataFrame:
+    """What differing processes delivered: (run, process, sender, correct, chunk, first, last).
+
+    `delivered` is (run, process, sender, first, last).
+    """
+    differing = pairs.where("not same").select(*_PAIR, "correct")
+    spans = delivered.join(fn.broadcast(differing), _PAIR)
+    return chunked(spans.select(*_PAIR, "correct", "first", "last"))
 
 
-def multicast_spans(events: DataFrame, pairs: DataFrame) -> DataFrame:
+def multicast_spans(sent: DataFrame, pairs: DataFrame) -> DataFrame:
     """What was multicast by senders of whom anybody differs: (run, sender, chunk, first, last)."""
     senders = pairs.where("not same").select("run", "sender").distinct()
-    authors = pairs.where("process = sender").join(senders, ["run", "sender"], "left_semi")
-    own = authors.select("pair", "run", "sender")
-    rows = of_kind(events, Kind.MULTICAST).join(fn.broadcast(own), ["run", "sender"])
-    spans = joined(rows.select("pair", fn.col("seq").alias("first"), "last"))
-    return chunked(spans.join(fn.broadcast(own), "pair").select("run", "sender", "first", "last"))
+    spans = sent.join(fn.broadcast(senders), ["run", "sender"], "left_semi")
+    return chunked(spans.select("run", "sender", "first", "last"))
 
 
 def somewhere_spans(delivered: DataFrame, multicast: DataFrame, pairs: DataFrame) -> DataFrame:

@@ -7,9 +7,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
-from semcast.history import RunInfo
+from semcast.history import Kind, RunInfo
 from semcast.pipeline.frames import FLAG, WHOLE, small_frame
-from semcast.pipeline.verify.moves import DELIVERED, SENT, SENT_SAFE, moves, people_table, steps
+from semcast.pipeline.verify.folds import DELIVERED, FORWARDS, GROWING, PRINT, SENT, SENT_SAFE
+from semcast.pipeline.verify.moves import moves, people_table, steps
 from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS
 
@@ -77,22 +78,53 @@ class Scene:
         `stay` and `inside`, the number of its view, are null before the first view; `outside` is so there,
         and after a crash.
         """
-        return self._moves.where(fn.col("what") == DELIVERED)
+        return self._spans(DELIVERED)
 
     @cached_property
     def sent(self) -> DataFrame:
         """Spans of what was sent; `view` is the number it was sent with, below 0 if there was none."""
-        return self._moves.where(fn.col("what") == SENT)
+        return self._spans(SENT)
 
     @cached_property
     def safe(self) -> DataFrame:
         """Of what was sent, what was sent as safe, once more."""
-        return self._moves.where(fn.col("what") == SENT_SAFE)
+        return self._spans(SENT_SAFE)
 
     @cached_property
     def steps(self) -> DataFrame:
         """Of each piece the index of its first delivery, and its latest time: (piece, first, at)."""
         return steps(self._moves)
+
+    @cached_property
+    def forwards(self) -> DataFrame:
+        """Stretches in which streams go forwards: (who, sent, author, begin, end, first, last)."""
+        rows = self._moves.where(fn.col("what") == FORWARDS)
+        return rows.select("who", fn.col("mark").alias("sent"), "author", "begin", "end", "first", "last")
+
+    @cached_property
+    def growing(self) -> DataFrame:
+        """Stretches in which positions grow: (piece, who, begin, end, first, last)."""
+        rows = self._moves.where(fn.col("what") == GROWING)
+        return rows.select("piece", "who", "begin", "end", "first", "last")
+
+    @cached_property
+    def prints(self) -> DataFrame:
+        """How many messages were delivered in a piece, how many without a position, with fingerprints.
+
+        (piece, author, count, without, messages, positions)
+        """
+        rows = self._moves.where(fn.col("what") == PRINT)
+        return rows.groupBy("piece", "author").agg(
+            fn.sum("begin").alias("count"),
+            fn.sum("end").alias("without"),
+            fn.sum("first").alias("messages"),
+            fn.sum("last").alias("positions"),
+        )
+
+    def _spans(self, what: int) -> DataFrame:
+        rows = self._moves.where(fn.col("what") == what).withColumnRenamed("mark", "view")
+        columns = ("piece", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
+        return rows.select(*columns)
 
     @cached_property
     def _moves(self) -> DataFrame:
@@ -112,6 +144,21 @@ class Scene:
         """Rows (debtor, author, first, last) with run and sender."""
         authors = self.people.select("run", fn.col("member").alias("sender"), fn.col("who").alias("author"))
         return rows.join(fn.broadcast(authors), "author").select("debtor", "run", "sender", "first", "last")
+
+    def by_name(self, spans: DataFrame) -> DataFrame:
+        """Spans with who and author as (run, process, sender, first, last)."""
+        process = self.people.select("run", fn.col("member").alias("process"), "who")
+        sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
+        known = spans.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author")
+        return known.select("run", "process", "sender", "first", "last")
+
+    def streams(self, rows: DataFrame) -> DataFrame:
+        """Rows (who, sent, author) as (run, process, kind, sender)."""
+        process = self.people.select("run", fn.col("member").alias("process"), "who")
+        sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
+        kind = fn.when(fn.col("sent") == 1, Kind.MULTICAST.value).otherwise(Kind.DELIVER.value)
+        known = rows.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author")
+        return known.select("run", "process", kind.alias("kind"), "sender")
 
     def named(self, found: DataFrame) -> DataFrame:
         """Violations with members instead of numbers."""

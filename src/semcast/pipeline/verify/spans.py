@@ -4,18 +4,14 @@ Spans are cut at the edges of chunks, which are the same for all: no window and 
 chunk, however long a stream is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 CHUNK = 1 << 20
 """How many numbers a chunk spans. No result depends on it."""
-
-_JOINED = ["pair", "first", "last"]
 
 
 def chunked(spans: DataFrame, *, chunk: int = CHUNK) -> DataFrame:
@@ -29,11 +25,6 @@ def chunked(spans: DataFrame, *, chunk: int = CHUNK) -> DataFrame:
         fn.greatest(first, number * chunk).alias("first"),
         fn.least(last, (number + 1) * chunk - 1).alias("last"),
     )
-
-
-def joined(spans: DataFrame) -> DataFrame:
-    """Spans (pair, first, last) that follow each other as one, as far as they lie in the same batch."""
-    return spans.mapInArrow(_fold, "pair int, first long, last long").select("pair", "first", "last")
 
 
 def segments(
@@ -85,20 +76,6 @@ def _edges(spans: DataFrame, keys: Sequence[str], layers: Sequence[str]) -> Data
         .where(_any([fn.col(name) != 0 for name in layers]))
         .select(*keys, "first", *layers)
     )
-
-
-def _fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if batch.num_rows:
-            pair, first, last = (column.to_numpy() for column in batch.columns)
-            order = np.lexsort((first, pair))
-            pair, first, last = pair[order], first[order], last[order]
-            follows = (pair[1:] == pair[:-1]) & (first[1:] == last[:-1] + 1)
-            begins = np.concatenate(([True], ~follows))
-            ends = np.concatenate((~follows, [True]))
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(pair[begins]), pa.array(first[begins]), pa.array(last[ends])], names=_JOINED
-            )
 
 
 def _any(conditions: list[Column]) -> Column:

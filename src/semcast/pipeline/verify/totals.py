@@ -4,7 +4,7 @@ The fingerprint of a set of messages is the xor, and the sum, of h(seq) - h(seq 
 run of messages that is h(first) - h(last + 1), so it does not depend on how runs were cut, nor on any order.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
@@ -74,7 +74,7 @@ def census(totals: DataFrame) -> DataFrame:
 def pairs(totals: DataFrame, roster: DataFrame) -> DataFrame:
     """Every process of a run with every sender there, and whether it delivered exactly what was multicast.
 
-    Each has a number, `pair`. `roster` is (run, process, correct). `messages` counts deliveries,
+    `roster` is (run, process, correct). `messages` counts deliveries,
     repeated ones too; `latest` is the highest that was delivered, 0 if none was.
     """
     sent, delivered = _prints(totals, Kind.MULTICAST), _prints(totals, Kind.DELIVER)
@@ -90,7 +90,6 @@ def pairs(totals: DataFrame, roster: DataFrame) -> DataFrame:
         .join(deliveries, ["run", "process", "sender"], "left")
         .join(authors, ["run", "sender"], "left")
         .select(
-            fn.row_number().over(Window.orderBy("run", "process", "sender")).alias("pair"),
             "run",
             "process",
             "sender",

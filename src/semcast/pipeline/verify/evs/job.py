@@ -12,6 +12,7 @@ from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import moves, relation
 from semcast.pipeline.verify.evs import debts, purges, replaced
 from semcast.pipeline.verify.evs.claims import Claims, claims_of
+from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.scene import Scene, numbered_violations
 from semcast.pipeline.verify.stays import Piece
 from semcast.pipeline.verify.violations import known_violations, together, told_by
@@ -108,7 +109,7 @@ class Synchrony:
         """2.2: messages outside every configuration, or sent with the number of another one."""
         name = "evs_2_2_inside_configuration"
         both = self._sent.union(self._delivered)
-        outside = both.where(f"outside or (what = {moves.SENT} and view != inside)")
+        outside = both.where(f"outside or (what = {SENT} and view != inside)")
         what = fn.when(fn.col("outside"), fn.lit("outside every configuration")).otherwise(
             fn.lit("sent with the number of another configuration")
         )

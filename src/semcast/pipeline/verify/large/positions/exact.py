@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semcast.pipeline.verify.moves import INDEX_BITS
+from semcast.pipeline.verify.folds import INDEX, INDEX_BITS
 
 _Ints = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -29,9 +29,6 @@ _FOUND = pa.schema(
     ]
 )
 """A message at fault and where it was delivered, or else, of a run (as `author`), messages by position."""
-
-_NOWHERE = (1 << INDEX_BITS) - 1
-"""The index of a message of which no delivery is known."""
 
 
 def scattering(
@@ -147,7 +144,7 @@ def shared(table: pa.Table) -> pa.Table:
     order = np.lexsort((seq, author, at))
     at, author, seq = at[order], author[order], seq[order]
     same = np.concatenate(([False], at[1:] == at[:-1]))
-    return pa.Table.from_batches([_offences(way, same, (author << INDEX_BITS) + _NOWHERE, author, seq)])
+    return pa.Table.from_batches([_offences(way, same, (author << INDEX_BITS) + INDEX, author, seq)])
 
 
 def grown(table: pa.Table) -> pa.Table:
@@ -163,9 +160,9 @@ def grown(table: pa.Table) -> pa.Table:
 
 def _offences(way: int, chosen: _Flags, place: _Ints, author: _Ints, seq: _Ints) -> pa.RecordBatch:
     place, author, seq = place[chosen], author[chosen], seq[chosen]
-    index = place & _NOWHERE
+    index = place & INDEX
     numbers = (np.full(len(place), way), place >> INDEX_BITS, author, seq)
-    where = pa.array(index, mask=index == _NOWHERE)
+    where = pa.array(index, mask=index == INDEX)
     columns = [
         *map(pa.array, numbers),
         where,

@@ -5,6 +5,7 @@ and at each process positions grow, then all deliver in one order. What has no p
 """
 
 from collections.abc import Iterator
+from operator import add
 
 import numpy as np
 from pyspark.sql import DataFrame, Window
@@ -12,10 +13,10 @@ from pyspark.sql import functions as fn
 
 from semcast.history import Kind
 from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.positions import exact
-from semcast.pipeline.verify.large.positions.fold import COLUMNS, PIECE, PRINT, folding
-from semcast.pipeline.verify.moves import INDEX_BITS, with_author, with_number
+from semcast.pipeline.verify.moves import place, with_author, with_number
 from semcast.pipeline.verify.scene import numbered_violations
 from semcast.specs.vsync.views import views_of
 
@@ -25,7 +26,7 @@ TOTAL_ORDER = ("total_order", "uniform_total_order")
 _MOST = 20_000_000
 """Messages of a process that one task may hold, where its positions do not grow."""
 
-_KEY = ["judged", "who", "author"]
+_Print = tuple[int, ...]
 
 
 def judge_positions(given: Given, wanted: Wanted) -> Findings:
@@ -57,16 +58,8 @@ class _Positions:
             yield there and (way == 1 or piece.stay in closed)
 
     def judge(self) -> Findings:
-        keep = self._scene.keep
-        schema = ", ".join(f"{name} long" for name in COLUMNS)
-        folded = keep(self._rows().mapInArrow(folding(self._starts, self._judged), schema))
-        prints = keep(_sums(folded.where(fn.col("what") == PRINT)))
         found = Findings()
-        rows = [
-            *self._backwards(folded.where(fn.col("what") == PIECE), found),
-            *self._different(prints),
-        ]
-        self._doubt(prints, found)
+        rows = [*self._backwards(found), *self._different(found)]
         found.violations += [self._scene.named(row) for row in rows]
         return found
 
@@ -74,18 +67,20 @@ class _Positions:
         scene = self._scene
         rows = with_number(of_kind(scene.events, Kind.DELIVER), scene.people, "process")
         return with_author(rows, scene.people).select(
-            (fn.shiftleft(fn.col("who"), INDEX_BITS) + fn.col("index")).alias("place"),
+            place().alias("place"),
             "author",
             fn.col("seq").alias("first"),
             "last",
             fn.coalesce("order", fn.lit(-1)).cast("long").alias("at"),
         )
 
-    def _backwards(self, pieces: DataFrame, found: Findings) -> list[DataFrame]:
+    def _backwards(self, found: Findings) -> list[DataFrame]:
         """Processes whose positions do not always grow, looked at closely."""
+        judged = self._scene.table(zip(*reversed(np.nonzero(self._judged)), strict=True), "piece", "judged")
+        pieces = self._scene.growing.join(fn.broadcast(judged), "piece")
         along = Window.partitionBy("judged", "who").orderBy("begin")
         back = (fn.lag("end").over(along) >= fn.col("begin")) | (
-            fn.lag("last").over(along) >= fn.col("floor")
+            fn.lag("last").over(along) >= fn.col("first")
         )
         doubtful = pieces.select("judged", "who", back.alias("back")).where("back").select("who").distinct()
         numbers = [row["who"] for row in doubtful.collect()]
@@ -111,18 +106,15 @@ class _Positions:
         rows = self._scene.totals.where((fn.col("run") == run) & (fn.col("process") == member))
         return int(rows.agg(fn.sum("messages")).collect()[0][0])
 
-    def _different(self, prints: DataFrame) -> list[DataFrame]:
+    def _different(self, found: Findings) -> list[DataFrame]:
         """Messages with several positions and positions with several messages.
 
         There are none where all who delivered anything delivered the same at the same positions, which grow.
         """
-        told: dict[tuple[int, int], set[tuple[int, ...]]] = {}
-        for row in prints.collect():
-            mine = told.setdefault((row["judged"], row["who"]), set())
-            mine.add((row["author"], row["count"], row["messages"], row["positions"]))
-        different: dict[tuple[int, int], set[frozenset[tuple[int, ...]]]] = {}
-        for (way, who), mine in told.items():
-            different.setdefault((way, self._runs[who]), set()).add(frozenset(mine))
+        different: dict[tuple[int, int], set[frozenset[_Print]]] = {}
+        for (way, who), mine in self._prints(found).items():
+            prints = frozenset((author, *numbers) for author, numbers in mine.items())
+            different.setdefault((way, self._runs[who]), set()).add(prints)
         doubtful = {run for (_, run), sets in different.items() if len(sets) > 1}
         if not doubtful:
             return []
@@ -139,22 +131,21 @@ class _Positions:
             _violations(shared, "at the position of another message"),
         ]
 
-    def _doubt(self, prints: DataFrame, found: Findings) -> None:
-        """Where deliveries have no position."""
-        without = prints.where("without > 0").select("judged", "who").distinct().collect()
-        for row in without:
-            run, process = self._scene.everybody[row["who"]]
-            name = TOTAL_ORDER[row["judged"]]
-            found.doubts[run, name] = f"{process} delivered messages without a position"
-
-
-def _sums(prints: DataFrame) -> DataFrame:
-    return prints.groupBy(*_KEY).agg(
-        fn.sum("begin").alias("count"),
-        fn.sum("end").alias("without"),
-        fn.sum("floor").alias("messages"),
-        fn.sum("last").alias("positions"),
-    )
+    def _prints(self, found: Findings) -> dict[tuple[int, int], dict[int, _Print]]:
+        """What each process delivered of each author, way by way; where there are no positions is doubt."""
+        told: dict[tuple[int, int], dict[int, _Print]] = {}
+        for row in self._scene.prints.collect():
+            who = self._scene.pieces[row["piece"]].who
+            for way in np.flatnonzero(self._judged[:, row["piece"]]).tolist():
+                mine = told.setdefault((way, self._scene.numbers[who]), {})
+                before = mine.get(row["author"], (0, 0, 0))
+                mine[row["author"]] = tuple(
+                    map(add, before, (row["count"], row["messages"], row["positions"]))
+                )
+                if row["without"]:
+                    reason = f"{who[1]} delivered messages without a position"
+                    found.doubts[who[0], TOTAL_ORDER[way]] = reason
+        return told
 
 
 def _violations(found: DataFrame, reason: str) -> DataFrame:

@@ -6,7 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify import moves
+from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.views import membership
 from semcast.pipeline.verify.large.views.books import Books
@@ -81,7 +81,7 @@ class _Views:
             return []
         scene = self._scene
         both = scene.sent.union(scene.delivered)
-        wrong = both.where(f"outside or (what = {moves.SENT} and view != inside)")
+        wrong = both.where(f"outside or (what = {SENT} and view != inside)")
         what = fn.when(fn.col("outside"), fn.lit("outside every view, or after a crash")).otherwise(
             fn.lit("multicast with the number of another view")
         )

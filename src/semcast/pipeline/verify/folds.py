@@ -1,0 +1,211 @@
+"""What is to be known of a batch of rows about messages, in arrays: few numbers instead of many rows.
+
+Rows of a batch lie in any order and belong to any pieces of any processes. Nothing is left out or counted
+twice, so whatever a batch tells can be put together with what others tell.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+INDEX_BITS = 40
+"""A place is the number of a process above these bits, and the index of a row there below."""
+
+INDEX = (1 << INDEX_BITS) - 1
+DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT = range(7)
+"""What a row of the result is about.
+
+DELIVERED, SENT: a span of messages `first` to `last`; of what was sent, `mark` is the view it was sent with.
+SENT_SAFE: what was sent as safe, once more, so that spans of sent messages are long.
+STEPS: the index of the first delivery (INDEX if there is none) and the latest time.
+FORWARDS: a stretch of rows, from index `begin` to `end`, in which the numbers of an author go forwards from
+`first` to `last`, of deliveries (`mark` 0) or multicasts (1). The same message may be delivered twice in a
+row, which integrity forbids, but not be multicast twice.
+GROWING: a stretch of deliveries in which positions in the total order grow.
+PRINT: how many messages of an author were delivered, how many of them without a position, and fingerprints of
+these messages and of their positions. The fingerprint of a set is a sum, of a run of messages the difference
+of two hashes, so it depends neither on cuts nor on any order.
+"""
+
+COLUMNS = ("what", "piece", "author", "mark", "begin", "end", "first", "last")
+NOTHING = -1
+"""No view, no position."""
+
+_HASH_BITS = 44
+"""Few enough that no sum of differences overflows."""
+
+Ints = npt.NDArray[np.int64]
+Batches = Iterator[pa.RecordBatch]
+
+
+class Rows(NamedTuple):
+    """The columns of a batch."""
+
+    place: Ints
+    what: Ints
+    view: Ints
+    author: Ints
+    first: Ints
+    last: Ints
+    at: Ints
+    order: Ints
+
+
+def folding(starts: Ints) -> Callable[[Batches], Batches]:
+    """Folds batches of `Rows`, cut into pieces where `starts` says."""
+
+    def fold(batches: Batches) -> Batches:
+        for batch in batches:
+            if batch.num_rows:
+                rows = Rows(*(column.to_numpy() for column in batch.columns))
+                piece: Ints = np.searchsorted(starts, rows.place, side="right") - 1
+                yield from map(_table, _folded(rows, piece))
+
+    return fold
+
+
+_Told = dict[str, Ints | int]
+
+
+def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
+    sent = np.minimum(rows.what, SENT)
+    yield _spans([sent, piece, rows.view, rows.author, rows.first, rows.last])
+    safe = rows.what == SENT_SAFE
+    if safe.any():
+        spans = (rows.what, piece, rows.view, rows.author, rows.first, rows.last)
+        yield _spans([column[safe] for column in spans])
+    yield _steps(rows, piece)
+    yield _forwards(rows, piece, sent)
+    placed, delivered = rows.order >= 0, rows.what == DELIVERED
+    if placed.any():
+        yield _growing(Rows(*(column[placed] for column in rows)), piece[placed])
+        yield _prints(Rows(*(column[delivered] for column in rows)), piece[delivered])
+    elif delivered.any():
+        yield _unplaced(piece[delivered], (rows.last - rows.first + 1)[delivered])
+
+
+def _table(told: _Told) -> pa.RecordBatch:
+    size = max(len(column) for column in told.values() if not isinstance(column, int))
+    columns = [np.broadcast_to(np.asarray(told.get(name, 0), np.int64), size) for name in COLUMNS]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(COLUMNS))
+
+
+def _spans(columns: list[Ints]) -> _Told:
+    """Spans that follow each other as one."""
+    order = np.lexsort(tuple(reversed(columns)))
+    *keys, first, last = (column[order] for column in columns)
+    begins = _changes(*keys)
+    begins[1:] |= first[1:] != last[:-1] + 1
+    ends = np.append(begins[1:], True)
+    what, piece, view, author = (key[begins] for key in keys)
+    return {
+        "what": what,
+        "piece": piece,
+        "mark": view,
+        "author": author,
+        "first": first[begins],
+        "last": last[ends],
+    }
+
+
+def _steps(rows: Rows, piece: Ints) -> _Told:
+    order = np.argsort(piece, kind="stable")
+    pieces, begins = np.unique(piece[order], return_index=True)
+    delivered = np.where(rows.what == DELIVERED, rows.place & INDEX, INDEX)
+    return {
+        "what": STEPS,
+        "piece": pieces,
+        "first": np.minimum.reduceat(delivered[order], begins),
+        "last": np.maximum.reduceat(rows.at[order], begins),
+    }
+
+
+def _forwards(rows: Rows, piece: Ints, sent: Ints) -> _Told:
+    order = np.lexsort((rows.place, sent, rows.author))
+    floor = (rows.first - sent)[order]
+    last, place = rows.last[order], rows.place[order]
+    keys = [piece[order], sent[order], rows.author[order]]
+    begins = _changes(*keys)
+    begins[1:] |= floor[1:] < last[:-1]
+    ends = np.append(begins[1:], True)
+    pieces, kinds, authors = (key[begins] for key in keys)
+    return {
+        "what": FORWARDS,
+        "piece": pieces,
+        "author": authors,
+        "mark": kinds,
+        "begin": place[begins] & INDEX,
+        "end": place[ends] & INDEX,
+        "first": floor[begins],
+        "last": last[ends],
+    }
+
+
+def _growing(rows: Rows, piece: Ints) -> _Told:
+    order = np.argsort(rows.place, kind="stable")
+    place, at = rows.place[order], rows.order[order]
+    end = at + (rows.last - rows.first)[order]
+    begins = _changes(piece[order])
+    begins[1:] |= at[1:] <= end[:-1]
+    ends = np.append(begins[1:], True)
+    return {
+        "what": GROWING,
+        "piece": piece[order][begins],
+        "begin": place[begins] & INDEX,
+        "end": place[ends] & INDEX,
+        "first": at[begins],
+        "last": end[ends],
+    }
+
+
+def _prints(rows: Rows, piece: Ints) -> _Told:
+    count, placed = rows.last - rows.first + 1, rows.order >= 0
+    shift = np.where(placed, rows.order - rows.first, NOTHING)
+    order = np.lexsort((rows.author, piece))
+    piece, author = piece[order], rows.author[order]
+    begins = np.flatnonzero(_changes(piece, author))
+
+    def total(values: Ints) -> Ints:
+        return np.add.reduceat(values[order], begins)
+
+    return {
+        "what": PRINT,
+        "piece": piece[begins],
+        "author": author[begins],
+        "begin": total(count),
+        "end": total(np.where(placed, 0, count)),
+        "first": total(_hash(rows.first, 0) - _hash(rows.last + 1, 0)),
+        "last": total(_hash(rows.first, shift) - _hash(rows.last + 1, shift)),
+    }
+
+
+def _unplaced(piece: Ints, count: Ints) -> _Told:
+    """Where there are no positions at all, that is all there is to say, of all authors together."""
+    order = np.argsort(piece, kind="stable")
+    pieces, begins = np.unique(piece[order], return_index=True)
+    total = np.add.reduceat(count[order], begins)
+    return {"what": PRINT, "piece": pieces, "author": NOTHING, "begin": total, "end": total}
+
+
+def _changes(*keys: Ints) -> npt.NDArray[np.bool_]:
+    """Where any of the keys is another than before; so it is at the beginning."""
+    found = np.zeros(len(keys[0]), np.bool_)
+    found[0] = True
+    for key in keys:
+        found[1:] |= key[1:] != key[:-1]
+    return found
+
+
+def _hash(number: Ints, salt: Ints | int) -> Ints:
+    """Bits that look like chance (splitmix64)."""
+    mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed += np.asarray(salt, dtype=np.int64).astype(np.uint64) * np.uint64(0xD1B54A32D192ED03)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
