@@ -11,17 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.histories import named, places, recut, renumbered, scatter, write
-from tests.pipeline.rings import small
+from tests.pipeline.histories import named, places, recut, renumbered, scatter
 from tests.specs.vsync_histories import random_history
 
 from semcast.core import MemberId, MessageId
 from semcast.history import Event, History, Kind, RunInfo
 from semcast.pipeline.session import SMALL_ROWS
 from semcast.pipeline.verify import Options, survey, verify
-from semcast.pipeline.verify.large import FORMS_OF_LARGE_RUNS, Findings, Given
 from semcast.pipeline.verify.large.causal import ground as grounds
-from semcast.pipeline.verify.large.causal import judge_causal
 from semcast.pipeline.verify.large.causal import pasts as followed
 from semcast.pipeline.verify.large.causal.again import first_times
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded
@@ -29,13 +26,10 @@ from semcast.pipeline.verify.large.causal.course import course_of
 from semcast.pipeline.verify.large.causal.field import Work
 from semcast.pipeline.verify.large.causal.ground import lay_out
 from semcast.pipeline.verify.large.causal.meeting import met, words_of
-from semcast.pipeline.verify.large.causal.owed import debts, owed
+from semcast.pipeline.verify.large.causal.owed import debts
 from semcast.pipeline.verify.large.causal.pasts import Pasts
 from semcast.pipeline.verify.large.causal.strips import PART, STRIP, Strip, divided, joined
-from semcast.pipeline.verify.large.findings import Wanted
 from semcast.pipeline.verify.stays import Stays
-from semcast.sim.simulate import simulate
-from semcast.sim.vsync_scenario import draw_vsync
 from semcast.specs import Status, check
 from semcast.specs.vsync.causal import _Asked
 from semcast.specs.vsync.pasts import Past, pasts_of
@@ -310,15 +304,6 @@ def _faults(rows: list[Row]) -> list[tuple[MemberId, bool]]:
     return [(field.people[field.course.paths[path].who], fault.circle) for path, fault in pasts.faults()]
 
 
-def test_on_spark_the_verdict_is_that_in_memory(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(grounds, "STRIP_BITS", 3)
-    real = [named(simulate(draw_vsync(seed)).history, f"real-{seed}") for seed in range(2)]
-    histories = [*drawn(range(40)), *filter(growing, small(range(20))), *real]
-    agree(spark, write(histories, tmp_path), histories)
-
-
 def test_it_does_not_matter_how_rows_lie_and_are_cut(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,34 +312,6 @@ def test_it_does_not_matter_how_rows_lie_and_are_cut(
     for history in histories:
         scatter(history, tmp_path / "rows", Random(5))
     agree(spark, tmp_path / "rows", histories, small_rows=0)
-
-
-def test_on_spark_the_same_is_owed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: set[tuple[str, int, MemberId, int]] = set()
-
-    def ask(given: Given, wanted: Wanted) -> Findings:
-        stays = given.scene.stays
-        slots = {
-            stays.number(run, s): (run, s.slot) for run, known in stays.runs.items() for s in known.stays
-        }
-        people = given.scene.everybody
-        for stay, author, upto in owed(given, wanted).debts.collect():
-            told.add((*slots[stay], people[author][1], upto))
-        return judge_causal(given, wanted)
-
-    monkeypatch.setattr(grounds, "STRIP_BITS", 3)
-    monkeypatch.setitem(FORMS_OF_LARGE_RUNS, NAME, ask)
-    histories = [talk(seed) for seed in range(20)]
-    agree(spark, write(histories, tmp_path), histories)
-    expected = set()
-    for history in histories:
-        field, views = MemoryField(history), views_of(history)
-        closed = {stay.slot for stay in views.known.stays if views.closed(stay)}
-        for stay, author, upto in debts(Pasts(field), closed):
-            expected.add((history.info.run, stay, field.people[author], upto))
-    assert told == expected
 
 
 def agree(

@@ -2,21 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from random import Random
 from typing import TypeVar, cast
 
 import msgspec
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
-from tests.pipeline.histories import named, recut, scatter, write
+from tests.pipeline.histories import named, recut
 from tests.pipeline.rings import growing, small
 from tests.specs.vsync_histories import random_history
 
 from semcast.core import MemberId, MessageId
 from semcast.history import Event, History, Kind, RunInfo
-from semcast.pipeline.verify import Options, survey, verify
 from semcast.pipeline.verify.large.line import LINE, causal, knots, outcome, stages, windows
 from semcast.pipeline.verify.large.line.agreed import (
     debts_of,
@@ -31,7 +28,7 @@ from semcast.pipeline.verify.large.line.rest import stragglers
 from semcast.pipeline.verify.large.line.spans import cut, earliest
 from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.stays import Stays
-from semcast.specs import Status, check
+from semcast.specs import check
 from semcast.specs.evs.configurations import configurations_of
 
 T = TypeVar("T")
@@ -279,22 +276,3 @@ def test_rows_over_several_windows_are_cut() -> None:
         (0, size - 1, 2),
         (0, 1, size + 2),
     ]
-
-
-@pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("small_rows", [0, 200_000])
-def test_on_spark_it_agrees_with_the_checkers_in_memory(
-    interpreted: SparkSession, tmp_path: Path, small_rows: int
-) -> None:
-    histories = drawn(range(12))
-    folder = tmp_path / "runs"
-    scatter(histories[0], folder, Random(1))
-    write(histories[1:], folder)
-    options = Options(LINE, allow_missing=True, memory_rows=0, small_rows=small_rows)
-    report = verify(interpreted, survey([folder]), options)
-    expected = {(h.info.run, name): said for h in histories for name, said in in_memory(h).items()}
-    told = {(v.run, v.property): v.status.value for v in report.verdicts}
-    assert told.keys() == expected.keys()
-    assert {key for key, said in told.items() if said not in (expected[key], "unknown")} == set()
-    assert {"holds", "violated"} <= {*told.values()}
-    assert all(verdict.sample for verdict in report.verdicts if verdict.status is Status.VIOLATED)

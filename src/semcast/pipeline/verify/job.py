@@ -16,7 +16,7 @@ from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
 from semcast.pipeline.verify.events import events_of, held_rows, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
-from semcast.pipeline.verify.large import FORMS_OF_LARGE_RUNS, Given, judge_large
+from semcast.pipeline.verify.large import Given, judge_large
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.totals import census, pairs, totals
@@ -30,7 +30,7 @@ from semcast.pipeline.verify.verdicts import (
     message,
 )
 from semcast.pipeline.verify.violations import counts, known_violations, together
-from semcast.specs import EVS, PROPERTIES, Status, properties_for
+from semcast.specs import EVS, PROPERTIES, properties_for
 
 Progress = Callable[[str], None]
 
@@ -147,13 +147,8 @@ class _Job:
         most = self._options.memory_rows
         self._small_runs = {run: names for run, names in others.items() if names and sizes[run] <= most}
         self._large_runs = {run: names for run, names in others.items() if names and sizes[run] > most}
-        for run, names in self._large_runs.items():
-            size = f"the run has {sizes[run]} rows, and more than {most} are not judged in memory"
-            for name in names:
-                if name not in FORMS_OF_LARGE_RUNS:
-                    unknown = Verdict(run, name, Status.UNKNOWN, detail=f"{size}; use `semcast check`")
-                    self._evidence.in_memory[run, name] = unknown
         formed = {name for names in self._wanted.values() for name in names if name in FORMS}
+        self._formed = formed
         self._names = formed.union(*self._large_runs.values())
 
     def _keep(self, frame: DataFrame) -> DataFrame:
@@ -232,7 +227,8 @@ class _Job:
 
     def _contents(self, sums: DataFrame, roster: DataFrame) -> list[DataFrame]:
         """Integrity and the semantic properties, for the processes that differ from what was multicast."""
-        if not self._wants("semantic_", "integrity"):
+        semantic = any(name.startswith("semantic_") for name in self._formed)
+        if not semantic and "integrity" not in self._formed:
             return []
         both = self._keep(pairs(sums, roster))
         if both.where("not same").isEmpty():
@@ -244,7 +240,7 @@ class _Job:
         somewhere = self._keep(ledger.somewhere_spans(delivered, multicast, both))
         book = self._keep(ledger.ledger(delivered, somewhere, both))
         found = [ledger.integrity_violations(book, self._tails)]
-        if self._wants("semantic_"):
+        if semantic:
             self._progress("replacements")
             found.append(
                 ledger.semantic_violations(self._unpaid(self._keep(ledger.lacking(book, both))), both)
@@ -305,11 +301,7 @@ class _Job:
 
     def _large(self, sums: DataFrame) -> list[DataFrame]:
         """What has a form for runs that are too large for memory."""
-        formed = {
-            run: [name for name in names if name in FORMS_OF_LARGE_RUNS]
-            for run, names in self._large_runs.items()
-        }
-        runs = {run: self._recorded.runs[run] for run, names in formed.items() if names}
+        runs = {run: self._recorded.runs[run] for run in self._large_runs}
         if not runs:
             return []
         self._progress("the order of everything")
@@ -317,7 +309,7 @@ class _Job:
         self._evidence.nowhere |= scene.nowhere
         evidence = self._evidence
         given = Given(scene, self._positions, self._tails, evidence.circular, set(evidence.untold))
-        found = judge_large(given, {run: formed[run] for run in runs.keys() - scene.nowhere})
+        found = judge_large(given, {run: self._large_runs[run] for run in runs.keys() - scene.nowhere})
         evidence.untellable.update(found.unknown)
         evidence.doubts.update(found.doubts)
         return found.violations

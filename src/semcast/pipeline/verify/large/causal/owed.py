@@ -11,12 +11,10 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from semcast.pipeline.verify.large.causal.arrays import Ints, by_key, groups
-from semcast.pipeline.verify.large.causal.field import SparkField
 from semcast.pipeline.verify.large.causal.ground import TooMuchError
 from semcast.pipeline.verify.large.causal.heard import heard
 from semcast.pipeline.verify.large.causal.pasts import Pasts
 from semcast.pipeline.verify.large.causal.strips import Strip
-from semcast.pipeline.verify.large.findings import Given
 from semcast.pipeline.verify.scene import Scene
 from semcast.specs.vsync.views import views_of
 
@@ -38,18 +36,8 @@ class Owed:
     """By run, why."""
 
 
-def owed(given: Given, runs: Collection[str]) -> Owed:
-    """In the views of some runs."""
-    scene = given.scene
-    try:
-        pasts = Pasts(SparkField(scene, runs))
-        return owed_in(scene, pasts)
-    except TooMuchError as error:
-        return Owed(scene.table([], *_DEBT), dict.fromkeys(runs, str(error)))
-
-
 def owed_in(scene: Scene, pasts: Pasts) -> Owed:
-    """The same, if it is already known what precedes what."""
+    """The debts in all views of a scene, given what precedes what; raises TooMuchError."""
     stays = scene.stays
     going_on = {
         stays.number(run, stay)

@@ -1,6 +1,7 @@
 """What is delivered, sent and owed in views, as spans: who lacks what, and what strayed there."""
 
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -9,7 +10,8 @@ from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.evs import debts
 from semcast.pipeline.verify.large.findings import Given
 from semcast.pipeline.verify.large.views.replacing import Replacing
-from semcast.pipeline.verify.large.views.stays import ViewClaims
+from semcast.pipeline.verify.large.views.stays import ViewClaims, claims_of
+from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.spans import chunked, segments
 
 _SPAN = ("debtor", "author", "first", "last")
@@ -28,6 +30,10 @@ class Books:
         ]
         self.debtors = small_frame(self._scene.spark, _STAY, rows)
         """(debtor, view, who, closed, run)"""
+
+    def with_who(self, spans: DataFrame) -> DataFrame:
+        """Spans with the process whose stay it is."""
+        return spans.join(fn.broadcast(self.debtors.select("debtor", "who")), "debtor")
 
     @cached_property
     def sent(self) -> DataFrame:
@@ -127,6 +133,19 @@ class Books:
     @cached_property
     def _replacing(self) -> Replacing:
         return Replacing(self._scene, self.sent, self._given.positions)
+
+
+_kept: WeakKeyDictionary[Scene, Books] = WeakKeyDictionary()
+
+
+def books_of(given: Given) -> Books:
+    """Of all runs of a scene that have views, opened once."""
+    scene = given.scene
+    found = _kept.get(scene)
+    if found is None:
+        runs = [run for run in scene.infos if run not in scene.nowhere]
+        found = _kept[scene] = Books(given, claims_of(scene.stays, runs))
+    return found
 
 
 def _flagged(spans: DataFrame, flag: str) -> DataFrame:

@@ -9,8 +9,7 @@ from pyspark.sql import functions as fn
 from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.views import membership
-from semcast.pipeline.verify.large.views.books import Books
-from semcast.pipeline.verify.large.views.stays import claims_of
+from semcast.pipeline.verify.large.views.books import books_of
 from semcast.pipeline.verify.scene import numbered_violations
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs import Status, Verdict
@@ -40,7 +39,7 @@ class _Views:
         self._given = given
         self._scene = given.scene
         self._wanted = wanted
-        self._books = Books(given, claims_of(given.scene.stays, wanted))
+        self._books = books_of(given)
 
     def judge(self) -> Findings:
         found = Findings()
@@ -87,14 +86,16 @@ class _Views:
         )
         return [
             numbered_violations(wrong, name, what),
-            numbered_violations(self._with_who(self._books.strays), name, "not delivered where it was sent"),
+            numbered_violations(
+                self._books.with_who(self._books.strays), name, "not delivered where it was sent"
+            ),
         ]
 
     def _lacking(self) -> list[DataFrame]:
         found = []
         synchrony, books = "vs_view_synchrony", self._books
         if self._asks(synchrony):
-            same = self._with_who(books.lacking.where("same"))
+            same = self._books.with_who(books.lacking.where("same"))
             found.append(numbered_violations(same, synchrony, "not delivered there"))
         flags = {
             "vs_semantic_validity": "own",
@@ -105,12 +106,9 @@ class _Views:
         if asked:
             left = books.unpaid(books.lacking)
             for name, flag in asked.items():
-                found.append(numbered_violations(self._with_who(left.where(flag)), name, _LACKING))
+                found.append(numbered_violations(self._books.with_who(left.where(flag)), name, _LACKING))
         name = "vs_semantic_fifo_view_completeness"
         if self._asks(name):
             left = books.unpaid(books.lacking_before(books.latest))
-            found.append(numbered_violations(self._with_who(left), name, _LACKING))
+            found.append(numbered_violations(self._books.with_who(left), name, _LACKING))
         return found
-
-    def _with_who(self, spans: DataFrame) -> DataFrame:
-        return spans.join(fn.broadcast(self._books.debtors.select("debtor", "who")), "debtor")
