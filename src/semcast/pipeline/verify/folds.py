@@ -5,6 +5,7 @@ twice, so whatever a batch tells can be put together with what others tell.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ INDEX_BITS = 40
 """A place is the number of a process above these bits, and the index of a row there below."""
 
 INDEX = (1 << INDEX_BITS) - 1
-DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT = range(7)
+DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN = range(8)
 """What a row of the result is about.
 
 DELIVERED, SENT: a span of messages `first` to `last`; of what was sent, `mark` is the view it was sent with.
@@ -28,6 +29,8 @@ GROWING: a stretch of deliveries in which positions in the total order grow.
 PRINT: how many messages of an author were delivered, how many of them without a position, and fingerprints of
 these messages and of their positions. The fingerprint of a set is a sum, of a run of messages the difference
 of two hashes, so it depends neither on cuts nor on any order.
+OWN: of rows `begin` to `end` about a process's own messages, the last that was delivered and not multicast
+before among them (`first`, 0 if none was), and the last that was multicast.
 """
 
 COLUMNS = ("what", "piece", "author", "mark", "begin", "end", "first", "last")
@@ -80,6 +83,9 @@ def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
     yield _steps(rows, piece)
     yield _forwards(rows, piece, sent)
     placed, delivered = rows.order >= 0, rows.what == DELIVERED
+    own = rows.author == rows.place >> INDEX_BITS
+    if own.any():
+        yield from _own(Rows(*(column[own] for column in rows)), piece[own])
     if placed.any():
         yield _growing(Rows(*(column[placed] for column in rows)), piece[placed])
         yield _prints(Rows(*(column[delivered] for column in rows)), piece[delivered])
@@ -180,6 +186,23 @@ def _prints(rows: Rows, piece: Ints) -> _Told:
         "first": total(_hash(rows.first, 0) - _hash(rows.last + 1, 0)),
         "last": total(_hash(rows.first, shift) - _hash(rows.last + 1, shift)),
     }
+
+
+def _own(rows: Rows, piece: Ints) -> Iterator[_Told]:
+    order = np.argsort(rows.place, kind="stable")
+    begins = np.append(np.flatnonzero(_changes(rows.author[order])), len(order))
+    for begin, end in pairwise(begins.tolist()):
+        some = order[begin:end]
+        sent = np.maximum.accumulate(np.where(rows.what[some] == DELIVERED, 0, rows.last[some]))
+        needed = np.where((rows.what[some] == DELIVERED) & (rows.last[some] > sent), rows.last[some], 0)
+        yield {
+            "what": OWN,
+            "piece": piece[some[:1]],
+            "begin": rows.place[some[:1]] & INDEX,
+            "end": rows.place[some[-1:]] & INDEX,
+            "first": needed.max(keepdims=True),
+            "last": sent[-1:],
+        }
 
 
 def _unplaced(piece: Ints, count: Ints) -> _Told:

@@ -119,7 +119,7 @@ class _Job:
 
     def run(self) -> list[Verdict]:
         self._progress("counting")
-        sums = self._keep(totals(self._events))
+        sums = self._keep(totals(self._rows))
         there = census(sums).collect()
         self._divide(there)
         roster = self._roster(there)
@@ -296,7 +296,8 @@ class _Job:
         names = frozenset(runs)
         if names not in self._scenes:
             events, totals = self._of_runs(set(names)), self._of_runs(set(names), sums)
-            self._scenes[names] = Scene(self._spark, events, totals, runs, self._keep)
+            files = () if self._small else self._recorded.files
+            self._scenes[names] = Scene(self._spark, events, totals, runs, self._keep, files)
         return self._scenes[names]
 
     def _large(self, sums: DataFrame) -> list[DataFrame]:

@@ -1,11 +1,7 @@
-"""What was sent and delivered in each piece of each process: one pass over all rows about messages.
+"""Processes and senders as numbers."""
 
-Every batch is folded where it lies (`folds.py`). Processes and senders have numbers.
-"""
+from collections.abc import Sequence
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -13,7 +9,6 @@ from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import (
-    COLUMNS,
     DELIVERED,
     INDEX,
     INDEX_BITS,
@@ -21,9 +16,8 @@ from semcast.pipeline.verify.folds import (
     SENT,
     SENT_SAFE,
     STEPS,
-    folding,
 )
-from semcast.pipeline.verify.stays import Piece, Who
+from semcast.pipeline.verify.stays import Who
 
 
 def people_table(spark: SparkSession, people: Sequence[Who]) -> DataFrame:
@@ -32,32 +26,22 @@ def people_table(spark: SparkSession, people: Sequence[Who]) -> DataFrame:
     return small_frame(spark, {"run": TEXT, "member": MEMBER, "who": WHOLE}, rows)
 
 
-def moves(
-    events: DataFrame, people: DataFrame, numbers: dict[Who, int], pieces: Iterable[Piece]
-) -> DataFrame:
-    """All that a fold tells, in its columns."""
-    starts = np.array([(numbers[piece.who] << INDEX_BITS) + piece.first for piece in pieces], np.int64)
+def numbered(events: DataFrame, people: DataFrame) -> DataFrame:
+    """The rows about messages, in the columns of `Rows`."""
     rows = of_kind(events, Kind.MULTICAST, Kind.DELIVER)
     sent = fn.col("kind") == Kind.MULTICAST.value
     safe = sent & (fn.col("level") == SAFE)
     what = fn.when(safe, SENT_SAFE).when(sent, SENT).otherwise(DELIVERED)
-    numbered = with_author(with_number(rows, people, "process"), people).select(
-        place().alias("place"),
+    return with_author(with_number(rows, people, "process"), people).select(
+        (fn.shiftleft(fn.col("who"), INDEX_BITS) + fn.col("index")).alias("place"),
         what.cast("long").alias("what"),
         fn.when(sent, fn.coalesce("view", fn.lit(NOTHING))).otherwise(NOTHING).cast("long").alias("view"),
         "author",
         fn.col("seq").alias("first"),
         "last",
-        "at_ns",
+        fn.col("at_ns").alias("at"),
         fn.when(sent, NOTHING).otherwise(fn.coalesce("order", fn.lit(NOTHING))).cast("long").alias("order"),
     )
-    schema = ", ".join(f"{name} long" for name in COLUMNS)
-    return numbered.mapInArrow(folding(starts), schema).select(*COLUMNS)
-
-
-def place() -> Column:
-    """A process and an index there as one number."""
-    return fn.shiftleft(fn.col("who"), INDEX_BITS) + fn.col("index")
 
 
 def steps(moves: DataFrame) -> DataFrame:

@@ -84,12 +84,12 @@ def listed_edges(annotated: DataFrame, positions: DataFrame) -> DataFrame:
 
 
 def names_others() -> Column:
-    """Whether an event's message may replace others than earlier ones of its own sender."""
+    """Whether the message of a stored row may replace others than earlier ones of its own sender."""
     forwards = fn.exists(
         "annotation.ids",
         lambda named: (
-            (named.getField("sender") != fn.col("sender.name"))
-            | (named.getField("incarnation") != fn.col("sender.incarnation"))
+            (named.getField("sender") != fn.col("sender"))
+            | (named.getField("incarnation") != fn.col("sender_incarnation"))
             | (named.getField("seq") > fn.col("seq"))
         ),
     )

@@ -1,16 +1,31 @@
 """Who was where, and what was sent and delivered there: what every judgement about views starts from."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
 from semcast.history import Kind, RunInfo
 from semcast.pipeline.frames import FLAG, WHOLE, small_frame
-from semcast.pipeline.verify.folds import DELIVERED, FORWARDS, GROWING, PRINT, SENT, SENT_SAFE
-from semcast.pipeline.verify.moves import moves, people_table, steps
+from semcast.pipeline.verify.folds import COLUMNS as FOLDED
+from semcast.pipeline.verify.folds import (
+    DELIVERED,
+    FORWARDS,
+    GROWING,
+    INDEX_BITS,
+    OWN,
+    PRINT,
+    SENT,
+    SENT_SAFE,
+    Ints,
+    folding,
+)
+from semcast.pipeline.verify.moves import numbered, people_table, steps
+from semcast.pipeline.verify.reading import Fold, over_files
 from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS
 
@@ -30,12 +45,15 @@ class Scene:
         totals: DataFrame,
         infos: Mapping[str, RunInfo],
         keep: Keep,
+        files: Sequence[Path] = (),
     ) -> None:
+        """With `files`, rows about messages are read from there, not taken from the events."""
         self.spark = spark
         self.events = events
         self.totals = totals
         self.infos = infos
         self.keep = keep
+        self._files = files
         self.stays = Stays(skeletons(infos, changes(events).collect()))
 
     @property
@@ -108,6 +126,12 @@ class Scene:
         return rows.select("piece", "who", "begin", "end", "first", "last")
 
     @cached_property
+    def own(self) -> DataFrame:
+        """What processes did with their own messages, stretch by stretch: (who, begin, end, first, last)."""
+        rows = self._moves.where(fn.col("what") == OWN)
+        return rows.select("who", "begin", "end", "first", "last")
+
+    @cached_property
     def prints(self) -> DataFrame:
         """How many messages were delivered in a piece, how many without a position, with fingerprints.
 
@@ -126,11 +150,23 @@ class Scene:
         columns = ("piece", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
         return rows.select(*columns)
 
+    def over_messages(self, fold: Fold, schema: str) -> DataFrame:
+        """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`."""
+        if self._files:
+            return over_files(self.spark, self._files, self.numbers, fold, schema)
+        return numbered(self.events, self.people).mapInArrow(fold, schema)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The places where pieces begin."""
+        places = [(self.numbers[piece.who] << INDEX_BITS) + piece.first for piece in self.pieces]
+        return np.array(places, np.int64)
+
     @cached_property
     def _moves(self) -> DataFrame:
         table = small_frame(self.spark, _PIECE, self._piece_rows())
-        spans = moves(self.events, self.people, self.numbers, self.pieces)
-        return self.keep(spans.join(fn.broadcast(table), "piece"))
+        folded = self.over_messages(folding(self.starts), ", ".join(f"{name} long" for name in FOLDED))
+        return self.keep(folded.join(fn.broadcast(table), "piece"))
 
     def _piece_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
         for number, piece in enumerate(self.pieces):

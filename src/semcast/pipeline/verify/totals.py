@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import Kind
+from semcast.pipeline.verify.events import is_malformed, process, sender
 from semcast.pipeline.verify.relation import names_others
 
 _SUMMED = (1 << 32) - 1
@@ -16,28 +17,32 @@ _SUMMED = (1 << 32) - 1
 _PRINT = ("messages", "xor", "sum")
 
 
-def totals(events: DataFrame) -> DataFrame:
-    """Per run, process, kind and sender: how many rows and messages, with fingerprints of both."""
-    index, seq, last = fn.col("index"), fn.col("seq"), fn.col("last")
+def totals(rows: DataFrame) -> DataFrame:
+    """Per run, process, kind and sender: how many rows and messages, with fingerprints of both.
+
+    Rows are as they are stored: Spark groups by plain columns sooner than by structs of them.
+    """
+    index, seq = fn.col("index"), fn.col("seq")
+    last = seq + fn.col("count") - 1
     begin, end = fn.xxhash64(seq), fn.xxhash64(last + 1)
     return (
-        events.groupBy("run", "process", "kind", "sender")
+        rows.groupBy("run", "process", "incarnation", "kind", "sender", "sender_incarnation")
         .agg(
             fn.count("*").alias("rows"),
-            fn.count_if("malformed").alias("malformed"),
+            fn.count_if(is_malformed()).alias("malformed"),
             fn.bit_xor(fn.xxhash64(index).bitwiseXOR(fn.xxhash64(index + 1))).alias("trail"),
             fn.sum(last - seq + 1).alias("messages"),
             fn.bit_xor(begin.bitwiseXOR(end)).alias("xor"),
             fn.sum(begin.bitwiseAND(fn.lit(_SUMMED)) - end.bitwiseAND(fn.lit(_SUMMED))).alias("sum"),
-            fn.max("last").alias("latest"),
+            fn.max(last).alias("latest"),
             fn.count_if("annotation.total").alias("total"),
             fn.count_if(names_others()).alias("odd"),
         )
         .select(
             "run",
-            "process",
+            process().alias("process"),
             "kind",
-            "sender",
+            sender().alias("sender"),
             "rows",
             "malformed",
             "trail",

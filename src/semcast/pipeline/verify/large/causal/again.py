@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from semcast.pipeline.verify.evs.debts import repeats
+from semcast.pipeline.verify.folds import DELIVERED, Rows
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded, overlaps
 from semcast.pipeline.verify.large.causal.ground import TooMuchError
 from semcast.pipeline.verify.scene import Scene
@@ -59,8 +59,8 @@ class Again:
 NOTHING_AGAIN = Again(*(np.zeros(0, np.int64) for _ in range(4)))
 
 
-def again(scene: Scene, steps: DataFrame) -> Again:
-    """All of it; raises TooMuchError. `steps` is (place, sent, author, first, last)."""
+def again(scene: Scene) -> Again:
+    """All of it; raises TooMuchError."""
     delivered = scene.delivered.select("who", "author", "first", "last")
     table = repeats(delivered).select("who", "author", "first", "last").limit(MOST_REPEATS + 1).toArrow()
     if not table.num_rows:
@@ -72,7 +72,7 @@ def again(scene: Scene, steps: DataFrame) -> Again:
     order = np.argsort(coded(rank, first))
     wanted = Again(pairs, coded(rank, first)[order], coded(rank, last)[order], np.zeros(0, np.int64))
     schema = ", ".join(f"{name} long" for name in _FOUND)
-    found = steps.where("sent = 0").mapInArrow(_finding(wanted), schema).limit(MOST_REPEATS * 4 + 1).toArrow()
+    found = scene.over_messages(_finding(wanted), schema).limit(MOST_REPEATS * 4 + 1).toArrow()
     if found.num_rows > MOST_REPEATS * 4:
         raise TooMuchError(f"more than {MOST_REPEATS * 4} times something was delivered again")
     return first_times(pairs, *(column.to_numpy().astype(np.int64) for column in found.columns))
@@ -94,11 +94,11 @@ def first_times(pairs: Ints, pair: Ints, first: Ints, last: Ints, index: Ints) -
 def _finding(wanted: Again) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            place, _, author, first, last = (column.to_numpy() for column in batch.columns)
-            rank = wanted.rank(place >> SEQ_BITS, author)
-            some = rank >= 0
-            rank, first, last = rank[some], first[some], last[some]
-            index = place[some] & ((1 << SEQ_BITS) - 1)
+            rows = Rows(*(column.to_numpy() for column in batch.columns))
+            rank = wanted.rank(rows.place >> SEQ_BITS, rows.author)
+            some = (rank >= 0) & (rows.what == DELIVERED)
+            rank, first, last = rank[some], rows.first[some], rows.last[some]
+            index = rows.place[some] & ((1 << SEQ_BITS) - 1)
             low, high = coded(rank, first), coded(rank, last)
             row, span = overlaps(low, high, wanted.first, wanted.last)
             mask = (1 << SEQ_BITS) - 1

@@ -14,7 +14,7 @@ from semcast.pipeline.verify.large.causal.course import Course, course_of
 from semcast.pipeline.verify.large.causal.ground import Ground, ground_of
 from semcast.pipeline.verify.large.causal.meeting import VECTORS, met, words_of
 from semcast.pipeline.verify.large.causal.rumours import RUMOUR
-from semcast.pipeline.verify.large.causal.strips import Strip, steps_of, strips_of
+from semcast.pipeline.verify.large.causal.strips import Strip, strips_of
 from semcast.pipeline.verify.scene import Scene
 
 Work = Callable[[int, Strip], Ints]
@@ -46,10 +46,9 @@ class SparkField:
     course: Course
 
     def __init__(self, scene: Scene, runs: Collection[str]) -> None:
-        steps = steps_of(scene)
         self._scene = scene
         self.ground = ground_of(scene, runs)
-        self._strips = scene.keep(strips_of(steps, self.ground, again(scene, steps)))
+        self._strips = scene.keep(strips_of(scene, self.ground, again(scene)))
         self.course = course_of(
             self.ground, self._strips.select("stay", "chunk", "sent", "highest").toArrow()
         )

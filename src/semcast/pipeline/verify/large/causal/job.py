@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.verify.large.causal.certificate import complete_anyway, ordered_by_position
 from semcast.pipeline.verify.large.causal.field import SparkField
 from semcast.pipeline.verify.large.causal.ground import TooMuchError
 from semcast.pipeline.verify.large.causal.owed import owed_in
@@ -22,24 +23,32 @@ _LACKING = "has neither this nor a replacement in the view, though it precedes w
 
 def judge_causal(given: Given, wanted: Wanted) -> Findings:
     """Nobody delivers m after m' if m precedes m'; who delivers m' has m, or a replacement."""
+    rest = dict.fromkeys(_uncertain(given, wanted))
+    if not rest:
+        return Findings()
     try:
-        pasts = Pasts(SparkField(given.scene, wanted))
-        found = _late(given, pasts, wanted)
-        if any(COMPLETENESS in names for names in wanted.values()):
+        pasts = Pasts(SparkField(given.scene, rest))
+        found = _late(given, pasts)
+        if any(COMPLETENESS in wanted[run] for run in rest):
             found.add(_incomplete(given, pasts))
     except TooMuchError as error:
-        return Findings(unknown={(run, name): str(error) for run in wanted for name in wanted[run]})
+        return Findings(unknown={(run, name): str(error) for run in rest for name in wanted[run]})
     return found
 
 
-def _late(given: Given, pasts: Pasts, wanted: Wanted) -> Findings:
+def _uncertain(given: Given, wanted: Wanted) -> Iterator[str]:
+    """The runs whose causal order does not follow from something simpler."""
+    certain = ordered_by_position(given, wanted)
+    complete = [run for run in certain if COMPLETENESS in wanted[run]]
+    if complete:
+        certain -= set(complete) - complete_anyway(given, complete)
+    return (run for run in wanted if run not in certain)
+
+
+def _late(given: Given, pasts: Pasts) -> Findings:
     rows = list(_rows(given, pasts))
     broken = {row[0] for row in rows}
-    unknown = {
-        (run, DELIVERY): reason
-        for run, reason in pasts.unknown.items()
-        if run in wanted and run not in broken
-    }
+    unknown = {(run, DELIVERY): reason for run, reason in pasts.unknown.items() if run not in broken}
     return Findings([known_violations(given.scene.spark, rows)], unknown)
 
 

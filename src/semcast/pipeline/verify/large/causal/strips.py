@@ -9,14 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
-from semcast.history.schema import Kind
-from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.folds import SENT, Rows
 from semcast.pipeline.verify.large.causal.again import Again
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded, groups, overlaps
 from semcast.pipeline.verify.large.causal.ground import Ground
-from semcast.pipeline.verify.moves import with_author, with_number
 from semcast.pipeline.verify.scene import Scene
 
 _MANY = 400_000
@@ -61,26 +58,13 @@ class Strip:
         return np.flatnonzero(self.seat >= 0)
 
 
-def steps_of(scene: Scene) -> DataFrame:
-    """What was sent and delivered: (place, sent, author, first, last)."""
-    rows = of_kind(scene.events, Kind.MULTICAST, Kind.DELIVER)
-    place = fn.shiftleft(fn.col("who"), SEQ_BITS) + fn.col("index")
-    return with_author(with_number(rows, scene.people, "process"), scene.people).select(
-        place.alias("place"),
-        (fn.col("kind") == Kind.MULTICAST.value).cast("long").alias("sent"),
-        "author",
-        fn.col("seq").alias("first"),
-        "last",
-    )
-
-
-def strips_of(steps: DataFrame, ground: Ground, again: Again) -> DataFrame:
+def strips_of(scene: Scene, ground: Ground, again: Again) -> DataFrame:
     """All strips: (stay, chunk, sent, highest, rows).
 
     `sent` is the first number that was sent in the strip, null if nothing was; `highest` are seats, and the
     highest number of each that was delivered in the strip.
     """
-    parts = steps.mapInArrow(_dividing(ground, again), "stay long, chunk long, rows binary")
+    parts = scene.over_messages(_dividing(ground, again), "stay long, chunk long, rows binary")
     schema = "stay long, chunk long, sent long, highest binary, rows binary"
     return parts.groupBy("stay", "chunk").applyInArrow(joined, schema).select(*STRIP.names)
 
@@ -120,7 +104,8 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[Ints]]:
 
 
 def _columns(batches: list[pa.RecordBatch]) -> list[Ints]:
-    return [column.to_numpy() for column in pa.Table.from_batches(batches).columns]
+    rows = Rows(*(column.to_numpy() for column in pa.Table.from_batches(batches).columns))
+    return [rows.place, np.minimum(rows.what, SENT), rows.author, rows.first, rows.last]
 
 
 def inside(

@@ -10,13 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
-from semcast.history.schema import Kind
-from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify import folds
 from semcast.pipeline.verify.large.line.places import INDEX_BITS, Flags, Ints
 from semcast.pipeline.verify.large.line.spans import cut
-from semcast.pipeline.verify.moves import with_author, with_number
 from semcast.pipeline.verify.scene import Scene
 
 WINDOW_BITS = 16
@@ -49,18 +46,7 @@ class Rows(NamedTuple):
 
 def windows(scene: Scene) -> DataFrame:
     """All sends and deliveries: (author, window, size, rows)."""
-    rows = of_kind(scene.events, Kind.MULTICAST, Kind.DELIVER)
-    numbered = with_author(with_number(rows, scene.people, "process"), scene.people).select(
-        ((fn.shiftleft("who", INDEX_BITS) + fn.col("index")) * 2).alias("place"),
-        (fn.col("kind") == Kind.MULTICAST.value).cast("long").alias("sent"),
-        "author",
-        fn.col("seq").alias("first"),
-        "last",
-    )
-    columns = (fn.col("place") + fn.col("sent")).alias("place")
-    return (
-        numbered.select(columns, "author", "first", "last").mapInArrow(_gathering(), _KEYED).select(*_NAMES)
-    )
+    return scene.over_messages(_gathering(), _KEYED).select(*_NAMES)
 
 
 def pack(place: Ints, author: Ints, first: Ints, last: Ints) -> Iterator[tuple[int, int, int, bytes]]:
@@ -96,7 +82,9 @@ def _gathering() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch
     def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
-                rows = list(pack(*(column.to_numpy() for column in batch.columns)))
+                of = folds.Rows(*(column.to_numpy() for column in batch.columns))
+                place = 2 * of.place + np.minimum(of.what, folds.SENT)
+                rows = list(pack(place, of.author, of.first, of.last))
                 kinds = (pa.int64(), pa.int64(), pa.int64(), pa.binary())
                 columns = [
                     pa.array(column, kind)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semcast.pipeline.verify.folds import INDEX, INDEX_BITS
+from semcast.pipeline.verify.folds import INDEX, INDEX_BITS, Rows
 
 _Ints = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -34,21 +34,22 @@ _FOUND = pa.schema(
 def scattering(
     starts: _Ints, stays: _Ints, judged: _Flags, authors: _Flags, *, whole: bool = False
 ) -> Callable[[_Batches], _Batches]:
-    """Rows (place, author, first, last, at) as blobs by author and stretch of messages.
+    """Rows with positions as blobs by author and stretch of messages.
 
     Only of these authors; with `whole` by process instead, those whose number is in `authors`.
     """
 
     def scatter(batches: _Batches) -> _Batches:
         for batch in batches:
-            place, author, first, last, at = (column.to_numpy() for column in batch.columns)
+            rows = Rows(*(column.to_numpy() for column in batch.columns))
+            place, author, at = rows.place, rows.author, rows.order
             piece = np.searchsorted(starts, place, side="right") - 1
             wanted = authors[place >> INDEX_BITS if whole else author] & (at >= 0)
             for way, counts in enumerate(judged):
                 chosen = counts[piece] & wanted
                 if chosen.any():
-                    rows = [c[chosen] for c in (place, stays[piece], author, first, last, at)]
-                    yield from _blobs(way, rows, whole=whole)
+                    columns = (place, stays[piece], author, rows.first, rows.last, at)
+                    yield from _blobs(way, [column[chosen] for column in columns], whole=whole)
 
     return scatter
 

@@ -4,19 +4,15 @@ A position is a certificate: if all processes give a message the same one, no tw
 and at each process positions grow, then all deliver in one order. What has no position cannot be judged so.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import add
 
 import numpy as np
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.history import Kind
-from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.positions import exact
-from semcast.pipeline.verify.moves import place, with_author, with_number
 from semcast.pipeline.verify.scene import numbered_violations
 from semcast.specs.vsync.views import views_of
 
@@ -34,13 +30,17 @@ def judge_positions(given: Given, wanted: Wanted) -> Findings:
     return _Positions(given, wanted).judge()
 
 
+def in_one_order(given: Given, runs: Iterable[str]) -> set[str]:
+    """Those of these runs in which all deliver the same messages in the same order, by their positions."""
+    return _Positions(given, dict.fromkeys(runs, TOTAL_ORDER[1:])).certified()
+
+
 class _Positions:
     def __init__(self, given: Given, wanted: Wanted) -> None:
         self._scene = given.scene
         self._wanted = wanted
         pieces = self._scene.pieces
-        numbers = self._scene.numbers
-        self._starts = np.array([(numbers[p.who] << INDEX_BITS) + p.first for p in pieces], np.int64)
+        self._starts = self._scene.starts
         self._stays = np.array([-1 if p.stay is None else p.stay for p in pieces], np.int64)
         self._judged = np.stack([np.array(list(self._counts(way)), np.bool_) for way in range(2)])
         names = list(self._scene.infos)
@@ -63,19 +63,16 @@ class _Positions:
         found.violations += [self._scene.named(row) for row in rows]
         return found
 
-    def _rows(self) -> DataFrame:
-        scene = self._scene
-        rows = with_number(of_kind(scene.events, Kind.DELIVER), scene.people, "process")
-        return with_author(rows, scene.people).select(
-            place().alias("place"),
-            "author",
-            fn.col("seq").alias("first"),
-            "last",
-            fn.coalesce("order", fn.lit(-1)).cast("long").alias("at"),
-        )
+    def certified(self) -> set[str]:
+        """The runs in which everybody delivered the same at the same positions, and these grow."""
+        found = Findings()
+        doubtful = self._doubtful(found)
+        doubtful |= {int(self._runs[who]) for who in self._going_back()}
+        names = {run for number, run in enumerate(self._scene.infos) if number not in doubtful}
+        return names & self._wanted.keys() - {run for run, _ in found.doubts}
 
-    def _backwards(self, found: Findings) -> list[DataFrame]:
-        """Processes whose positions do not always grow, looked at closely."""
+    def _going_back(self) -> list[int]:
+        """Processes whose positions may not always grow."""
         judged = self._scene.table(zip(*reversed(np.nonzero(self._judged)), strict=True), "piece", "judged")
         pieces = self._scene.growing.join(fn.broadcast(judged), "piece")
         along = Window.partitionBy("judged", "who").orderBy("begin")
@@ -83,7 +80,11 @@ class _Positions:
             fn.lag("last").over(along) >= fn.col("first")
         )
         doubtful = pieces.select("judged", "who", back.alias("back")).where("back").select("who").distinct()
-        numbers = [row["who"] for row in doubtful.collect()]
+        return [row["who"] for row in doubtful.collect()]
+
+    def _backwards(self, found: Findings) -> list[DataFrame]:
+        """Deliveries at positions that do not grow."""
+        numbers = self._going_back()
         if not numbers:
             return []
         long = [who for who in numbers if self._length(who) > _MOST]
@@ -94,7 +95,7 @@ class _Positions:
         chosen = np.zeros(len(self._scene.everybody), np.bool_)
         chosen[[who for who in numbers if who not in long]] = True
         scatter = exact.scattering(self._starts, self._stays, self._judged, chosen, whole=True)
-        blobs = self._rows().mapInArrow(scatter, exact.BLOBS)
+        blobs = self._scene.over_messages(scatter, exact.BLOBS)
         wrong = blobs.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
         return [_violations(wrong, "delivered at a position that is not above the one before")]
 
@@ -111,16 +112,12 @@ class _Positions:
 
         There are none where all who delivered anything delivered the same at the same positions, which grow.
         """
-        different: dict[tuple[int, int], set[frozenset[_Print]]] = {}
-        for (way, who), mine in self._prints(found).items():
-            prints = frozenset((author, *numbers) for author, numbers in mine.items())
-            different.setdefault((way, self._runs[who]), set()).add(prints)
-        doubtful = {run for (_, run), sets in different.items() if len(sets) > 1}
+        doubtful = self._doubtful(found)
         if not doubtful:
             return []
         authors = np.isin(self._runs, list(doubtful))
         scatter = exact.scattering(self._starts, self._stays, self._judged, authors)
-        blobs = self._rows().mapInArrow(scatter, exact.BLOBS)
+        blobs = self._scene.over_messages(scatter, exact.BLOBS)
         compared = self._scene.keep(
             blobs.groupBy("judged", "author", "stretch").applyInArrow(exact.compared(self._runs), exact.FOUND)
         )
@@ -130,6 +127,14 @@ class _Positions:
             _violations(compared.where("rows is null"), "delivered at another position than elsewhere"),
             _violations(shared, "at the position of another message"),
         ]
+
+    def _doubtful(self, found: Findings) -> set[int]:
+        """The numbers of runs in which not all who delivered anything delivered the same."""
+        different: dict[tuple[int, int], set[frozenset[_Print]]] = {}
+        for (way, who), mine in self._prints(found).items():
+            prints = frozenset((author, *numbers) for author, numbers in mine.items())
+            different.setdefault((way, int(self._runs[who])), set()).add(prints)
+        return {run for (_, run), sets in different.items() if len(sets) > 1}
 
     def _prints(self, found: Findings) -> dict[tuple[int, int], dict[int, _Print]]:
         """What each process delivered of each author, way by way; where there are no positions is doubt."""

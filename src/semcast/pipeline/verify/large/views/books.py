@@ -84,14 +84,19 @@ class Books:
         known = self.segments.where("delivered and expected").select(*_SPAN).union(self.strays)
         return known.groupBy("debtor", "author").agg(fn.max("last").alias("upto"))
 
+    @cached_property
+    def lacking_of_sent(self) -> DataFrame:
+        """What closed stays did not deliver of all that was sent in the view, as `lacking_before`."""
+        closed = self.debtors.where("closed").select("debtor")
+        missing = self.segments.where("expected and not delivered").select(*_SPAN)
+        return self._scene.keep(_flagged(missing.join(fn.broadcast(closed), "debtor"), "own"))
+
     def lacking_before(self, upto: DataFrame) -> DataFrame:
         """What closed stays did not deliver of what was sent in the view before some message of its sender.
 
         Of (debtor, author, upto) comes (debtor, author, first, last, *flags).
         """
-        closed = self.debtors.where("closed").select("debtor")
-        missing = self.segments.where("expected and not delivered").select(*_SPAN)
-        asked = missing.join(fn.broadcast(closed), "debtor").join(fn.broadcast(upto), ["debtor", "author"])
+        asked = self.lacking_of_sent.join(fn.broadcast(upto), ["debtor", "author"])
         last = fn.least(fn.col("last"), fn.col("upto") - 1)
         return self._scene.keep(
             _flagged(asked.where("first < upto").select(*_SPAN[:3], last.alias("last")), "own")
@@ -99,40 +104,43 @@ class Books:
 
     def unpaid(self, lacking: DataFrame) -> DataFrame:
         """Of what stays lack, that without a replacement: (debtor, author, first, last, *flags)."""
-        return self._without_replaced(lacking, self._held, self.debtors.select("debtor", "view", "run"))
+        return self._without(lacking, self._replaced)
 
     def lost(self, pairs: DataFrame) -> DataFrame:
         """What one stay sent or delivered and another lacks: (debtor, author, first, last, *flags).
 
-        `pairs` is (debtor, has, lacks), the stays of one view under numbers of their own.
+        `pairs` is (debtor, has, lacks), the stays of one view, the second closed, under numbers of their own.
         """
         columns = (fn.col("stay").alias("has"), *_SPAN[1:])
         theirs = self.sent.select(*columns).union(self._scene.delivered.select(*columns))
         asked = theirs.join(fn.broadcast(pairs), "has").select(*_SPAN)
-        holders = pairs.select("debtor", "lacks")
-        held = self._held.withColumnRenamed("debtor", "lacks").join(fn.broadcast(holders), "lacks")
-        held = held.select(*_SPAN)
+        holders = fn.broadcast(pairs.select("debtor", "lacks"))
+        held = self._held.withColumnRenamed("debtor", "lacks").join(holders, "lacks").select(*_SPAN)
         both = asked.select(*_SPAN, fn.lit(1).alias("asked"), fn.lit(0).alias("held")).union(
             held.select(*_SPAN, fn.lit(0), fn.lit(1))
         )
         laid = segments(chunked(both), ["debtor", "author", "chunk"], ["asked", "held"])
         missing = self._scene.keep(_flagged(laid.where("asked and not held"), "own"))
-        stays = self.debtors.select(fn.col("debtor").alias("lacks"), "view", "run")
-        return self._without_replaced(missing, held, holders.join(stays, "lacks").drop("lacks"))
+        if missing.isEmpty():
+            return missing
+        theirs = self._replaced.withColumnRenamed("debtor", "lacks").join(holders, "lacks")
+        return self._without(missing, theirs.select("debtor", "author", "seq"))
 
     @cached_property
     def _held(self) -> DataFrame:
         return self.segments.where("delivered").select(*_SPAN)
 
-    def _without_replaced(self, lacking: DataFrame, holding: DataFrame, debtors: DataFrame) -> DataFrame:
-        if lacking.isEmpty():
-            return lacking
-        covered = self._replacing.covered(lacking.select(*_SPAN), holding, debtors)
-        return lacking if covered is None else self._scene.keep(debts.unpaid(lacking, covered))
+    def _without(self, lacking: DataFrame, replaced: DataFrame) -> DataFrame:
+        return lacking if lacking.isEmpty() else self._scene.keep(debts.unpaid(lacking, replaced))
 
     @cached_property
-    def _replacing(self) -> Replacing:
-        return Replacing(self._scene, self.sent, self._given.positions)
+    def _replaced(self) -> DataFrame:
+        """What of all that closed stays lack they have a replacement of: (debtor, author, seq)."""
+        closed = self.debtors.where("closed").select("debtor", "view", "run")
+        missing = self.segments.where("not delivered and (expected or own or same or promised)")
+        lacking = missing.join(fn.broadcast(closed), "debtor", "left_semi").select(*_SPAN)
+        replacing = Replacing(self._scene, self.sent, self._given.positions)
+        return self._scene.keep(replacing.covered(lacking, self._held, closed))
 
 
 _kept: WeakKeyDictionary[Scene, Books] = WeakKeyDictionary()

@@ -27,16 +27,16 @@ class Replacing:
         self._notes = scene.keep(notes.join(where, _MESSAGE).select(_as_run(), "sender", "seq", "note"))
         self._positions = positions.join(where, _MESSAGE).select(_as_run(), "sender", "seq", "position")
 
-    def covered(self, lacking: DataFrame, holding: DataFrame, debtors: DataFrame) -> DataFrame | None:
+    def covered(self, lacking: DataFrame, holding: DataFrame, debtors: DataFrame) -> DataFrame:
         """What of the spans that debtors lack is replaced by something in spans that they hold.
 
         Spans are (debtor, author, first, last), and `debtors` is (debtor, view, run). Comes back as
-        (debtor, author, seq), None for nothing.
+        (debtor, author, seq).
         """
         owed, held = (self._in_views(spans, debtors) for spans in (lacking, holding))
         found = replaced.covered(owed, held, self._notes, self._positions, self._scene.keep)
         if found is None:
-            return None
+            return self._scene.table([], "debtor", "author", "seq")
         known = found.drop("run").join(fn.broadcast(debtors.select("debtor", "run")), "debtor")
         return moves.with_author(known, self._scene.people).select("debtor", "author", "seq")
 
