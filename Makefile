@@ -24,12 +24,12 @@ LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_process
 
 test: install
 	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/live $(addprefix --ignore ,$(SOCKETS))
-	$(BIN)/python -m pytest tests/pipeline
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pipeline
 	$(BIN)/python -m pytest $(LIVE) || $(BIN)/python -m pytest $(LIVE) --last-failed --last-failed-no-failures none
 
-# The Spark jobs alone. They run in one process, for they share a session.
+# The Spark jobs alone, in two processes: each has one session.
 test-pipeline: install
-	$(BIN)/python -m pytest tests/pipeline
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pipeline
 
 # All groups of real processes: also virtual synchrony, fuzzing, cut networks (some need root) and the demo. Eight minutes.
 test-live: install

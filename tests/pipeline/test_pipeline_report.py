@@ -11,8 +11,6 @@ from semcast.cli.main import main
 from semcast.pipeline.report.profiles import profile_data, recordings_in
 from semcast.pipeline.report.traces import disagreements
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SPEC = """
 experiment = "f3"
 title = "small"

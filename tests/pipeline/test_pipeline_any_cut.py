@@ -1,0 +1,49 @@
+"""No verdict depends on how runs are cut, on the order of rows and files, or on plans and partitions."""
+
+from pathlib import Path
+from random import Random
+
+from pyspark.sql import SparkSession
+from tests.pipeline.agreement import NAMES, contradictions, differences, in_memory, said, statuses
+from tests.pipeline.histories import recut, scatter, small, write
+from tests.pipeline.rings import otherwise_cut
+from tests.pipeline.views import views
+
+from semcast.history import History
+from semcast.pipeline.verify import FORMS, Options, survey, verify
+from semcast.pipeline.verify.large.views import VIEWS
+
+
+def test_nothing_depends_on_cuts_partitions_or_files(
+    interpreted: SparkSession, plain: list[History], rings: list[History], tmp_path: Path
+) -> None:
+    """Runs cut otherwise, in several files, their rows in any order; by the plans for many rows."""
+    random = Random(7)
+    some = [
+        *random.sample(plain[:-120], 8),
+        *plain[-25:],
+        *otherwise_cut(rings, random),
+        *views(range(90, 120)),
+    ]
+    folder = tmp_path / "shuffled"
+    for history in some:
+        scatter(recut(history, random), folder, random)
+    interpreted.conf.set("spark.sql.shuffle.partitions", "3")
+    files = sorted(folder.iterdir(), reverse=True)
+    options = Options(NAMES, allow_missing=True, small_rows=0, memory_rows=0)
+    found, expected = said(verify(interpreted, survey(files), options).verdicts), in_memory(some, NAMES)
+    exact = [key for key in expected if key[1] in (*FORMS, *VIEWS)]
+    assert differences({key: found[key] for key in exact}, {key: expected[key] for key in exact}) == []
+    assert contradictions(found, expected) == []
+
+
+def test_plans_that_are_compiled(spark: SparkSession, tmp_path: Path) -> None:
+    """As for many rows, in several tasks; the plans for few rows are interpreted."""
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+    histories = [small(seed) for seed in range(12)]
+    names = ["integrity", "fifo_delivery", "semantic_agreement"]
+    recorded = survey([write(histories, tmp_path / "runs")])
+    report = verify(spark, recorded, Options(names, allow_missing=True, small_rows=0))
+    expected = in_memory(histories, names)
+    assert all(statuses(expected, name) >= {"holds", "violated"} for name in names)
+    assert differences(said(report.verdicts), expected) == []
