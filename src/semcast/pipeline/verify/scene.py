@@ -27,7 +27,7 @@ from semcast.pipeline.verify.folds import (
 from semcast.pipeline.verify.moves import numbered, people_table, steps
 from semcast.pipeline.verify.reading import Fold, over_files
 from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
-from semcast.pipeline.verify.violations import COLUMNS
+from semcast.pipeline.verify.violations import COLUMNS, offence
 
 _PIECE = dict.fromkeys(("piece", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
 
@@ -183,25 +183,22 @@ class Scene:
 
     def by_name(self, spans: DataFrame) -> DataFrame:
         """Spans with who and author as (run, process, sender, first, last)."""
-        process = self.people.select("run", fn.col("member").alias("process"), "who")
-        sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
-        known = spans.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author")
-        return known.select("run", "process", "sender", "first", "last")
+        return self._with_names(spans).select("run", "process", "sender", "first", "last")
 
     def streams(self, rows: DataFrame) -> DataFrame:
         """Rows (who, sent, author) as (run, process, kind, sender)."""
-        process = self.people.select("run", fn.col("member").alias("process"), "who")
-        sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
         kind = fn.when(fn.col("sent") == 1, Kind.MULTICAST.value).otherwise(Kind.DELIVER.value)
-        known = rows.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author")
-        return known.select("run", "process", kind.alias("kind"), "sender")
+        return self._with_names(rows).select("run", "process", kind.alias("kind"), "sender")
 
     def named(self, found: DataFrame) -> DataFrame:
         """Violations with members instead of numbers."""
+        return self._with_names(found).select(*COLUMNS)
+
+    def _with_names(self, rows: DataFrame) -> DataFrame:
+        """Rows with who and author, which may be null, also with run, process and sender."""
         process = self.people.select("run", fn.col("member").alias("process"), "who")
         sender = self.people.select(fn.col("member").alias("sender"), fn.col("who").alias("author"))
-        known = found.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author", "left")
-        return known.select(*COLUMNS)
+        return rows.join(fn.broadcast(process), "who").join(fn.broadcast(sender), "author", "left")
 
 
 def numbered_violations(
@@ -213,13 +210,4 @@ def numbered_violations(
     index: Column | None = None,
 ) -> DataFrame:
     """Rows with who, author, first and last as violations of one property, still in numbers."""
-    return rows.select(
-        (fn.lit(name) if isinstance(name, str) else name).alias("property"),
-        "who",
-        "author",
-        fn.col("first").cast("long").alias("first"),
-        fn.col("last").cast("long").alias("last"),
-        (fn.lit(1) if times is None else times).cast("long").alias("times"),
-        (fn.lit(None) if index is None else index).cast("long").alias("index"),
-        (fn.lit(reason) if isinstance(reason, str) else reason).alias("reason"),
-    )
+    return rows.select("who", "author", *offence(name, reason, times, index))

@@ -49,17 +49,22 @@ def violations(
     index: Column | None = None,
 ) -> DataFrame:
     """Rows with run, process, sender, first and last as violations of one property."""
-    return found.select(
-        "run",
+    rows = found.select("run", "process", "sender", *offence(name, reason, times, index))
+    return rows.select(*COLUMNS)
+
+
+def offence(
+    name: str | Column, reason: str | Column, times: Column | None, index: Column | None
+) -> list[Column]:
+    """What is broken, by which messages, how often, where and why: of rows with first and last."""
+    return [
         (fn.lit(name) if isinstance(name, str) else name).alias("property"),
-        "process",
-        "sender",
         fn.col("first").cast("long").alias("first"),
         fn.col("last").cast("long").alias("last"),
         (fn.lit(1) if times is None else times).cast("long").alias("times"),
         (fn.lit(None) if index is None else index).cast("long").alias("index"),
         (fn.lit(reason) if isinstance(reason, str) else reason).alias("reason"),
-    )
+    ]
 
 
 def together(some: list[DataFrame]) -> DataFrame:

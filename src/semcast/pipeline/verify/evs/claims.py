@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from semcast.core.ids import MemberId
+from semcast.pipeline.verify.debts import PROMISED, SAME
 from semcast.pipeline.verify.stays import Stays, Who
 from semcast.specs.evs.configurations import Configuration, Configurations, Life, Stay, groups
-
-SAME, PROMISED = "same", "promised"
 
 
 @dataclass(slots=True)

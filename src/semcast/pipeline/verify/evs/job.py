@@ -9,8 +9,8 @@ from pyspark.sql import functions as fn
 
 from semcast.history import Kind
 from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
-from semcast.pipeline.verify import moves, relation
-from semcast.pipeline.verify.evs import debts, purges, replaced
+from semcast.pipeline.verify import debts, moves, relation, replaced
+from semcast.pipeline.verify.evs import purges
 from semcast.pipeline.verify.evs.claims import Claims, claims_of
 from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.scene import Scene, numbered_violations
@@ -168,7 +168,7 @@ class Synchrony:
             return []
         covered = self._covered(lacking, books, positions)
         left = lacking if covered is None else self._keep(debts.unpaid(lacking, covered))
-        promised = debts.safe_only(left.where("promised"), self._scene.safe.select("author", "first", "last"))
+        promised = debts.within(left.where("promised"), self._scene.safe.select("author", "first", "last"))
         own, same = left.where("own"), self._of_debtors(left.where("same"))
         return [
             numbered_violations(self._of_debtors(own), "evs_3_self_delivery", _LACKING),

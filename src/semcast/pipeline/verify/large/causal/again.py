@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from semcast.pipeline.verify.evs.debts import repeats
-from semcast.pipeline.verify.folds import DELIVERED, Rows
+from semcast.pipeline.verify.debts import repeats
+from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Rows
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded, overlaps
 from semcast.pipeline.verify.large.causal.ground import TooMuchError
 from semcast.pipeline.verify.scene import Scene
@@ -95,10 +95,10 @@ def _finding(wanted: Again) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = Rows(*(column.to_numpy() for column in batch.columns))
-            rank = wanted.rank(rows.place >> SEQ_BITS, rows.author)
+            rank = wanted.rank(rows.place >> INDEX_BITS, rows.author)
             some = (rank >= 0) & (rows.what == DELIVERED)
             rank, first, last = rank[some], rows.first[some], rows.last[some]
-            index = rows.place[some] & ((1 << SEQ_BITS) - 1)
+            index = rows.place[some] & INDEX
             low, high = coded(rank, first), coded(rank, last)
             row, span = overlaps(low, high, wanted.first, wanted.last)
             mask = (1 << SEQ_BITS) - 1

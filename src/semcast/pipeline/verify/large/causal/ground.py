@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded
 from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.spans import chunked, segments
@@ -75,7 +76,7 @@ def lay_out(
     stays: Stays, pieces: Sequence[Piece], numbers: Mapping[Who, int], runs: Collection[str], sent: Ints
 ) -> Ground:
     """From what was sent in stays, (stay, author, first, last), as spans that are apart."""
-    starts = np.array([(numbers[piece.who] << SEQ_BITS) + piece.first for piece in pieces], np.int64)
+    starts = np.array([(numbers[piece.who] << INDEX_BITS) + piece.first for piece in pieces], np.int64)
     stay = np.array([-1 if piece.stay is None else piece.stay for piece in pieces], np.int64)
     of, who, scope = _stays(stays, numbers, runs)
     first, last, where = _joined(sent)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from semcast.pipeline.verify.folds import SENT, Rows
+from semcast.pipeline.verify.folds import INDEX, INDEX_BITS, SENT, Rows
 from semcast.pipeline.verify.large.causal.again import Again
 from semcast.pipeline.verify.large.causal.arrays import SEQ_BITS, Ints, coded, groups, overlaps
 from semcast.pipeline.verify.large.causal.ground import Ground
@@ -116,10 +116,10 @@ def inside(
     here = (stay >= 0) & (ground.scope[stay] >= 0)
     stay, place, sent, author = stay[here], place[here], sent[here], author[here]
     first, last = first[here], last[here]
-    rank = np.where(sent > 0, -1, again.rank(place >> SEQ_BITS, author))
+    rank = np.where(sent > 0, -1, again.rank(place >> INDEX_BITS, author))
     twice = np.flatnonzero(rank >= 0)
     if len(twice):
-        index = place & ((1 << SEQ_BITS) - 1)
+        index = place & INDEX
         row, low, high = again.pieces(rank[twice], first[twice], last[twice], index[twice])
         rows = np.concatenate((np.flatnonzero(rank < 0), twice[row]))
         first = np.concatenate((first[rank < 0], low))

@@ -5,8 +5,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify import relation
-from semcast.pipeline.verify.evs import debts, replaced
+from semcast.pipeline.verify import debts, relation, replaced
 from semcast.pipeline.verify.large.findings import Given
 from semcast.pipeline.verify.large.line.places import REG_BITS, regs_of
 from semcast.pipeline.verify.moves import with_author

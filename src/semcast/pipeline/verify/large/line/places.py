@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.scene import Scene
 from semcast.specs.evs.configurations import Configuration
 
-INDEX_BITS = 40
 """As in the places of `moves`."""
 
 ROW_BITS = 20

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from semcast.pipeline.verify import folds
-from semcast.pipeline.verify.large.line.places import INDEX_BITS, Flags, Ints
+from semcast.pipeline.verify.folds import INDEX_BITS
+from semcast.pipeline.verify.large.line.places import Flags, Ints
 from semcast.pipeline.verify.large.line.spans import cut
 from semcast.pipeline.verify.scene import Scene
 

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
-from semcast.pipeline.verify.evs import debts
+from semcast.pipeline.verify import debts
 from semcast.pipeline.verify.large.findings import Given
 from semcast.pipeline.verify.large.views.replacing import Replacing
 from semcast.pipeline.verify.large.views.stays import ViewClaims, claims_of
@@ -73,7 +73,7 @@ class Books:
         found = self._scene.keep(self.segments.where("delivered and not expected").select(*_SPAN))
         if found.isEmpty():
             return found
-        return self._scene.keep(debts.safe_only(found, self._scene.sent.select(*_SPAN[1:])))
+        return self._scene.keep(debts.within(found, self._scene.sent.select(*_SPAN[1:])))
 
     @cached_property
     def latest(self) -> DataFrame:

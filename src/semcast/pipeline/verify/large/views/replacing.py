@@ -6,8 +6,7 @@ The transforms over the relation know runs. Here each view is one, named by its 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify import moves, relation
-from semcast.pipeline.verify.evs import replaced
+from semcast.pipeline.verify import moves, relation, replaced
 from semcast.pipeline.verify.scene import Scene
 
 _MESSAGE = ["run", "sender", "seq"]

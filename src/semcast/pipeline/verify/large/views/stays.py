@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from semcast.pipeline.verify.evs.claims import PROMISED, SAME
+from semcast.pipeline.verify.debts import PROMISED, SAME
 from semcast.pipeline.verify.stays import Stays, Who
 from semcast.specs.evs.configurations import Stay
 from semcast.specs.vsync.views import Views, going_on_together, number_of, views_of

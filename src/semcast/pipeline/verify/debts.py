@@ -5,8 +5,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify.evs.claims import PROMISED, SAME
 from semcast.pipeline.verify.spans import chunked, segments
+
+SAME, PROMISED = "same", "promised"
+"""What others delivered is asked for: of those who go on with them, or of everybody it was promised to."""
 
 _BIN = 64
 _KEYS = ["debtor", "author", "chunk"]
@@ -82,15 +84,15 @@ def unpaid(lacking: DataFrame, covered: DataFrame) -> DataFrame:
     return left.where("not covered and (own or same or promised)").select(*_SPAN, *_ASKED)
 
 
-def safe_only(promised: DataFrame, sent: DataFrame) -> DataFrame:
-    """Of spans (debtor, author, first, last) what was sent as safe; `sent` is (author, first, last)."""
-    one = chunked(promised.select(*_SPAN), chunk=_BIN)
+def within(spans: DataFrame, sent: DataFrame) -> DataFrame:
+    """What of spans (debtor, author, first, last) lies in others, (author, first, last)."""
+    one = chunked(spans.select(*_SPAN), chunk=_BIN)
     other = chunked(
         sent.join(fn.broadcast(one.select("author").distinct()), "author", "left_semi"), chunk=_BIN
     )
-    safe = other.select("author", "chunk", fn.col("first").alias("from"), fn.col("last").alias("upto"))
+    others = other.select("author", "chunk", fn.col("first").alias("from"), fn.col("last").alias("upto"))
     return (
-        one.join(safe, ["author", "chunk"])
+        one.join(others, ["author", "chunk"])
         .select(
             "debtor",
             "author",
