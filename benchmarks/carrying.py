@@ -67,7 +67,7 @@ class Bench:
         out.timers.clear()
         out.events.clear()
         for dest, frame in out.sends:
-            for other in self.members if dest is None else (dest,):
+            for other in (dest,) if isinstance(dest, MemberId) else self.members:
                 if other is not member:
                     self._inbox[other].append((member, frame))
         out.sends.clear()

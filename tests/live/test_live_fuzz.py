@@ -15,9 +15,20 @@ from tests.live.lab.supervisor import Cluster, Process
 from semcast.core.ids import MemberId
 from semcast.net.addresses import Address, meeting_point
 from semcast.net.keyfile import new_key, save_keyring
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.ring.frames import (
+    AttemptJoin,
+    ConfId,
+    FormToken,
+    Join,
+    Leave,
+    Packet,
+    Part,
+    Presence,
+    Token,
+)
 from semcast.wire import Codec, Malformed
 from semcast.wire.keyring import Cipher, Keyring
-from semcast.wire.ring import AttemptJoin, ConfId, FormToken, Join, Leave, Packet, Part, Presence, Token
 
 GROWTH_KB = 48_000
 """What a member may grow by while it is under attack. Sockets are not in it: the kernel has those."""
@@ -93,7 +104,7 @@ def noise(rng: Random, count: int) -> Iterator[bytes]:
 
 def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
     """Well-formed frames of members that do not exist, with absurd numbers, sizes and counts."""
-    codec = Codec(group, (), 60_000)
+    codec = Codec(group, (), 60_000, RING_FRAMES)
     for number in range(count):
         ghost = MemberId(f"ghost {number % 40}", rng.randrange(1 << 40))
         huge = rng.choice([1, 1 << 31, 1 << 61])
@@ -115,9 +126,9 @@ def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
 
 def assorted(group: str, member: MemberId) -> dict[str, list[bytes]]:
     """Datagrams by what must be said of them."""
-    codec = Codec(group, (), 60_000)
+    codec = Codec(group, (), 60_000, RING_FRAMES)
     good = codec.encode(MemberId("x"), [Presence(ConfId(1, MemberId("x")))])[0]
-    other = Codec(group + "!", (), 60_000).encode(member, [Leave(ConfId(1, member))])[0]
+    other = Codec(group + "!", (), 60_000, RING_FRAMES).encode(member, [Leave(ConfId(1, member))])[0]
     return {
         Malformed.VERSION.value: [bytes([version]) + good[1:] for version in (0, 2, 7, 255)] * 10,
         Malformed.GROUP.value: [other] * 40,
@@ -240,7 +251,7 @@ def test_a_datagram_that_claims_to_be_from_its_receiver(tmp_path: Path) -> None:
             await cluster.together()
             attacker = await open_attacker(cluster)
             try:
-                codec = Codec(cluster.group, (), 60_000)
+                codec = Codec(cluster.group, (), 60_000, RING_FRAMES)
                 fakes = []
                 for member in cluster.members.values():
                     me = MemberId(*member.said("joined")[0]["member"])
@@ -322,7 +333,7 @@ def test_a_datagram_from_port_zero_does_not_end_a_member(tmp_path: Path) -> None
             await cluster.together()
             with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as raw:
                 ghost = MemberId("zero")
-                [data] = Codec(cluster.group, (), 1400).encode(
+                [data] = Codec(cluster.group, (), 1400, RING_FRAMES).encode(
                     ghost, [AttemptJoin(ConfId(1, ghost), 1, True)]
                 )
                 for member in cluster.members.values():
@@ -339,7 +350,7 @@ def test_a_datagram_from_port_zero_does_not_end_a_member(tmp_path: Path) -> None
 
 def test_every_frame_type_is_in_the_lies() -> None:
     """A reminder: whoever adds a frame to the ring lets ghosts send it."""
-    codec = Codec("g", (), 60_000)
+    codec = Codec("g", (), 60_000, RING_FRAMES)
     seen = set()
     for data in lies(Random(1), "g", 70):
         datagram = codec.decode(data)

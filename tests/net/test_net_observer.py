@@ -10,8 +10,9 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import meeting_point
 from semcast.net.observer import SILENCE, Observer
 from semcast.net.sockets import Endpoint
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.ring.frames import ConfId, Leave
 from semcast.wire import Codec, Malformed
-from semcast.wire.ring import ConfId, Leave
 from semcast.wire.status import Status
 
 P, Q = MemberId("p", 1), MemberId("q", 2)
@@ -36,7 +37,7 @@ class Lab:
     def __init__(self) -> None:
         group = f"test-{token_hex(6)}"
         self.now: Nanos = SECOND
-        self.codec = Codec(group, (), 1400)
+        self.codec = Codec(group, (), 1400, RING_FRAMES)
         self.mouth = Endpoint(("127.0.0.1", 0), meeting_point(group))
         self.ears = Endpoint(("127.0.0.1", 0), meeting_point(group))
         self.observer = Observer(self.ears, self.codec, clock=lambda: self.now)

@@ -12,8 +12,9 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import LOOPBACK, meeting_point
 from semcast.net.post import Post
 from semcast.net.sockets import Endpoint
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.ring.frames import ConfId, Presence, TokenWanted
 from semcast.wire.datagrams import Codec
-from semcast.wire.ring import ConfId, Presence, TokenWanted
 from semcast.wire.status import Status
 
 CONF = ConfId(1, MemberId("a"))
@@ -46,7 +47,7 @@ class Station:
     def __init__(self, name: str, group: str, *, meets: bool = True) -> None:
         self.member = MemberId(name)
         self.endpoint = Endpoint((LOOPBACK, 0), meeting_point(group) if meets else None)
-        self.post = Post(self.member, self.endpoint, Codec(group, (), 1400), (), multicast=True)
+        self.post = Post(self.member, self.endpoint, Codec(group, (), 1400, RING_FRAMES), (), multicast=True)
         self.heard: list[MemberId] = []
 
     def listen(self, now: Nanos, frames: int = 0) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from semcast.core import Annotation, Delivery, Frame, MemberId, Nanos, Outbox, Timer, View
 from semcast.core.events import StateReceived, StateRequested
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
+from semcast.core.stack import Stack
 from semcast.obsolescence import Purging
 from semcast.patterns import Pattern, multicast_waiting, take
 from semcast.protocols.vsync import (
@@ -59,7 +60,7 @@ A = TypeVar("A", bound=Application)
 Make = Callable[[MemberId, Random], A]
 
 
-class Seat(Generic[A]):
+class Seat(Stack, Generic[A]):
     """A stack with an application on top: to multicast is to let the application act."""
 
     def __init__(self, stack: VirtualSynchrony, application: A) -> None:

@@ -14,7 +14,7 @@ from semcast.patterns import StateMachine
 from semcast.patterns.machine import Get, Reply, Update
 from semcast.protocols.vsync import Order, VirtualSynchrony
 from semcast.protocols.vsync.ending import ViewStream
-from semcast.wire.vsync import Welcome
+from semcast.protocols.vsync.frames import Welcome
 
 ITEMS = ("a", "b", "c")
 State = dict[str, bytes]

@@ -77,7 +77,8 @@ class Lab:
     def _drain(self, name: str) -> None:
         out = self.members[name].out
         for dest, frame in out.sends:
-            dests: Sequence[str] = [n for n in self.members if n != name] if dest is None else [dest.name]
+            others = [other for other in self.members if other != name]
+            dests: Sequence[str] = [dest.name] if isinstance(dest, MemberId) else others
             self.wire.extend((name, other, frame) for other in dests)
         self.events[name].extend(out.events)
         out.sends.clear()

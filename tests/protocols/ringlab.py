@@ -80,7 +80,9 @@ class RingLab:
             out.events.clear()
             for dest, frame in out.sends:
                 others = [other for other in self.rings if other != name]
-                self.wire.extend((name, to, frame) for to in (others if dest is None else [dest.name]))
+                self.wire.extend(
+                    (name, to, frame) for to in ([dest.name] if isinstance(dest, MemberId) else others)
+                )
             out.sends.clear()
             self._take(name)
 

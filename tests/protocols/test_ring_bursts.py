@@ -12,8 +12,8 @@ from semcast.core.outbox import Frame
 from semcast.obsolescence import ItemsTracker, Purging
 from semcast.protocols.ring import Ring, RingSettings, State
 from semcast.protocols.ring.delivery import DeliveryQueue
+from semcast.protocols.ring.frames import Packet, Part, Presence, TokenWanted
 from semcast.protocols.ring.packing import MAX_NOTED, Assembly, SendQueue, batches_of
-from semcast.wire.ring import Packet, Part, Presence, TokenWanted
 
 P = MemberId("p")
 FAR = 1 << 40

@@ -16,12 +16,8 @@ from semcast.core.events import Event, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.core.outbox import Timer
 from semcast.protocols.ring import Ring, RingSettings, State
-from semcast.protocols.ring.passing import RingTimer
-from semcast.protocols.ring.settings import REACH
-from semcast.wire import ChannelAck, Codec, Datagram
-from semcast.wire.annotations import WireItem
-from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ
-from semcast.wire.ring import (
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.ring.frames import (
     AttemptJoin,
     ConfId,
     ConfRecord,
@@ -36,12 +32,19 @@ from semcast.wire.ring import (
     TokenAck,
     TokenWanted,
 )
+from semcast.protocols.ring.passing import RingTimer
+from semcast.protocols.ring.settings import REACH
+from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
+from semcast.protocols.semantic.frames import ChannelAck
+from semcast.wire import Codec, Datagram
+from semcast.wire.annotations import WireItem
+from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ
 
 SMALL = RingSettings(
     window=16, visit=8, visit_least=2, packet_bytes=100, queue_messages=50, send_messages=50, max_message=1000
 )
 STRANGER = MemberId("stranger")
-CODEC = Codec("bench", [], 1400)
+CODEC = Codec("bench", [], 1400, (*RING_FRAMES, *SEMANTIC_FRAMES))
 
 
 class Bench:
@@ -103,7 +106,7 @@ class Bench:
             for timer, at in timers:
                 self._set(name, timer, at)
             for dest, frame in sends:
-                for other in [n for n in self.rings if n != name] if dest is None else [dest.name]:
+                for other in [dest.name] if isinstance(dest, MemberId) else [n for n in self.rings if n != name]:
                     self._carry(name, other, frame)
             if name in self.reads:
                 self.read(name)

@@ -4,7 +4,7 @@ from tests.protocols.ringlab import RingLab
 
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.ring import RingSettings
-from semcast.wire.ring import Packet
+from semcast.protocols.ring.frames import Packet
 
 LINGER = 5
 

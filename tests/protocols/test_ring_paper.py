@@ -10,7 +10,7 @@ from tests.protocols.ringlab import RingLab
 
 from semcast.core import Frame
 from semcast.protocols.ring import MOVES, Ring, RingSettings, State, diagram
-from semcast.wire.ring import Packet, Token
+from semcast.protocols.ring.frames import Packet, Token
 
 GOLDEN = Path(__file__).parent / "golden" / "ring" / "e1.txt"
 AS_PUBLISHED = RingSettings(accelerated=0, adaptive=False)

@@ -20,6 +20,8 @@ from semcast.protocols import ring
 from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State, diagram
 from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Part, Token
 from semcast.protocols.ring.ordering import RingOrder, numbers, spans
 from semcast.protocols.ring.packing import Assembly, Draft, SendQueue, batches_of
 from semcast.protocols.ring.recovery import (
@@ -35,7 +37,6 @@ from semcast.protocols.ring.settings import REACH
 from semcast.wire import Codec, Datagram
 from semcast.wire.annotations import WireItem
 from semcast.wire.limits import MAX_HOLES, MAX_PAYLOAD, MAX_SPANS
-from semcast.wire.ring import ConfId, ConfRecord, Packet, Part, Token
 
 P, Q, R = MEMBERS = (MemberId("p"), MemberId("q"), MemberId("r"))
 CONF = ConfId(1, P)
@@ -922,7 +923,7 @@ def test_messages_that_need_more_fragments_than_a_part_can_count_are_refused() -
     queue = SendQueue(small.packet_bytes, small.send_messages, small.send_bytes)
     assert queue.add([bytes(small.max_message)], None, safe=False) == 1
     [draft] = queue.pop(1)
-    codec = Codec("g", [], 1400)
+    codec = Codec("g", [], 1400, RING_FRAMES)
     [data] = codec.encode(P, [Packet(CONF, 1, 0, False, draft.parts)])
     assert isinstance(codec.decode(data), Datagram)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from semcast.protocols.semantic import Settings
-from semcast.wire import Data
+from semcast.protocols.semantic.frames import Data
 
 SETTINGS = Settings(buffer_messages=1000, frame_bytes=1300, senders=(0,))
 

@@ -12,7 +12,7 @@ import pytest
 
 from semcast.core import Frame, Item, Purged
 from semcast.protocols.semantic import Settings
-from semcast.wire import Data, Gossip, Notice, Request
+from semcast.protocols.semantic.frames import Data, Gossip, Notice, Request
 
 TRACES = sorted((Path(__file__).parent / "golden").glob("*.txt"))
 

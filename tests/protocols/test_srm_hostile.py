@@ -7,7 +7,7 @@ import pytest
 
 from semcast.core import Frame, Item, MemberId
 from semcast.protocols.semantic import Settings
-from semcast.wire import ChannelAck, ChannelData, Data, Gossip, Notice, Request, Round
+from semcast.protocols.semantic.frames import ChannelAck, ChannelData, Data, Gossip, Notice, Request, Round
 from semcast.wire.annotations import WireBitmap, WireItem
 from semcast.wire.limits import MAX_SEQ
 

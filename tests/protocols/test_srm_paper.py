@@ -8,8 +8,8 @@ from semcast.core import Blocked, Enumeration, Frame, Item, MessageId, Unblocked
 from semcast.core.ids import MILLISECOND
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
+from semcast.protocols.semantic.frames import Data, Gossip, Notice, Request
 from semcast.sim.mutants.semantic import PurgeAnnouncedEarly, PurgeWithoutSafety
-from semcast.wire import Data, Gossip, Notice, Request
 
 SETTINGS = Settings(buffer_messages=10)
 

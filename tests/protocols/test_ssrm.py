@@ -5,8 +5,8 @@ import pytest
 from semcast.core import Frame, Item, MemberId, Outbox, Purged
 from semcast.core.ids import SECOND
 from semcast.protocols.semantic import ChannelSettings, SenderMulticast
+from semcast.protocols.semantic.frames import ChannelAck, ChannelData, Request
 from semcast.protocols.semantic.ssrm import SsrmTimer
-from semcast.wire import ChannelAck, ChannelData, Request
 
 P, Q = MemberId("p"), MemberId("q")
 

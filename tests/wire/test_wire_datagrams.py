@@ -8,26 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Enumeration, Frame, Item, KEnumeration, MemberId, MessageId
-from semcast.wire import (
+from semcast.protocols.semantic.frames import (
+    FRAMES,
     ChannelAck,
     ChannelData,
-    Codec,
     Data,
-    Datagram,
     Gossip,
-    Malformed,
     Notice,
     Request,
     Round,
-    check_message,
-    from_wire,
-    to_wire,
 )
+from semcast.wire import Codec, Datagram, Malformed, check_message, from_wire, to_wire
 from semcast.wire.limits import MAX_BITMAP, MAX_IDS, MAX_ITEM, MAX_PAYLOAD, MAX_SEQ
 
 P = MemberId("p")
 Q = MemberId("q", 3)
-CODEC = Codec("prices", [P, Q], limit=1400)
+CODEC = Codec("prices", [P, Q], limit=1400, frames=FRAMES)
 
 seqs = st.integers(0, MAX_SEQ)
 ranks = st.integers(0, 1023)
@@ -103,8 +99,8 @@ def test_the_reason_is_named() -> None:
     assert CODEC.decode(b"\x07" + datagram[1:]) is Malformed.VERSION
     assert CODEC.decode(datagram + b"x") is Malformed.BODY
     assert CODEC.decode(bytes(70_000)) is Malformed.OVERSIZED
-    other_name = Codec("quotes", [P, Q], limit=1400)
-    other_members = Codec("prices", [P], limit=1400)
+    other_name = Codec("quotes", [P, Q], limit=1400, frames=FRAMES)
+    other_members = Codec("prices", [P], limit=1400, frames=FRAMES)
     assert other_name.decode(datagram) is Malformed.GROUP
     assert other_members.decode(datagram) is Malformed.GROUP
 

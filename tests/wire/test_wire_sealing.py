@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.core import MemberId
-from semcast.wire import Codec, Datagram, Malformed, Request
+from semcast.core.outbox import Frame
+from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
+from semcast.protocols.semantic.frames import Request
+from semcast.wire import Codec, Datagram, Malformed
 from semcast.wire.datagrams import fingerprint
-from semcast.wire.frames import AnyFrame
 from semcast.wire.keyring import Cipher, Key, Keyring, KeyringError, keyring_from
 from semcast.wire.sealing import OVERHEAD, RENEWAL, SealedCodec, Sealer, derive
 from semcast.wire.sessions import GRACE, MAX_NAMES, TOLERANCE, WINDOW, Session, Sessions, Window
@@ -21,7 +23,7 @@ KEY = Key("00000001", Cipher.AES_256_GCM, SECRET)
 OTHER = Key("00000002", Cipher.CHACHA20_POLY1305, SECRET[::-1])
 RING = Keyring([KEY], KEY.id)
 BOTH = Keyring([KEY, OTHER], KEY.id)
-FRAMES: list[AnyFrame] = [Request(0, [(1, 3)]), Request(1, [(2, 2)])]
+FRAMES: list[Frame] = [Request(0, [(1, 3)]), Request(1, [(2, 2)])]
 LABEL_BYTES = 29
 
 _seeds = count()
@@ -33,7 +35,8 @@ def member(
     """A process that starts now: its sessions are named at random, and differently each time."""
     entropy = random.Random(next(_seeds)).randbytes
     return SealedCodec(
-        Codec(group, (), limit - OVERHEAD), Sealer(keyring, fingerprint(group, ()), name, entropy, now)
+        Codec(group, (), limit - OVERHEAD, SEMANTIC_FRAMES),
+        Sealer(keyring, fingerprint(group, ()), name, entropy, now),
     )
 
 
@@ -122,7 +125,7 @@ def test_the_window_agrees_with_a_set(counters: list[int]) -> None:
 
 def test_strangers_are_refused_by_reason() -> None:
     p = member("p")
-    unsealed = Codec("prices", (), 1400)
+    unsealed = Codec("prices", (), 1400, SEMANTIC_FRAMES)
     same_id = Key(KEY.id, Cipher.AES_256_GCM, SECRET[::-1])
     assert p.decode(unsealed.encode(MemberId("q"), FRAMES * 20)[0]) is Malformed.UNSEALED
     assert unsealed.decode(says(p, "p")) is Malformed.SEALED

@@ -14,7 +14,7 @@ from semcast.core.events import (
 )
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, Message
-from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.outbox import Dest, Frame, Outbox, Reach, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
@@ -24,6 +24,7 @@ __all__ = [
     "Batch",
     "Blocked",
     "Delivery",
+    "Dest",
     "Enumeration",
     "Event",
     "Frame",
@@ -36,6 +37,7 @@ __all__ = [
     "Nanos",
     "Outbox",
     "Purged",
+    "Reach",
     "Sent",
     "Stack",
     "Statistics",

@@ -16,6 +16,17 @@ class Timer(enum.Enum):
     """Base of each protocol's closed set of timers."""
 
 
+class Reach(enum.Enum):
+    """How far a frame goes that is not for one member."""
+
+    ANYBODY = "anybody"
+    """To every other member, and wherever strangers may hear it."""
+
+
+Dest = MemberId | Reach | None
+"""One member, anybody, or, with None, every other member."""
+
+
 class Outbox:
     """Filled by a protocol during one input, drained by the driver after it.
 
@@ -26,7 +37,7 @@ class Outbox:
     __slots__ = ("events", "sends", "timers")
 
     def __init__(self) -> None:
-        self.sends: list[tuple[MemberId | None, Frame]] = []
+        self.sends: list[tuple[Dest, Frame]] = []
         self.timers: list[tuple[Timer, Nanos | None]] = []
         self.events: list[Event] = []
 
@@ -37,6 +48,10 @@ class Outbox:
     def multicast(self, frame: Frame) -> None:
         """Send to every other member."""
         self.sends.append((None, frame))
+
+    def announce(self, frame: Frame) -> None:
+        """Send to every other member, and to those who are not known yet."""
+        self.sends.append((Reach.ANYBODY, frame))
 
     def set_timer(self, timer: Timer, at: Nanos) -> None:
         """Ask for `on_timer(timer)` at `at`; replaces an earlier request for the same timer."""

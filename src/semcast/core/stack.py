@@ -1,25 +1,46 @@
 """The contract between a protocol stack and whatever drives it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery
+from semcast.core.events import Delivery, Left
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 
 
-class Stack(Protocol):
-    """Inputs are methods, outputs go to `out`; messages are pulled, so that back-pressure is natural."""
+class Stack(ABC):
+    """Inputs are methods, outputs go to `out`; messages are pulled, so that back-pressure is natural.
+
+    Every input that any driver uses is here. What a stack need not care about has a default.
+    """
 
     out: Outbox
     stats: Statistics
 
+    # Life
+
+    @abstractmethod
     def start(self, now: Nanos) -> None:
         """Begin: called once, before any other input."""
 
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:  # noqa: ARG002
+        """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
+        self.out.deliver(Left(cause))
+
+    @abstractmethod
+    def phase(self) -> str:
+        """What the stack is doing, in a word of its own: "operational" while it works, "left" at the end."""
+
+    @abstractmethod
+    def view(self) -> View:
+        """The view the stack is in. The application may not have taken all that comes before it."""
+
+    # From the application
+
+    @abstractmethod
     def multicast(
         self,
         now: Nanos,
@@ -30,29 +51,65 @@ class Stack(Protocol):
     ) -> int:
         """Multicast as many of `payloads` as flow control allows, in order; returns how many.
 
-        With `safe` they are delivered only once every member has them, where the stack can tell.
+        Where not all are taken, an `Unblocked` follows as soon as another try is worth it. With `safe` they
+        are delivered only once every member has them, where the stack can tell.
         """
 
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """`multicast` for messages of which each has an annotation."""
+        for taken, (payload, annotation) in enumerate(zip(payloads, annotations, strict=True)):
+            if not self.multicast(now, [payload], annotation, safe=safe):
+                return taken
+        return len(payloads)
+
+    def provide(self, view: int, state: bytes) -> None:  # noqa: ARG002
+        """The state of the application, as a `StateRequested` asked for it."""
+        raise AssertionError("a stack that hands over no state never asks for it")
+
+    # From the world
+
+    @abstractmethod
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """A frame arrived from `source`."""
 
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Several frames of one member arrived, in a row."""
+        for frame in frames:
+            self.on_frame(now, source, frame)
+
+    @abstractmethod
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """A timer set earlier is due."""
 
-    def member_failed(self, now: Nanos, member: MemberId) -> None:
+    def member_failed(self, now: Nanos, member: MemberId) -> None:  # noqa: B027 (not all have one)
         """A failure detector that does not err says that `member` crashed."""
 
+    # To the application
+
+    @abstractmethod
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over up to `most` messages, and the changes of view that come before and between them."""
 
+    @abstractmethod
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
 
+    def behind(self) -> bool:
+        """Whether nothing more can be sent before the application was given what waits for it.
+
+        An application that waits in `send` takes nothing: then its driver delivers all the same.
+        """
+        return False
+
+    # About it
+
+    @abstractmethod
     def buffered(self) -> int:
         """Messages in all buffers now, counted in the buffers themselves."""
-
-    def phase(self) -> str:
-        """What the stack is doing, in a word of its own."""
-
-    def view(self) -> View:
-        """The view the stack is in. The application may not have taken all that comes before it."""

@@ -131,7 +131,7 @@ class Group:
         self._arrived.set()
         try:
             await self._metrics.close()
-            if not self._driver.finished and hasattr(self._driver.stack, "leave"):
+            if not self._driver.finished:
                 self._driver.leave()
                 with suppress(TimeoutError):  # the others will notice
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)

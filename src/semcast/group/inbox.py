@@ -10,7 +10,6 @@ from semcast.core.events import StateReceived, StateRequested
 from semcast.core.ids import Nanos
 from semcast.core.stack import Stack
 from semcast.group.events import GroupDelivery, StateHooks
-from semcast.group.synchrony import LiveSynchrony
 from semcast.net.driver import Driver
 from semcast.wire.limits import MAX_STATE
 
@@ -84,7 +83,6 @@ def checked_state(state: bytes) -> bytes:
 
 def _provision(view: int, state: bytes) -> Callable[[Stack, Nanos], None]:
     def provide(stack: Stack, now: Nanos) -> None:  # noqa: ARG001
-        if isinstance(stack, LiveSynchrony):
-            stack.provide(view, state)
+        stack.provide(view, state)
 
     return provide

@@ -13,6 +13,9 @@ from semcast.group.synchrony import all_kinds
 from semcast.net.addresses import meeting_point
 from semcast.net.observer import Observer
 from semcast.net.sockets import Endpoint
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
+from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
+from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.wire import Datagram, DatagramCodec, Malformed
 
 
@@ -34,8 +37,9 @@ def observe(group: str, settings: GroupSettings) -> Observer:
     members = sorted(MemberId(text.partition("=")[0]) for text in static)
     name = f"observer-{token_hex(4)}"
     views = [[kind] for kind in all_kinds()]
+    frames = (*SEMANTIC_FRAMES, *RING_FRAMES, *VSYNC_FRAMES)
     made = [
-        codec_of(group, alike, endpoint.datagram_bytes, name, keyring, settings)
+        codec_of(group, alike, endpoint.datagram_bytes, name, keyring, settings, frames)
         for alike in (members, *views)
     ]
     files = [keys for _, keys in made if keys is not None]

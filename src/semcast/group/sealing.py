@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.net.addresses import Address, is_loopback
@@ -47,6 +48,7 @@ def codec_of(
     name: str,
     keyring: Keyring | None,
     settings: GroupSettings,
+    frames: Sequence[type[Frame]],
 ) -> tuple[DatagramCodec, KeyFile | None]:
     """The codec of a group, sealed where there are keys, and what keeps the keys up to date.
 
@@ -57,8 +59,9 @@ def codec_of(
         name: of this member.
         keyring: of `keyring_of`.
         settings: which file it came from.
+        frames: what the stack sends.
     """
-    codec = Codec(group, members, room)
+    codec = Codec(group, members, room, frames)
     if keyring is None:
         return codec, None
     now = time.time_ns() // 1_000_000

@@ -19,7 +19,10 @@ from semcast.net.addresses import LOOPBACK, Address, local_address, meeting_poin
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
+from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.semantic import SemanticMulticast, Settings
+from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
+from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.wire import DatagramCodec
 from semcast.wire.keyring import Keyring
 from semcast.wire.limits import MAX_MESSAGE
@@ -75,11 +78,12 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
     if settings.stack == "vsync":
         alike: tuple[MemberId, ...] = (kind_of(settings),)
         stack, largest = synchrony(member, settings, packet, state=state), largest_message(settings, packet)
+        frames = VSYNC_FRAMES
     else:
         stack = Ring(member, ring_settings(settings, datagram), Random(token_hex(8)), Outbox())
-        alike, largest = (), MAX_MESSAGE
+        alike, largest, frames = (), MAX_MESSAGE, RING_FRAMES
     peers = tuple(parse_address(peer) for peer in settings.peers)
-    codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings)
+    codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings, frames)
     return Parts(member, stack, endpoint, codec, peers, keys, largest, packet)
 
 
@@ -154,7 +158,7 @@ def _static(group: str, settings: GroupSettings, keyring: Keyring | None) -> Par
     )
     stack = SemanticMulticast(me, members, stack_settings, Random(token_hex(8)), Outbox())
     peers = tuple(address for member, address in where.items() if member != me)
-    codec, keys = codec_of(group, members, datagram, me.name, keyring, settings)
+    codec, keys = codec_of(group, members, datagram, me.name, keyring, settings, SEMANTIC_FRAMES)
     return Parts(me, stack, endpoint, codec, peers, keys, STATIC_MESSAGE)
 
 

@@ -22,7 +22,6 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.net.addresses import Address
 from semcast.net.alarms import Alarms
-from semcast.net.bursts import give_frames, multicast_each
 from semcast.net.mailbox import Mailbox
 from semcast.net.post import Post
 from semcast.net.sockets import Endpoint
@@ -249,8 +248,7 @@ class Driver:
         return self.mailbox.has_room() or self._nobody_reads or (self.application_waits and self._behind())
 
     def _behind(self) -> bool:
-        behind = getattr(self.stack, "behind", None)
-        return behind is not None and bool(behind())
+        return self.stack.behind()
 
     def _outgoing_is_moving(self) -> bool:
         """Whether something was handed over that the stack has not refused yet."""
@@ -264,7 +262,7 @@ class Driver:
             self._commands.popleft()(stack, now)
         if ready:
             for source, frames in self._post.receive(now, ready):
-                give_frames(stack, now, source, frames)
+                stack.on_frames(now, source, frames)
         while (timer := self._alarms.pop(now)) is not None:
             stack.on_timer(now, timer)
         self._drain(now)
@@ -274,7 +272,7 @@ class Driver:
         self._multicast(now)
         if self._leave_asked and not self._outgoing:
             self._leave_asked = False
-            _leave(stack, now)
+            stack.leave(now)
         self._drain(now)
         self._deliver(now)
         if not self.settled and stack.phase() == "operational":
@@ -317,7 +315,7 @@ class Driver:
             if each.annotations is None:
                 taken = self.stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
             else:
-                taken = multicast_each(self.stack, now, each.payloads, each.annotations, safe=each.safe)
+                taken = self.stack.multicast_each(now, each.payloads, each.annotations, safe=each.safe)
             freed += taken
             given.append((each, taken))
             if taken < len(each.payloads):
@@ -395,9 +393,3 @@ class Driver:
         )
         if status.phase != "left":
             self._post.announce([status])
-
-
-def _leave(stack: Stack, now: Nanos) -> None:
-    leave = getattr(stack, "leave", None)
-    if leave is not None:
-        leave(now)

@@ -10,8 +10,8 @@ import msgspec
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import Address
 from semcast.net.sockets import Endpoint
+from semcast.protocols.ring.frames import Leave
 from semcast.wire import Datagram, DatagramCodec, Malformed
-from semcast.wire.ring import Leave
 from semcast.wire.status import Status
 
 SILENCE: Nanos = 4 * SECOND

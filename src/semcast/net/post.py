@@ -7,17 +7,14 @@ from operator import itemgetter
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame
+from semcast.core.outbox import Dest, Frame, Reach
 from semcast.net.addresses import Address, AddressBook, valid_host
 from semcast.net.sockets import Endpoint
+from semcast.protocols.vsync.frames import Hello
 from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.limits import MAX_CONTACTS
-from semcast.wire.ring import AttemptJoin, Join, Leave, Presence
 from semcast.wire.status import Contacts, Status
-from semcast.wire.vsync import Hello
 
-_BEACONS = frozenset({AttemptJoin, Join, Presence, Leave, Hello})
-"""Frames that strangers should hear, too."""
 _SPECIAL = frozenset({Contacts, Status, Hello})
 """Frames that are looked at here; the first is not for stacks, and the second not for members at all."""
 
@@ -122,12 +119,12 @@ class Post:
 
     # Out
 
-    def send(self, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
+    def send(self, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """To one member each, or to everybody. What cannot be brought is lost, as on any network."""
         encode, endpoint = self._codec.encode, self._endpoint
         for dest, run in groupby(sends, key=itemgetter(0)):
             frames = [frame for _, frame in run]
-            if dest is not None:
+            if isinstance(dest, MemberId):
                 address = self._book.find(dest)
                 if address is None:
                     self.stats.unknown_destination += 1
@@ -138,8 +135,8 @@ class Post:
                 endpoint.announce(encode(self._member, frames))
             else:
                 endpoint.send(encode(self._member, frames), self._book.targets())
-            if not _BEACONS.isdisjoint(map(type, frames)):
-                self.announce([frame for frame in frames if type(frame) in _BEACONS])
+            if dest is Reach.ANYBODY:
+                self.announce(frames)
                 self._introducing = self._introducing or not endpoint.meets
 
     def announce(self, frames: Sequence[Frame]) -> None:

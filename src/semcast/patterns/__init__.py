@@ -2,7 +2,7 @@
 
 from semcast.patterns.backup import Answer, Outcome, PrimaryBackup
 from semcast.patterns.machine import ReadAnswer, StateMachine
-from semcast.patterns.pattern import Outgoing, Pattern, ProvidingStack, Receiver, multicast_waiting, take
+from semcast.patterns.pattern import Outgoing, Pattern, Receiver, multicast_waiting, take
 from semcast.patterns.state import ReplicatedState
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Outgoing",
     "Pattern",
     "PrimaryBackup",
-    "ProvidingStack",
     "ReadAnswer",
     "Receiver",
     "ReplicatedState",

@@ -86,13 +86,6 @@ class Receiver(Protocol):
         """The state at the beginning of a view."""
 
 
-class ProvidingStack(Stack, Protocol):
-    """A stack that hands over the state of the application to who joins."""
-
-    def provide(self, view: int, state: bytes) -> None:
-        """The state at the beginning of a view."""
-
-
 def multicast_waiting(now: Nanos, pattern: Pattern, stack: Stack) -> int:
     """Multicast what a pattern wants to, as far as flow control allows; returns how many messages.
 
@@ -108,7 +101,7 @@ def multicast_waiting(now: Nanos, pattern: Pattern, stack: Stack) -> int:
     return done
 
 
-def take(now: Nanos, receiver: Receiver, stack: ProvidingStack, most: int) -> Sequence[Delivery]:
+def take(now: Nanos, receiver: Receiver, stack: Stack, most: int) -> Sequence[Delivery]:
     """Hand over what a stack delivers, `most` messages at most, and the state if somebody joins."""
     deliveries = stack.deliver(now, most)
     for each in deliveries:

@@ -25,7 +25,7 @@ from semcast.sim.faults import (
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import StackFactory
+from semcast.sim.stacks import FRAMES, StackFactory
 from semcast.sim.workloads import Source
 from semcast.wire import Codec
 
@@ -94,7 +94,7 @@ class Cluster:
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
-        codec = Codec(GROUP, self.members, datagram)
+        codec = Codec(GROUP, self.members, datagram, FRAMES)
         self._codec = codec
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)

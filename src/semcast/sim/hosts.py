@@ -7,8 +7,7 @@ come while it is busy or asleep wait in a bounded queue, as in a socket buffer.
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -27,7 +26,7 @@ from semcast.core.events import (
 )
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
-from semcast.core.outbox import Frame, Timer
+from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.history import Recorder
@@ -38,22 +37,6 @@ from semcast.sim.workloads import Outgoing, Source
 from semcast.wire import Codec, Datagram, Malformed
 
 EVERYTHING = 1 << 30
-
-
-@runtime_checkable
-class ProvidesState(Protocol):
-    """A stack that hands over the state of the application to who joins."""
-
-    def provide(self, view: int, state: bytes) -> None:
-        """The state at the beginning of a view."""
-
-
-@runtime_checkable
-class Leavable(Protocol):
-    """A stack that can leave its group."""
-
-    def leave(self, now: Nanos, cause: str = ...) -> None:
-        """Leave it."""
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -155,8 +138,7 @@ class Host:
 
     def leave(self) -> None:
         """The application wants out."""
-        if isinstance(self.stack, Leavable):
-            self._input(self.stack.leave)
+        self._input(self.stack.leave)
 
     def record_state(self) -> None:
         """Write the state the application reached into the history."""
@@ -244,8 +226,8 @@ class Host:
                 self._timers[timer] = at
                 self._scheduler.at(at, self._on_timer, timer, at)
 
-    def _send(self, now: Nanos, sends: Sequence[tuple[MemberId | None, Frame]]) -> None:
-        for dest, run in groupby(sends, key=itemgetter(0)):  # in order: a token may leave before packets
+    def _send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
+        for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
             to = self._everybody if dest is None else [self._others[dest.name]]
             for data in self._codec.encode(self.member, [frame for _, frame in run]):
                 self._spend(now, self._cpu.send)
@@ -358,7 +340,6 @@ class Host:
                 self._record_state_at(now, each)
             elif isinstance(each, StateRequested):
                 assert self.replicas is not None
-                assert isinstance(self.stack, ProvidesState)
                 self.stack.provide(each.view, self.replicas.export())
             elif isinstance(each, StateReceived):
                 assert self.replicas is not None
@@ -376,3 +357,9 @@ class Host:
         self.view = change.view
         if self._recorder is not None:
             self._recorder.view(now, self.member, change.view)
+
+
+def _one(send: tuple[Dest, Frame]) -> MemberId | None:
+    """Whom a frame is for; None for everybody: strangers are members of the same cluster here."""
+    dest = send[0]
+    return None if isinstance(dest, Reach) else dest

@@ -8,13 +8,13 @@ import enum
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, Union
 
 import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.frames import AnyFrame
+from semcast.wire.status import Contacts, Status
 
 VERSION = 1
 SEALED_VERSION = 0x81
@@ -47,7 +47,7 @@ class Datagram(msgspec.Struct, frozen=True, gc=False):
     """A decoded datagram."""
 
     source: MemberId
-    frames: list[AnyFrame]
+    frames: list[Frame]
 
 
 class DatagramCodec(Protocol):
@@ -63,21 +63,32 @@ class DatagramCodec(Protocol):
 class Codec:
     """Encodes and decodes the datagrams of one group.
 
-    >>> from semcast.wire.semantic import Request
+    Args:
+        group: its name.
+        members: those who are always in it, where that is fixed.
+        limit: bytes of a datagram.
+        frames: the types of frames that the family of its stack sends; those of drivers come on top.
+
+    >>> class Ping(Frame, frozen=True, array_like=True, tag=100):
+    ...     number: int
     >>> p = MemberId("p")
-    >>> codec = Codec("prices", [p], limit=1400)
-    >>> [datagram] = codec.encode(p, [Request(0, [(1, 3)])])
+    >>> codec = Codec("prices", [p], 1400, [Ping])
+    >>> [datagram] = codec.encode(p, [Ping(7)])
     >>> codec.decode(datagram).frames
-    [Request(sender=0, spans=[(1, 3)])]
+    [Ping(number=7)]
     >>> codec.decode(datagram[:-1])
     <Malformed.BODY: 'undecodable body'>
     """
 
-    def __init__(self, group: str, members: Iterable[MemberId], limit: int) -> None:
+    def __init__(
+        self, group: str, members: Iterable[MemberId], limit: int, frames: Iterable[type[Frame]]
+    ) -> None:
         self.limit = limit
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, list[AnyFrame]])
-        self._frames_decoder = msgspec.msgpack.Decoder(list[AnyFrame])
+        known = list[Union[Status, Contacts, *frames]]  # type: ignore[valid-type]
+        self._decoder: msgspec.msgpack.Decoder[tuple[MemberId, list[Frame]]]
+        self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, known])
+        self._frames_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(known)
         # How the datagrams of the source that was heard last begin: often the next is from there, too.
         self._heard: tuple[bytes, MemberId] | None = None
         self._header = _HEADER.pack(VERSION, fingerprint(group, members))

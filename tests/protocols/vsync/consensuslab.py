@@ -4,7 +4,7 @@ from random import Random
 
 from semcast.core import Frame
 from semcast.protocols.vsync.consensus import Consensus, Phase
-from semcast.wire.consensus import Decision, Estimate, Instance
+from semcast.protocols.vsync.consensus_frames import Decision, Estimate, Instance
 
 INSTANCE = Instance(7, 0)
 HEALED_ROUNDS = 40

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 from tests.protocols.vsync.consensuslab import INSTANCE, Lab
 
 from semcast.core import Frame, MemberId
+from semcast.protocols.ring.frames import Presence
 from semcast.protocols.vsync.consensus import FAR, MOVES, PATIENCE, Consensus, Phase
+from semcast.protocols.vsync.consensus_frames import Ack, Decision, Estimate, Instance, Proposal, Summons
+from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.wire import Codec, Datagram
-from semcast.wire.consensus import Ack, Decision, Estimate, Instance, Proposal, Summons
 from semcast.wire.limits import MAX_MEMBERS, MAX_SEQ, MAX_VALUE
-from semcast.wire.ring import Presence
 
 A, B = b"a", b"b"
 
@@ -392,7 +393,7 @@ def test_nothing_that_is_heard_breaks_a_member_or_makes_it_grow(
 
 
 def test_frames_travel() -> None:
-    codec = Codec("bench", [MemberId("p")], 1400)
+    codec = Codec("bench", [MemberId("p")], 1400, VSYNC_FRAMES)
     frames: list[Frame] = [
         estimate(1),
         estimate(2, 1, A),

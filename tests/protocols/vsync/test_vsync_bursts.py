@@ -10,9 +10,9 @@ from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 from semcast.core import Enumeration, Frame, Item, MemberId, Nanos
 from semcast.core.ids import SECOND
 from semcast.obsolescence import Purging
+from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Engine, Order, VsyncSettings
-from semcast.wire.semantic import Data
-from semcast.wire.vsync import InView, Received
+from semcast.protocols.vsync.frames import InView, Received
 
 ORDERS = [
     pytest.param({"order": Order.FIFO}, id="fifo"),

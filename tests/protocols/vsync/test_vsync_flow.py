@@ -10,10 +10,10 @@ from semcast.core import Item
 from semcast.core.events import Blocked, Left, Unblocked
 from semcast.core.ids import SECOND
 from semcast.core.outbox import Frame
+from semcast.protocols.semantic.frames import Data, Request
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.flow import Shares
-from semcast.wire.semantic import Data, Request
-from semcast.wire.vsync import InView, Received, Superseded, Welcome
+from semcast.protocols.vsync.frames import InView, Received, Superseded, Welcome
 
 
 def of_kind(frame: Frame, kind: type[Frame]) -> bool:

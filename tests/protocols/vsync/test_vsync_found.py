@@ -7,11 +7,10 @@ from tests.protocols.vsync.vsynclab import MS, Lab, group
 from semcast.core import Item, MemberId
 from semcast.core.ids import SECOND
 from semcast.core.outbox import Frame
+from semcast.protocols.semantic.frames import Data, Notice
 from semcast.protocols.vsync import Engine, Order
-from semcast.protocols.vsync.token import SetsOrder
-from semcast.wire.consensus import Decision, Instance
-from semcast.wire.semantic import Data, Notice
-from semcast.wire.vsync import (
+from semcast.protocols.vsync.consensus_frames import Decision, Instance
+from semcast.protocols.vsync.frames import (
     Accept,
     Ballot,
     Change,
@@ -25,6 +24,7 @@ from semcast.wire.vsync import (
     Superseded,
     Welcome,
 )
+from semcast.protocols.vsync.token import SetsOrder
 
 encode = msgspec.msgpack.encode
 A, B, C, STRANGER = (MemberId(name) for name in ("a", "b", "c", "x"))

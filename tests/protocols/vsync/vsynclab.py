@@ -10,6 +10,7 @@ from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer
 from semcast.core.events import StateRequested, ViewChange
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings
+from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.wire import Codec, Datagram
 
 MS = MILLISECOND
@@ -62,7 +63,7 @@ class Node:
             sends = out.sends
             out.timers, out.events, out.sends = [], [], []
             for dest, frame in sends:
-                self.lab.transmit(self, dest, frame)
+                self.lab.transmit(self, dest if isinstance(dest, MemberId) else None, frame)
             if not self.stack.left:
                 self._take()
 
@@ -94,7 +95,7 @@ class Lab:
         self._latency = latency
         self._queue: list[tuple[Nanos, int, Callable[..., None], tuple[Any, ...]]] = []
         self._numbers = count()
-        self._codec = Codec("lab", [], 60_000)
+        self._codec = Codec("lab", [], 60_000, VSYNC_FRAMES)
 
     def add(self, name: str, incarnation: int = 0, kind: type[Node] = Node, **given: Any) -> Node:
         node = self.nodes[name] = kind(self, MemberId(name, incarnation), settings(**given))

@@ -18,15 +18,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.protocols.ring import recovery
 from semcast.protocols.ring.flow import Flow
-from semcast.protocols.ring.operational import OperationalRing
-from semcast.protocols.ring.ordering import RingOrder, Span, spans
-from semcast.protocols.ring.packing import Assembly
-from semcast.protocols.ring.passing import RingTimer
-from semcast.protocols.ring.recovery import Recovery, record_of
-from semcast.protocols.ring.settings import RingSettings
-from semcast.protocols.ring.states import Cause, State
-from semcast.wire.limits import MAX_MEMBERS
-from semcast.wire.ring import (
+from semcast.protocols.ring.frames import (
     AttemptJoin,
     ConfId,
     ConfRecord,
@@ -38,6 +30,14 @@ from semcast.wire.ring import (
     RecoveryToken,
     Token,
 )
+from semcast.protocols.ring.operational import OperationalRing
+from semcast.protocols.ring.ordering import RingOrder, Span, spans
+from semcast.protocols.ring.packing import Assembly
+from semcast.protocols.ring.passing import RingTimer
+from semcast.protocols.ring.recovery import Recovery, record_of
+from semcast.protocols.ring.settings import RingSettings
+from semcast.protocols.ring.states import Cause, State
+from semcast.wire.limits import MAX_MEMBERS
 
 Sets = tuple[frozenset[MemberId], frozenset[MemberId]]
 """Representatives, and those of them that failed."""
@@ -143,7 +143,7 @@ class MembershipRing(OperationalRing):
         self._reps = {self.me, *self._failed}
         self._proposals.clear()
         self._awaits_form = False
-        self.out.multicast(AttemptJoin(self.order.conf, self.highest, not self.alive))
+        self.out.announce(AttemptJoin(self.order.conf, self.highest, not self.alive))
         self._plan_gather(now)
 
     def _plan_gather(self, now: Nanos) -> None:
@@ -182,7 +182,7 @@ class MembershipRing(OperationalRing):
 
     def _say_join(self) -> None:
         reps, failed = sorted(self._reps), sorted(self._failed)
-        self.out.multicast(Join(self.order.conf, self.highest, not self.alive, reps, failed))
+        self.out.announce(Join(self.order.conf, self.highest, not self.alive, reps, failed))
 
     def _on_join_timer(self, now: Nanos) -> None:
         if self.state is State.COMMIT:

@@ -24,13 +24,7 @@ from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
-from semcast.protocols.ring.ordering import RingOrder, Span
-from semcast.protocols.ring.packing import Assembly, SendQueue, batches_of
-from semcast.protocols.ring.passing import RingTimer, TokenPassing
-from semcast.protocols.ring.settings import RingSettings, SlowPolicy
-from semcast.protocols.ring.states import MOVES, Cause, State
-from semcast.wire.limits import MAX_PAYLOAD, check_annotations
-from semcast.wire.ring import (
+from semcast.protocols.ring.frames import (
     ConfId,
     Leave,
     Packet,
@@ -38,6 +32,12 @@ from semcast.wire.ring import (
     Token,
     TokenWanted,
 )
+from semcast.protocols.ring.ordering import RingOrder, Span
+from semcast.protocols.ring.packing import Assembly, SendQueue, batches_of
+from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.settings import RingSettings, SlowPolicy
+from semcast.protocols.ring.states import MOVES, Cause, State
+from semcast.wire.limits import MAX_PAYLOAD, check_annotations
 
 _STUCK: Nanos = MILLISECOND
 _FEW = 4
@@ -191,7 +191,7 @@ class OperationalRing(TokenPassing):
 
     def _go(self) -> None:
         assert self._leaving is not None
-        self.out.multicast(Leave(self.order.conf))
+        self.out.announce(Leave(self.order.conf))
         self._shift_to(State.LEFT, Cause.LEAVING)
         self.out.deliver(Left(self._leaving))
 

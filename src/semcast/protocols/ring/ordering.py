@@ -9,9 +9,9 @@ may still be under way.
 from collections.abc import Iterable, Iterator, Sequence
 
 from semcast.core.ids import MemberId
+from semcast.protocols.ring.frames import ConfId, Packet, Part, Token
 from semcast.protocols.ring.settings import REACH
 from semcast.wire.limits import MAX_SPANS
-from semcast.wire.ring import ConfId, Packet, Part, Token
 
 Span = tuple[int, int]
 

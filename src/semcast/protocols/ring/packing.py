@@ -14,8 +14,8 @@ import msgspec
 from semcast.core.annotations import Annotation, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
+from semcast.protocols.ring.frames import Part
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
-from semcast.wire.ring import Part
 
 MAX_PARTS = 64
 """Parts of a packet, at most: each costs its receivers some time, and a token must not wait for long."""

@@ -3,9 +3,9 @@
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
 from semcast.core.statistics import Statistics
+from semcast.protocols.ring.frames import FormToken, RecoveryToken, Token, TokenAck
 from semcast.protocols.ring.settings import RingSettings
 from semcast.wire.limits import MAX_SEQ
-from semcast.wire.ring import FormToken, RecoveryToken, Token, TokenAck
 
 AnyToken = Token | RecoveryToken | FormToken
 

@@ -14,9 +14,9 @@ Deviations, each a gap of the text that had to be closed:
 from collections.abc import Iterable
 
 from semcast.core.ids import MemberId
+from semcast.protocols.ring.frames import ConfRecord, Packet
 from semcast.protocols.ring.ordering import RingOrder, Span, numbers, spans
 from semcast.wire.limits import MAX_HOLES, MAX_SPANS
-from semcast.wire.ring import ConfRecord, Packet
 
 
 def record_of(order: RingOrder, obligation_set: Iterable[MemberId]) -> ConfRecord:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
-from semcast.protocols.ring.membership import FAR, MembershipRing
-from semcast.protocols.ring.passing import RingTimer
-from semcast.protocols.ring.states import Cause, State
-from semcast.wire.ring import (
+from semcast.core.stack import Stack
+from semcast.protocols.ring.frames import (
     AttemptJoin,
     FormToken,
     Join,
@@ -20,9 +18,12 @@ from semcast.wire.ring import (
     TokenAck,
     TokenWanted,
 )
+from semcast.protocols.ring.membership import FAR, MembershipRing
+from semcast.protocols.ring.passing import RingTimer
+from semcast.protocols.ring.states import Cause, State
 
 
-class Ring(MembershipRing):
+class Ring(MembershipRing, Stack):
     """One member of a group with dynamic membership: agreed and safe order, through partitions and merges.
 
     It starts alone in a configuration of its own and looks for others.
@@ -105,9 +106,6 @@ class Ring(MembershipRing):
             assert timer is RingTimer.LEAVE
             self._on_leave_timer(now)
 
-    def member_failed(self, now: Nanos, member: MemberId) -> None:
-        """The ring finds out by itself who is there."""
-
     def phase(self) -> str:
         """The state of the membership algorithm."""
         return self.state.value
@@ -183,6 +181,6 @@ class Ring(MembershipRing):
     def _on_presence_timer(self, now: Nanos) -> None:
         if self._may_merge():
             self.stats.control_frames += 1
-            self.out.multicast(Presence(self.order.conf))
+            self.out.announce(Presence(self.order.conf))
         spread = self.settings.presence // 4 + 1
         self.out.set_timer(RingTimer.PRESENCE, now + self.settings.presence + self._rng.randrange(spread))

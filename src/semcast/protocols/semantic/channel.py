@@ -4,9 +4,9 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.semantic.congestion import RoundTrip
+from semcast.protocols.semantic.frames import ChannelData
 from semcast.protocols.semantic.settings import ChannelSettings
 from semcast.wire.annotations import to_wire
-from semcast.wire.semantic import ChannelData
 
 _RESEND_LIMIT = 8
 """Messages sent again at once, at most."""

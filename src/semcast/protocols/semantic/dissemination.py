@@ -18,11 +18,11 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.protocols.semantic.answers import LENGTH, answers, merged
 from semcast.protocols.semantic.buffers import MemberBuffers
+from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.semantic.settings import Settings
 from semcast.wire.annotations import from_wire, to_wire
 from semcast.wire.limits import MAX_BITMAP, MAX_HEADS, check_message
-from semcast.wire.semantic import Data, Notice, Request
 
 _GUESS = 100
 """Bytes of a message of whom nothing has come."""

@@ -12,9 +12,9 @@ import msgspec
 
 from semcast.core.ids import Nanos
 from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
+from semcast.protocols.semantic.frames import Request
 from semcast.protocols.semantic.settings import Settings
 from semcast.wire.limits import MAX_SPANS
-from semcast.wire.semantic import Request
 
 
 class Asked(msgspec.Struct):

@@ -10,8 +10,8 @@ replaces m: whoever skipped m was told of a safe replacement, so by induction on
 
 from abc import ABC, abstractmethod
 
+from semcast.protocols.semantic.frames import Round
 from semcast.wire.limits import MAX_SEQ
-from semcast.wire.semantic import Round
 
 _MAX_ROUND = MAX_SEQ // 2
 """No group lives to see this round; a peer that names a later one would stop all rounds for good."""

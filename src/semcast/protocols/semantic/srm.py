@@ -18,14 +18,15 @@ from semcast.core.annotations import Annotation
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
+from semcast.core.stack import Stack
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
+from semcast.protocols.semantic.frames import Gossip
 from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
 from semcast.protocols.semantic.settings import Settings
-from semcast.wire.semantic import Gossip
 
 
-class SemanticMulticast(Dissemination):
+class SemanticMulticast(Dissemination, Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
     def __init__(

@@ -12,14 +12,15 @@ from semcast.core.events import Blocked, Purged, Unblocked, ViewChange
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.semantic.channel import Incoming, Outgoing
+from semcast.protocols.semantic.frames import ChannelAck, ChannelData
 from semcast.protocols.semantic.settings import ChannelSettings
 from semcast.wire.annotations import from_wire
 from semcast.wire.limits import check_message
-from semcast.wire.semantic import ChannelAck, ChannelData
 
 
 class SsrmTimer(Timer):
@@ -28,7 +29,7 @@ class SsrmTimer(Timer):
     RESEND = "resend"
 
 
-class SenderMulticast:
+class SenderMulticast(Stack):
     """One member of a group with static membership."""
 
     def __init__(

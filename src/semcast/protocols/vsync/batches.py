@@ -16,12 +16,12 @@ import msgspec
 
 from semcast.core.ids import Nanos
 from semcast.core.outbox import Frame
+from semcast.protocols.semantic.frames import Seq
 from semcast.protocols.vsync.consensus import Consensus
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Estimate, Instance
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.total import TotalOrder
-from semcast.wire.consensus import ConsensusFrame, Decision, Estimate, Instance
 from semcast.wire.limits import MAX_MEMBERS
-from semcast.wire.semantic import Seq
 
 _AHEAD = 1024
 """How many decisions a member may be behind before the others wait for it."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from semcast.core.ids import Nanos
 from semcast.core.outbox import Frame
-from semcast.wire.consensus import Ack, Decision, Estimate, Instance, Proposal, Summons
+from semcast.protocols.vsync.consensus_frames import Ack, Decision, Estimate, Instance, Proposal, Summons
 from semcast.wire.limits import MAX_MEMBERS, MAX_VALUE
 
 PATIENCE = 8

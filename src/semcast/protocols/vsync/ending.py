@@ -12,10 +12,10 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.protocols.semantic.frames import Data
 from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.stream import OpenStream, OrderFactory
-from semcast.wire.semantic import Data
 
 
 class ViewStream(OpenStream):

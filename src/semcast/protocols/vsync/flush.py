@@ -13,11 +13,11 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
 from semcast.protocols.vsync.ending import ViewStream
+from semcast.protocols.vsync.frames import Change, Init, Pred
 from semcast.protocols.vsync.settings import Agreement, Flush
-from semcast.wire.consensus import ConsensusFrame, Instance
 from semcast.wire.limits import MAX_NAME
-from semcast.wire.vsync import Change, Init, Pred
 
 _encode = msgspec.msgpack.Encoder().encode
 _read = msgspec.msgpack.Decoder(Change).decode

@@ -9,8 +9,8 @@ from random import Random
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
+from semcast.protocols.vsync.frames import Accept, Accepted, Ballot, Prepare, Promise
 from semcast.wire.limits import MAX_MEMBERS
-from semcast.wire.vsync import Accept, Accepted, Ballot, Prepare, Promise
 
 _FAR = 1 << 20
 """No attempt has so much higher a number than those known; who says so lies."""

@@ -13,21 +13,21 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.vsync.batches import BatchOrder
+from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
+from semcast.protocols.vsync.frames import Change, Hello, InView, Superseded, Welcome
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, VsyncSettings
 from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
-from semcast.wire.consensus import Decision, Instance
 from semcast.wire.limits import MAX_NAME
-from semcast.wire.semantic import Data, Notice, Request
-from semcast.wire.vsync import Change, Hello, InView, Superseded, Welcome
 
 _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
@@ -126,7 +126,7 @@ class Membership(ABC):
         if self.stream is not None or self.left:
             return
         self.stats.control_frames += 1
-        self.out.multicast(Hello(self._founding is not None))
+        self.out.announce(Hello(self._founding is not None))
         if self._founding is not None:
             self._founding.tick(now)
             self._found(now)

@@ -12,8 +12,8 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
+from semcast.protocols.semantic.frames import Rank, Seq
 from semcast.wire.limits import MAX_MEMBERS
-from semcast.wire.semantic import Rank, Seq
 
 Stamp = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
 """Of a vector timestamp, the fields that changed."""

@@ -6,12 +6,12 @@ from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Blocked, Delivery, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Timer
+from semcast.core.stack import Stack
 from semcast.core.views import View
+from semcast.protocols.semantic.frames import Request
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame
 from semcast.protocols.vsync.ending import ViewStream
-from semcast.protocols.vsync.membership import Membership, VsyncTimer
-from semcast.wire.consensus import ConsensusFrame
-from semcast.wire.semantic import Request
-from semcast.wire.vsync import (
+from semcast.protocols.vsync.frames import (
     Accept,
     Accepted,
     Hello,
@@ -26,12 +26,13 @@ from semcast.wire.vsync import (
     Superseded,
     Welcome,
 )
+from semcast.protocols.vsync.membership import Membership, VsyncTimer
 
 _EARLY = 512
 """Frames of the next view that may wait for it."""
 
 
-class VirtualSynchrony(Membership):
+class VirtualSynchrony(Membership, Stack):
     """One member of a group with agreed views: who goes from one to the next has delivered the same.
 
     It starts in no view, and looks for the group or founds it with others.

@@ -16,13 +16,13 @@ from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic.answers import LENGTH
 from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer, frame_end
+from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync.flow import Shares
+from semcast.protocols.vsync.frames import Received
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.wire.limits import MAX_MESSAGE, check_message
-from semcast.wire.semantic import Data
-from semcast.wire.vsync import Received
 
 OrderFactory = Callable[[Lines, int, int], FifoOrder]
 

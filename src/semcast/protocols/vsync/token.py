@@ -15,10 +15,10 @@ import msgspec
 
 from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
+from semcast.protocols.semantic.frames import Rank, Seq
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.total import TotalOrder
 from semcast.wire.limits import MAX_MEMBERS
-from semcast.wire.semantic import Rank, Seq
 
 _MOVE_AFTER = 4
 """Sets-orders in a row about one other member only, before the token moves there."""

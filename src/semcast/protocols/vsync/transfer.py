@@ -7,8 +7,8 @@ beginning of that.
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
+from semcast.protocols.vsync.frames import StateChunk, StateWanted
 from semcast.wire.limits import MAX_STATE
-from semcast.wire.vsync import StateChunk, StateWanted
 
 _AT_ONCE = 16
 """Chunks sent for one request."""

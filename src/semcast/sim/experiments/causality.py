@@ -11,14 +11,14 @@ from random import Random
 from statistics import mean
 from time import process_time_ns
 
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import vsync
+from semcast.sim.stacks import FRAMES, vsync
 from semcast.wire import Codec, Datagram
 
 FOUNDED: Nanos = SECOND
@@ -79,7 +79,7 @@ class InMemory:
             }
             for one in self._stacks
         ]
-        self._codec = Codec(GROUP, group.members, DATAGRAM_LIMIT)
+        self._codec = Codec(GROUP, group.members, DATAGRAM_LIMIT, FRAMES)
         self._payloads = [bytes(cell.size)] * cell.batch
 
     def exchange(self, multicasts: int) -> float:
@@ -104,7 +104,7 @@ class InMemory:
         sends, out.sends = out.sends, []
         for dest, frame in sends:
             for data in self._codec.encode(self._members[rank], [frame]):
-                for stack in others.values() if dest is None else (others[dest],):
+                for stack in (others[dest],) if isinstance(dest, MemberId) else others.values():
                     self._receive(stack, data)
         return bool(sends)
 

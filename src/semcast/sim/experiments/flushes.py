@@ -12,6 +12,8 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.vsync import Flush, VirtualSynchrony, VsyncSettings
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame
+from semcast.protocols.vsync.frames import Init, Pred, Welcome
 from semcast.sim.cluster import Cluster
 from semcast.sim.experiments.cells import CellError, Parameters, Result
 from semcast.sim.faults import Crash, Leave
@@ -20,8 +22,6 @@ from semcast.sim.networks import Conditions, Packet, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
 from semcast.wire import Datagram
-from semcast.wire.consensus import ConsensusFrame
-from semcast.wire.vsync import Init, Pred, Welcome
 
 HAPPENS: Nanos = 2 * SECOND
 OVER: Nanos = 6 * SECOND

@@ -8,10 +8,10 @@ from semcast.core.messages import Batch
 from semcast.obsolescence import Purging, PurgingBuffer, obsoletes
 from semcast.protocols.ring import Ring
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
+from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
-from semcast.wire.ring import ConfId, ConfRecord, Packet, Token
 
 
 class _HastyOrder(RingOrder):

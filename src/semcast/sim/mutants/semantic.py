@@ -9,7 +9,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox
 from semcast.obsolescence import OperationTracker, obsoletes
 from semcast.protocols.semantic import SemanticMulticast, Settings
-from semcast.wire.semantic import Data
+from semcast.protocols.semantic.frames import Data
 
 
 class PurgeWithoutSafety(SemanticMulticast):

@@ -9,14 +9,14 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import obsoletes
+from semcast.protocols.semantic.frames import Notice
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
+from semcast.protocols.vsync.frames import Change, Pred, Welcome
 from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.token import TokenOrder
-from semcast.wire.semantic import Notice
-from semcast.wire.vsync import Change, Pred, Welcome
 
 
 class _HastyConsensus(Consensus):

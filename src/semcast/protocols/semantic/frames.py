@@ -1,6 +1,6 @@
 """The frames of S-RM and its channels. Members are named by rank: their place in the agreed list."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
@@ -95,3 +95,6 @@ class ChannelAck(Frame, frozen=True, array_like=True, tag=6, gc=False):
 
 
 SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
+
+FRAMES: tuple[type[Frame], ...] = get_args(SemanticFrame)
+"""What the codec of a group of this family reads and writes."""

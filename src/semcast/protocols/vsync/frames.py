@@ -1,14 +1,14 @@
 """The frames of virtual synchrony: messages inside a view, and what changes views."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.consensus import ConsensusFrame
+from semcast.protocols.semantic.frames import Data, Notice, Request, Seq, Seqs
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame
 from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD, MAX_REPORT
-from semcast.wire.semantic import Data, Notice, Request, Seq, Seqs
 
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
 Report = Annotated[bytes, msgspec.Meta(max_length=MAX_REPORT)]
@@ -159,3 +159,6 @@ VsyncFrame = (
     | StateChunk
     | ConsensusFrame
 )
+
+FRAMES: tuple[type[Frame], ...] = get_args(VsyncFrame)
+"""What the codec of a group of this family reads and writes."""

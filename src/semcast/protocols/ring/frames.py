@@ -1,6 +1,6 @@
 """The frames of the ring (Amir 1995, section 5.2): packets, tokens, and what forms a new ring."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
@@ -155,3 +155,6 @@ RingFrame = (
     | TokenWanted
     | Leave
 )
+
+FRAMES: tuple[type[Frame], ...] = get_args(RingFrame)
+"""What the codec of a group of this family reads and writes."""
