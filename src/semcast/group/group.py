@@ -23,12 +23,13 @@ from semcast.group.inbox import Inbox
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
 from semcast.group.stacks import Parts, build, next_incarnation, synchrony
-from semcast.group.synchrony import LiveSynchrony, note_room
 from semcast.group.watching import EventWatcher
 from semcast.net.driver import Driver, Outgoing, Renewal
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
 from semcast.obsolescence import ItemsTracker
+from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.vsync.numbers import note_room
 from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 if TYPE_CHECKING:
@@ -388,7 +389,7 @@ class Group:
     def _renew(self, former: Stack) -> Renewal | None:
         """In the driver's thread: the stack has left the group. Unless it meant to, another one follows."""
         left, self._put_out = self._put_out, None
-        if left is None or not isinstance(former, LiveSynchrony):
+        if left is None or not isinstance(former, VirtualSynchrony):
             return None
         member = next_incarnation(former.me)
         stack = synchrony(

@@ -14,7 +14,7 @@ from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
 from semcast.group.settings import GroupSettings, parse_duration
-from semcast.group.synchrony import LiveSynchrony, kind_of, largest_message, vsync_settings
+from semcast.group.synchrony import kind_of, largest_message, vsync_settings
 from semcast.net.addresses import LOOPBACK, Address, local_address, meeting_point, parse_address
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
@@ -22,6 +22,7 @@ from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
+from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.wire import DatagramCodec
 from semcast.wire.keyring import Keyring
@@ -94,10 +95,10 @@ def synchrony(
     *,
     state: bool,
     formers: Mapping[MemberId, int] | None = None,
-) -> LiveSynchrony:
+) -> VirtualSynchrony:
     """Virtual synchrony. Who comes back founds nothing: the group is there."""
     chosen = vsync_settings(settings, packet, state=state, founds=formers is None)
-    return LiveSynchrony(member, chosen, Random(token_hex(8)), Outbox(), formers)
+    return VirtualSynchrony(member, chosen, Random(token_hex(8)), Outbox(), formers)
 
 
 def next_incarnation(member: MemberId) -> MemberId:

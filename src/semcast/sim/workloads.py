@@ -198,14 +198,13 @@ class Source:
         self._numbers += range(batch.first, batch.last + 1)
 
     def numbered(self, annotation: Annotation | None) -> Annotation | None:
-        """An annotation of the next message, with the messages of this source by the numbers they got."""
+        """An annotation of the next message, relative to the number that it is likely to get.
+
+        An enumeration names messages as the application counts them: what that means is the stack's business.
+        """
         numbers = self._numbers
         if not numbers or numbers[-1] == len(numbers):
             return annotation
-        if isinstance(annotation, Enumeration):
-            return Enumeration(
-                tuple(MessageId(named.sender, numbers[named.seq - 1]) for named in annotation.ids)
-            )
         if isinstance(annotation, KEnumeration) and not annotation.total:
             base = numbers[-1] + 1
             named = [numbers[seq - 1] for seq in annotation.positions()]

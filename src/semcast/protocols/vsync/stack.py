@@ -1,11 +1,12 @@
 """Virtual synchrony as a stack: every input goes where it belongs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from random import Random
 
-from semcast.core.annotations import Annotation, Item
-from semcast.core.events import Blocked, Delivery, StateReceived, StateRequested, Unblocked
-from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame, Timer
+from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.events import Blocked, Delivery, Sent, StateReceived, StateRequested, Unblocked
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
@@ -27,6 +28,8 @@ from semcast.protocols.vsync.frames import (
     Welcome,
 )
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
+from semcast.protocols.vsync.numbers import Numbers, note_room
+from semcast.protocols.vsync.settings import VsyncSettings
 
 _EARLY = 512
 """Frames of the next view that may wait for it."""
@@ -36,7 +39,25 @@ class VirtualSynchrony(Membership, Stack):
     """One member of a group with agreed views: who goes from one to the next has delivered the same.
 
     It starts in no view, and looks for the group or founds it with others.
+
+    Args:
+        me: who this is.
+        settings: as the others have them.
+        rng: where chance comes from.
+        out: what the stack wants from the world.
+        formers: the `successors` of the stack whose place this one takes, if it comes back.
     """
+
+    def __init__(
+        self,
+        me: MemberId,
+        settings: VsyncSettings,
+        rng: Random,
+        out: Outbox,
+        formers: Mapping[MemberId, int] | None = None,
+    ) -> None:
+        super().__init__(me, settings, rng, out)
+        self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
@@ -59,13 +80,17 @@ class VirtualSynchrony(Membership, Stack):
         *,
         safe: bool = False,
     ) -> int:
-        """Multicast in this view; nothing while it is about to change, or unknown to the application."""
+        """Multicast in this view; nothing while it is about to change, or unknown to the application.
+
+        An enumeration names messages of this member as the application counts them.
+        """
         stream = self._open_stream()
         if stream is None:
             return 0
+        if isinstance(annotation, Enumeration):
+            annotation = self._numbers.translated(annotation)
         taken = stream.multicast(now, payloads, annotation, safe=safe)
-        self._pump(stream)
-        self._plan_resend(now)
+        self._after_multicast(now, stream)
         return taken
 
     def multicast_each(
@@ -87,9 +112,15 @@ class VirtualSynchrony(Membership, Stack):
         if stream is None:
             return 0
         taken = stream.multicast_updates(now, payloads, items)
+        self._after_multicast(now, stream)
+        return taken
+
+    def _after_multicast(self, now: Nanos, stream: ViewStream) -> None:
+        for event in stream.out.events:
+            if type(event) is Sent:
+                self._numbers.took(event.batch)
         self._pump(stream)
         self._plan_resend(now)
-        return taken
 
     def _open_stream(self) -> ViewStream | None:
         """Of the current view, if messages can be sent in it; if not, whoever wants to must wait."""
@@ -194,6 +225,10 @@ class VirtualSynchrony(Membership, Stack):
         first = self._epochs[0]
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
 
+    def behind(self) -> bool:
+        """Whether nothing can be sent before the application was given what waits for it."""
+        return not self._up_to_date()
+
     def provide(self, view: int, state: bytes) -> None:
         """The state of the application, as a `StateRequested` asked for it."""
         self._transfer.offer(view, state)
@@ -215,6 +250,16 @@ class VirtualSynchrony(Membership, Stack):
     def view(self) -> View:
         """The current view; of nobody before the first."""
         return View(0, ()) if self.stream is None else self.stream.view()
+
+    # Its end, and the incarnation that comes after it
+
+    def unsettled(self) -> tuple[MessageId, ...]:
+        """Messages that were taken, and may not survive this member's end."""
+        return () if self.stream is None else self._numbers.after(self.stream.safe[self.stream.rank])
+
+    def successors(self) -> dict[MemberId, int]:
+        """For who comes back: how many messages of whom are not its business."""
+        return self._numbers.successors()
 
     # Frames
 
