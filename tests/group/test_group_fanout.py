@@ -45,7 +45,7 @@ async def exchange(stack: str) -> tuple[list[list[bytes]], int]:
 
 def ready(group: semcast.Group) -> bool:
     """Whether it is with the others, and hears them at the meeting point."""
-    return group.view is not None and len(group.view.members) == 3 and group._driver._post._together
+    return group.view is not None and len(group.view.members) == 3 and group._hub._together
 
 
 @pytest.mark.parametrize("stack", SETTINGS)

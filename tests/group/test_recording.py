@@ -15,13 +15,13 @@ import pytest
 
 from semcast.cli.main import main
 from semcast.core import Batch, Item, KEnumeration, MemberId, MessageId, Purged, Sent, View, ViewChange
+from semcast.core.handover import Outgoing
 from semcast.core.messages import batch_of
 from semcast.group.errors import ConfigurationError
 from semcast.group.group import Group, join
 from semcast.group.recording import Recording
 from semcast.history import History, Kind, RunInfo, read_history, record_crash
 from semcast.history.journal import JournalWriter, read_journal
-from semcast.net.driver import Outgoing
 from semcast.specs import Status, check
 
 A, B = MemberId("a"), MemberId("b")

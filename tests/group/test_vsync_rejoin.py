@@ -15,7 +15,7 @@ import semcast
 @contextmanager
 def cut_off(group: semcast.Group, *, deaf: bool) -> Iterator[None]:
     """Nobody hears it; where it is deaf, it hears nobody."""
-    endpoint: Any = group._driver.endpoint
+    endpoint: Any = group._hub.endpoint
     send, receive = endpoint.send, endpoint.receive
     endpoint.send = lambda datagrams, dests: None
     if deaf:

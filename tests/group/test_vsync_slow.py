@@ -61,10 +61,10 @@ def test_who_cannot_follow_leaves_by_itself_if_that_is_its_policy() -> None:
 def test_settings_of_a_program_reach_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMCAST_EXPEL_WHEN_FULL", "yes")
     chosen = vsync_settings(
-        resolve({"stack": "vsync", "expel_after": "2s", "policy": "block"}), 1000, state=False, founds=True
+        resolve({"stack": "vsync", "expel_after": "2s", "policy": "block"}), 1000, state=False
     )
     assert (chosen.expel_after, chosen.expel_when_full) == (2_000_000_000, True)
     assert chosen.purging is Purging.OFF
-    purging = vsync_settings(resolve({"stack": "vsync"}), 1000, state=False, founds=True)
+    purging = vsync_settings(resolve({"stack": "vsync"}), 1000, state=False)
     assert purging.purging is Purging.LAZY
     assert purging.leave_after == purging.expel_after == 0

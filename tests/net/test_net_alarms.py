@@ -9,8 +9,9 @@ def test_each_goes_off_once_and_in_the_order_of_time() -> None:
     alarms.set(RingTimer.HOLD, 30)
     alarms.set(RingTimer.JOIN, 10)
     assert alarms.next_at() == 10
-    assert alarms.pop(9) is None
-    assert [alarms.pop(30), alarms.pop(30), alarms.pop(30)] == [RingTimer.JOIN, RingTimer.HOLD, None]
+    assert alarms.due(9) == []
+    assert alarms.due(30) == [RingTimer.JOIN, RingTimer.HOLD]
+    assert alarms.due(30) == []
 
 
 def test_the_latest_setting_counts() -> None:
@@ -18,9 +19,9 @@ def test_the_latest_setting_counts() -> None:
     alarms.set(RingTimer.HOLD, 10)
     alarms.set(RingTimer.HOLD, 50)
     assert alarms.next_at() == 50
-    assert alarms.pop(49) is None
+    assert alarms.due(49) == []
     alarms.set(RingTimer.HOLD, 20)
-    assert alarms.pop(20) is RingTimer.HOLD
+    assert alarms.due(20) == [RingTimer.HOLD]
     assert alarms.next_at() is None
 
 
@@ -31,4 +32,4 @@ def test_one_that_was_cancelled_wakes_nobody() -> None:
     assert alarms.next_at() is None
     alarms.set(RingTimer.JOIN, 10)
     alarms.clear()
-    assert alarms.pop(100) is None
+    assert alarms.due(100) == []

@@ -11,7 +11,6 @@ from semcast.net.addresses import meeting_point
 from semcast.net.observer import SILENCE, Observer
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
-from semcast.protocols.ring.frames import ConfId, Leave
 from semcast.wire import Codec, Malformed
 from semcast.wire.status import Status
 
@@ -88,7 +87,7 @@ def test_late_reports_and_copies_change_nothing(lab: Lab) -> None:
 def test_who_leaves_or_falls_silent_is_gone(lab: Lab) -> None:
     lab.report(P, STATUS)
     lab.report(Q, STATUS)
-    lab.say(*lab.codec.encode(P, [Leave(ConfId(3, P))]))
+    lab.report(P, msgspec.structs.replace(later(STATUS, 1), phase="left"))
     assert [seen.member for seen in lab.observer.members()] == [Q]
     lab.now += SILENCE + 1
     assert lab.observer.members() == []

@@ -41,7 +41,7 @@ class Bench:
         if message is None:
             return False
         self.seq[sender] += 1
-        self[sender].sent(self.seq[sender])
+        self[sender].sent()
         for dest in dests or tuple(self.members):
             self[dest].on_delivery(Batch(sender, self.seq[sender], [message.payload], message.annotation))
         return True

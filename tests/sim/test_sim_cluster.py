@@ -204,7 +204,7 @@ def test_a_source_stops_after_its_count() -> None:
     assert [source.next_gap() for _ in range(3)] == [SECOND // 10, SECOND // 10, None]
     message = source.next_message()
     assert message is not None
-    assert len(message[0]) >= 100
+    assert len(message.payloads[0]) >= 100
 
 
 def test_replicas_tell_lost_repeated_and_reordered_messages_apart() -> None:

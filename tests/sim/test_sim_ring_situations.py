@@ -11,7 +11,9 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
+from semcast.core.handover import Command
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
+from semcast.core.stack import Stack
 from semcast.history import History
 from semcast.history.events import Event
 from semcast.history.schema import Kind
@@ -442,8 +444,8 @@ def test_everybody_crashes_and_comes_back() -> None:
 
 def leave(host: Host) -> None:
     """Its application sends nothing more."""
-    host._source = host.waiting = None
-    host._input(ring_of(host).leave)
+    host.stop_writing()
+    host.leave()
 
 
 def leaves(at: Nanos, *who: int) -> Callable[[Cluster], None]:
@@ -469,12 +471,12 @@ def test_voluntary_leave(leaver: int, sending: bool, loss: float) -> None:
 
 def test_the_last_messages_of_a_leaver_arrive() -> None:
     def last_words(host: Host) -> None:
-        host._input(multicasts(ring_of(host), [b"%d" % number for number in range(50)]))
+        host.call(multicasts(ring_of(host), [b"%d" % number for number in range(50)]))
         leave(host)
 
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host.replicas = None  # these payloads are no records
+            host._reader.replicas = None  # these payloads are no records
         cluster.scheduler.at(800 * MS, last_words, cluster.hosts[2])
 
     run = play(base(traffic=(), loss=0.05), plan)
@@ -482,8 +484,8 @@ def test_the_last_messages_of_a_leaver_arrive() -> None:
     assert [len([1 for sender, _ in run.order(number) if sender == left]) for number in (0, 1, 3)] == [50] * 3
 
 
-def multicasts(stack: Ring, payloads: Sequence[bytes], *, safe: bool = False) -> Callable[[Nanos], None]:
-    def call(now: Nanos) -> None:
+def multicasts(stack: Ring, payloads: Sequence[bytes], *, safe: bool = False) -> Command:
+    def call(_stack: Stack, now: Nanos) -> None:
         assert stack.multicast(now, payloads, safe=safe) == len(payloads)
 
     return call
@@ -650,11 +652,11 @@ def test_an_idle_ring_does_not_spin() -> None:
 def test_an_idle_ring_gives_the_token_at_once_to_who_wants_it() -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host.replicas = None
+            host._reader.replicas = None
         for number in ALL:
             host = cluster.hosts[number]
             at = SECOND + 313 * MS * number
-            cluster.scheduler.at(at, host._input, multicasts(ring_of(host), [b"now"]))
+            cluster.scheduler.at(at, host.call, multicasts(ring_of(host), [b"now"]))
 
     run = play(msgspec.structs.replace(QUIET, duration=3 * SECOND), plan)
     sent = sorted(event.at for event in run.history.events if event.kind is Kind.MULTICAST)
@@ -740,10 +742,10 @@ def test_a_member_misses_hundreds_of_packets() -> None:
 def test_empty_payloads(safe: bool) -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host.replicas = None
+            host._reader.replicas = None
             for at in (5 * MS, 500 * MS, 501 * MS):  # also before the first view of all
                 send = multicasts(ring_of(host), [b"", b"", b"x", b""], safe=safe)
-                cluster.scheduler.at(at, host._input, send)
+                cluster.scheduler.at(at, host.call, send)
 
     run = play(base(Partition(499 * MS, 400 * MS, ((0, 1), (2, 3))), traffic=(), loss=0.05), plan)
     assert all(stack.stats.sent == 12 for stack in run.stacks)

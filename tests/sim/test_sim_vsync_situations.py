@@ -121,7 +121,7 @@ def together(scenario: Scenario) -> Run:
         if not host.crashed:
             assert host.view is not None
             assert set(host.view.members) == there
-            assert host.waiting is None
+            assert not host.waiting
     return ran
 
 

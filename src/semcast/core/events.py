@@ -63,6 +63,23 @@ class StateReceived(msgspec.Struct, frozen=True):
     state: bytes
 
 
+class Rejoining(msgspec.Struct, frozen=True):
+    """The group went on without this member, which now comes back as another incarnation.
+
+    The next view is the first of `member`. With state hooks the state is restored before it; without, what
+    the others delivered in between is not heard of.
+    """
+
+    former: MemberId
+    member: MemberId
+    """Who this is from now on."""
+    cause: str
+    unsettled: tuple[MessageId, ...] = ()
+    """Messages of `former`, by the ids that `send` returned, of which it is not known whether the others have
+    them or ever will. Nobody sends them again. What was handed over after them had not left, and is sent by
+    `member`."""
+
+
 class Blocked(msgspec.Struct, frozen=True):
     """Flow control refuses multicasts from now on."""
 
@@ -84,5 +101,5 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
 
 Event = ViewChange | TransitionalView | Sent | Left | Minority | Blocked | Unblocked | Purged
 
-Delivery = Batch | ViewChange | TransitionalView | StateRequested | StateReceived
+Delivery = Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from random import Random
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Left
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
@@ -38,6 +39,14 @@ class Stack(ABC):
     def view(self) -> View:
         """The view the stack is in. The application may not have taken all that comes before it."""
 
+    def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Stack | None":  # noqa: ARG002
+        """What goes on in the place of this stack, which was put out of its group, as another incarnation."""
+        return None
+
+    def unsettled(self) -> tuple[MessageId, ...]:
+        """Messages that were taken here and may not survive this member's end, as `send` numbered them."""
+        return ()
+
     # From the application
 
     @abstractmethod
@@ -52,7 +61,8 @@ class Stack(ABC):
         """Multicast as many of `payloads` as flow control allows, in order; returns how many.
 
         Where not all are taken, an `Unblocked` follows as soon as another try is worth it. With `safe` they
-        are delivered only once every member has them, where the stack can tell.
+        are delivered only once every member has them, where the stack can tell. An annotation names messages
+        of this member by the order in which the application sent them, whatever numbers the stack gives them.
         """
 
     def multicast_each(

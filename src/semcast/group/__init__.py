@@ -1,8 +1,10 @@
 """What people import: join a group, send to it, watch what happens."""
 
+from semcast.core.events import Rejoining
+from semcast.core.handover import StateHooks
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
-from semcast.group.events import GroupDelivery, GroupEvent, Rejoining, StateHooks
+from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.group import Group, GroupStatistics, Order, join
 from semcast.group.settings import GroupSettings
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from semcast.core.events import TransitionalView, ViewChange
+from semcast.core.events import Rejoining, TransitionalView, ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.group.errors import GroupError
-from semcast.group.events import GroupDelivery, Rejoining
+from semcast.group.events import GroupDelivery
 from semcast.group.group import Group, join
 
 _CHUNK = 200_000

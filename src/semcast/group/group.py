@@ -1,34 +1,38 @@
 """`join` and `Group`: a live group for programs that use asyncio."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from random import Random
+from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Delivery, Left, Minority, Purged, StateRequested, ViewChange
+from semcast.core.events import Left, Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.handover import Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
-from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
-from semcast.group.events import GroupDelivery, GroupEvent, Rejoining, StateHooks
-from semcast.group.inbox import Inbox
+from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
-from semcast.group.stacks import Parts, build, next_incarnation, synchrony
+from semcast.group.stacks import Parts, build, next_incarnation
+from semcast.group.state import CheckedHooks, checked_state
 from semcast.group.watching import EventWatcher
-from semcast.net.driver import Driver, Outgoing, Renewal
+from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
+from semcast.net.loop import Loop
+from semcast.net.seat import Seat
 from semcast.net.sockets import SocketStatistics
 from semcast.obsolescence import ItemsTracker
-from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.numbers import note_room
 from semcast.wire.limits import MAX_PAYLOAD, check_message
 
@@ -67,7 +71,7 @@ class Group:
         self.settings = settings
         self.view: View | None = None
         """The latest view that this program has seen; none where it comes back to its group."""
-        self._loop = asyncio.get_running_loop()
+        self._application = asyncio.get_running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
@@ -75,23 +79,29 @@ class Group:
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
-        self._events = EventWatcher(self._on_left, self._on_minority)
-        self._driver = Driver(
+        self._events = EventWatcher(self._on_left)
+        self._handover = Handover(
+            settings.send_messages, hooks=None if state is None else CheckedHooks(state)
+        )
+        self._seat = Seat(
             parts.member,
             parts.stack,
+            self._handover,
+            wake_application=self._wake_from_loop,
+            watchers=[*self._recordings, self._events, *self._metrics.watchers],
+            renew=self._renew,
+        )
+        self._hub = Hub(
+            parts.member,
             parts.endpoint,
             parts.codec,
-            peers=parts.peers,
+            parts.peers,
             multicast=settings.fanout == "multicast",
-            wake_application=self._wake_from_driver,
-            watchers=[*self._recordings, self._events, *self._metrics.watchers],
             tend=None if parts.keys is None else parts.keys.tend,
-            renew=self._renew if settings.stack == "vsync" else None,
         )
-        if settings.stack == "s-rm":  # its view is known, and never changes
-            view = parts.stack.view()
-            self._driver.mailbox.put([ViewChange(view, joined=view.members)])
-        self._inbox = Inbox(self._driver, state)
+        self._hub.seat(self._seat)
+        self._loop = Loop(str(parts.member), self._hub)
+        self._seat.wake_loop = self._loop.wake
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._ended = asyncio.Event()
@@ -100,8 +110,6 @@ class Group:
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
         self._left: str | None = None
-        self._put_out: Left | None = None  # and will come back
-        self._minority: tuple[MemberId, int] | None = None  # where the program was told of that
         self._closed = False
         self._wake_pending = False
 
@@ -109,10 +117,10 @@ class Group:
 
     async def __aenter__(self) -> "Group":
         try:
-            self._driver.start()
+            self._loop.start()
             await self._settled.wait()
             self._check_open()
-            await self._metrics.start(self._driver)
+            await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
             raise
@@ -132,17 +140,18 @@ class Group:
         self._arrived.set()
         try:
             await self._metrics.close()
-            if not self._driver.finished:
-                self._driver.leave()
+            if not self._ended.is_set() and self._seat.failure is None:
+                self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
         finally:  # cancelled, perhaps: nothing is left behind
             await asyncio.shield(asyncio.to_thread(self._stop))
-        if self._driver.failure is not None:
-            raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
+        if self._seat.failure is not None:
+            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
 
     def _stop(self) -> None:
-        self._driver.close()
+        self._loop.close()
+        self._hub.close()
         for recording in self._recordings:
             recording.close()
 
@@ -198,7 +207,7 @@ class Group:
     ) -> MessageId | None:
         """Like `send`, but None where `send` would wait."""
         self._check_open()
-        if self._driver.unsent >= self.settings.send_messages:
+        if not self._handover.room_for(1):
             return None
         return self._send_one(payload, item, items, obsoletes, order)
 
@@ -233,22 +242,24 @@ class Group:
         return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
     async def _wait_for_room(self, count: int) -> None:
-        """Let the driver take what was handed over before, if that is much already."""
+        """Let the stack take what was handed over before, if that is much already."""
         self._check_open()
-        driver, limit = self._driver, self.settings.send_messages
-        while driver.unsent and driver.unsent + count > limit:
+        handover = self._handover
+        while not handover.room_for(count):
             self._room.clear()
-            driver.application_waits = True
-            if driver.unsent and driver.unsent + count > limit:
+            handover.waits = True
+            self._loop.wake()  # what waits for the application may have to be delivered meanwhile
+            if not handover.room_for(count):
                 await self._room.wait()
             self._check_open()
+        handover.waits = False
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
         self._check_message(payloads, annotation, order)
         return self._hand_over(Outgoing(payloads, annotation, order == "safe"))
 
     def _hand_over(self, outgoing: Outgoing) -> MessageId:
-        self._driver.send(outgoing)
+        self._seat.send(outgoing)
         self._next_seq += len(outgoing.payloads)
         return MessageId(self.member, self._next_seq - 1)
 
@@ -279,8 +290,8 @@ class Group:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
         while True:
             yield await self._take()
-            self._inbox.dealt_with()
-            if self._inbox:
+            self._handover.dealt_with(time.monotonic_ns())
+            if self._handover:
                 await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
@@ -288,22 +299,22 @@ class Group:
         while True:
             for event in self._unread:
                 yield event
-            self._inbox.dealt_with()
-            if self._inbox:
+            self._handover.dealt_with(time.monotonic_ns())
+            if self._handover:
                 await asyncio.sleep(0)
             self._unread = chain.from_iterable(map(_events, await self._take()))
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one."""
-        inbox = self._inbox
+        handover = self._handover
         deliveries: Sequence[GroupDelivery] = ()
         while not deliveries:
-            while not inbox:
+            while not handover:
                 self._check_open()
                 self._arrived.clear()
-                if not inbox:
+                if not handover:
                     await self._arrived.wait()
-            deliveries = inbox.take()
+            deliveries = self._seat.take(time.monotonic_ns())
         self._note_views(deliveries)
         return deliveries
 
@@ -317,20 +328,21 @@ class Group:
     @property
     def address(self) -> tuple[str, int]:
         """Where this member listens: an address that others may have among their `peers`."""
-        return self._driver.endpoint.address
+        return self._hub.endpoint.address
 
     @property
     def arrived(self) -> bool:
         """Whether this program has seen the view in which its member began to work."""
-        return self.view is not None and self.view.id >= self._driver.first_view
+        return self.view is not None and self.view.id >= self._seat.first_view
 
     def leave_state_to_program(self) -> None:
         """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""
-        self._inbox.hooks = None
+        self._handover.hooks = None
 
     def provide(self, asked: StateRequested, state: bytes) -> None:
         """The state at the point where a `StateRequested` came. May be called from any thread."""
-        self._inbox.provide(asked, state)
+        self._handover.provide(asked, checked_state(state))
+        self._loop.wake()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
@@ -345,90 +357,68 @@ class Group:
 
     def stats(self) -> GroupStatistics:
         """A snapshot."""
-        driver = self._driver
+        seat, hub = self._seat, self._hub
         return GroupStatistics(
             member=self.member,
             view=self.view,
-            stack=msgspec.structs.replace(driver.stack.stats),
-            network=msgspec.structs.replace(driver.endpoint.stats),
-            malformed={why.value: count for why, count in driver.stats.malformed.copy().items()},
-            waiting_to_send=driver.unsent,
-            buffered=driver.buffered(),
+            stack=msgspec.structs.replace(seat.stack.stats),
+            network=msgspec.structs.replace(hub.endpoint.stats),
+            malformed={why.value: count for why, count in hub.stats.malformed.copy().items()},
+            waiting_to_send=self._handover.unsent,
+            buffered=seat.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
-            phase=driver.stack.phase(),
+            phase=seat.stack.phase(),
         )
 
     # Between the threads
 
-    def _wake_from_driver(self) -> None:
-        """In the driver's thread."""
+    def _wake_from_loop(self) -> None:
+        """In the loop's thread."""
         if self._wake_pending:
             return
         self._wake_pending = True
         with suppress(RuntimeError):  # the loop has ended, and nobody is left to be woken
-            self._loop.call_soon_threadsafe(self._wake)
+            self._application.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         self._wake_pending = False
-        if self._driver.renewed:
+        if self._handover.renewed:
             self._come_back()
         self._arrived.set()
         self._room.set()
-        if self._driver.settled or self._driver.finished:
+        over = self._seat.failure is not None or self._left is not None
+        if self._seat.settled or over:
             self._settled.set()
-        if self._driver.finished or self._left is not None:
+        if over:
             self._ended.set()
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
-        self.member = self._driver.member
-        self._next_seq = self._driver.unsent + 1
+        self.member = self._seat.member
+        self._next_seq = self._handover.unsent + 1
         self._items = ItemsTracker(self.member)
-        self._driver.go_on()
+        self._seat.go_on()
 
-    def _renew(self, former: Stack) -> Renewal | None:
-        """In the driver's thread: the stack has left the group. Unless it meant to, another one follows."""
-        left, self._put_out = self._put_out, None
-        if left is None or not isinstance(former, VirtualSynchrony):
+    def _renew(self, former: MemberId) -> tuple[MemberId, Random] | None:
+        """In the loop's thread: the group went on without this member, which may come back."""
+        if not self.settings.rejoin or self._closed:
             return None
-        member = next_incarnation(former.me)
-        stack = synchrony(
-            member, self.settings, self._packet, state=former.settings.state, formers=former.successors()
-        )
-        for recording in self._recordings:
-            recording.renew(member)
-        self._metrics.rejoined()
-        return Renewal(member, stack, _told(Rejoining(former.me, member, left.cause, former.unsettled())))
+        return next_incarnation(former), Random(token_hex(8))
 
     def _on_left(self, event: Left) -> None:
-        """In the driver's thread: the stack has left the group, for good or to come back."""
-        if event.again and self.settings.rejoin and not self._closed:
-            self._put_out = event
-            return
-        self._left = event.cause
-        self._wake_pending = False
-        self._wake_from_driver()
-
-    def _on_minority(self, event: Minority) -> None:
-        """In the driver's thread. Once in a view is enough: only the next view ends it."""
-        where = self._driver.member, self._driver.stack.view().id
-        if self._minority != where:
-            self._minority = where
-            self._driver.mailbox.put(_told(event))
-            self._wake_from_driver()
+        """In the loop's thread: the stack has left the group, for good or to come back."""
+        if not (event.again and self.settings.rejoin) or self._closed:
+            self._left = event.cause
+            self._wake_pending = False
+            self._wake_from_loop()
 
     def _check_open(self) -> None:
-        if self._driver.failure is not None:
-            raise GroupError(f"the driver of {self.member} failed") from self._driver.failure
+        if self._seat.failure is not None:
+            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
         if self._left is not None:
             raise GroupClosedError(f"{self.member} left {self.name}: {self._left}")
-        if self._closed or self._driver.finished:
+        if self._closed or self._loop.finished:
             raise GroupClosedError(f"{self.name} is closed")
-
-
-def _told(event: Minority | Rejoining) -> Sequence[Delivery]:
-    """What did not come from a stack goes the same way as what did."""
-    return cast("Sequence[Delivery]", (event,))
 
 
 def _events(each: GroupDelivery) -> Sequence[GroupEvent]:

@@ -7,11 +7,14 @@ from contextlib import suppress
 import msgspec
 
 from semcast.core.events import Blocked, Delivery, Event, Unblocked, ViewChange
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.handover import Outgoing
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
+from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
-from semcast.net.driver import Driver, Outgoing, Watcher
+from semcast.net.hub import Hub
+from semcast.net.seat import Seat
 from semcast.net.sockets import SocketStatistics
 
 _MOST_REQUEST = 8192
@@ -22,7 +25,7 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Meter(Watcher):
-    """Counts what no stack counts. Told in the driver's thread."""
+    """Counts what no stack counts. Told in the loop's thread."""
 
     def __init__(self) -> None:
         self.view_changes = 0
@@ -54,6 +57,10 @@ class Meter(Watcher):
 
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
         """The stack counts these."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
+        """The group went on without this member, which comes back."""
+        self.rejoins += 1
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -159,11 +166,11 @@ class Metrics:
         self._server: MetricsServer | None = None
         self.watchers: list[Watcher] = [self._meter] if wanted else []
 
-    async def start(self, driver: Driver) -> None:
+    async def start(self, seat: Seat, hub: Hub) -> None:
         """Serve, if that is wanted."""
         if not self._wanted:
             return
-        server = MetricsServer(lambda: self._read(driver))
+        server = MetricsServer(lambda: self._read(seat, hub))
         host, _, port = self._wanted.rpartition(":")
         try:
             self.address = await server.start(host, int(port))
@@ -171,40 +178,36 @@ class Metrics:
             raise ConfigurationError(f"metrics {self._wanted}: {error.strerror or error}") from error
         self._server = server
 
-    def rejoined(self) -> None:
-        """In the driver's thread: another incarnation goes on."""
-        self._meter.rejoins += 1
-
     async def close(self) -> None:
         """Stop serving."""
         if self._server is not None:
             await self._server.close()
             self._server = None
 
-    async def _read(self, driver: Driver) -> Reading:
-        """Read in the driver's thread: buffers do not hold still for anybody else."""
+    async def _read(self, seat: Seat, hub: Hub) -> Reading:
+        """Read in the loop's thread: buffers do not hold still for anybody else."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
 
         def take(stack: Stack, now: Nanos) -> None:
-            taken = self._taken(driver, stack, now)
+            taken = self._taken(seat, hub, stack, now)
             with suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(_settle, reading, taken)
 
-        driver.call(take)
+        seat.call(take)
         return await reading
 
-    def _taken(self, driver: Driver, stack: Stack, now: Nanos) -> Reading:
+    def _taken(self, seat: Seat, hub: Hub, stack: Stack, now: Nanos) -> Reading:
         view = stack.view()
         return Reading(
             group=self._group,
-            member=str(driver.member),
+            member=str(seat.member),
             stack=msgspec.structs.replace(stack.stats),
-            network=msgspec.structs.replace(driver.endpoint.stats),
-            malformed={why.value: count for why, count in driver.stats.malformed.items()},
+            network=msgspec.structs.replace(hub.endpoint.stats),
+            malformed={why.value: count for why, count in hub.stats.malformed.items()},
             view=view.id,
             members=len(view.members),
-            waiting_to_send=driver.unsent,
+            waiting_to_send=seat.handover.unsent,
             buffered=stack.buffered(),
             view_changes=self._meter.view_changes,
             blocked=self._meter.blocked(now),

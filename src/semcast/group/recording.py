@@ -10,8 +10,10 @@ from pathlib import Path
 
 from semcast.core.annotations import Item
 from semcast.core.events import Delivery, Event, Purged, Sent, TransitionalView, ViewChange
+from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
+from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts
@@ -26,7 +28,6 @@ from semcast.history.journal import (
     ViewRow,
     note_of,
 )
-from semcast.net.driver import Outgoing, Watcher
 
 
 def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Recording":
@@ -79,7 +80,7 @@ class Recording(Watcher):
         self._clock = clock
         self._next = 1
 
-    def renew(self, member: MemberId) -> None:
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
         """Another incarnation goes on, with a journal of its own."""
         self.close()
         self._member, self._next = member, 1

@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Mapping
 from random import Random
 from secrets import token_hex
 
@@ -88,17 +87,10 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
     return Parts(member, stack, endpoint, codec, peers, keys, largest, packet)
 
 
-def synchrony(
-    member: MemberId,
-    settings: GroupSettings,
-    packet: int,
-    *,
-    state: bool,
-    formers: Mapping[MemberId, int] | None = None,
-) -> VirtualSynchrony:
-    """Virtual synchrony. Who comes back founds nothing: the group is there."""
-    chosen = vsync_settings(settings, packet, state=state, founds=formers is None)
-    return VirtualSynchrony(member, chosen, Random(token_hex(8)), Outbox(), formers)
+def synchrony(member: MemberId, settings: GroupSettings, packet: int, *, state: bool) -> VirtualSynchrony:
+    """Virtual synchrony."""
+    chosen = vsync_settings(settings, packet, state=state)
+    return VirtualSynchrony(member, chosen, Random(token_hex(8)), Outbox())
 
 
 def next_incarnation(member: MemberId) -> MemberId:

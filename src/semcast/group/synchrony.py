@@ -17,7 +17,7 @@ _PATIENCE = SECOND
 """How long one member waits for the others, at most."""
 
 
-def vsync_settings(settings: GroupSettings, packet: int, *, state: bool, founds: bool) -> VsyncSettings:
+def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> VsyncSettings:
     """The stack for packets of a size."""
     silence = parse_duration(settings.token_loss)
     return VsyncSettings(
@@ -25,7 +25,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool, founds:
         engine=Engine(settings.engine or Engine.TOKEN),
         flush=Flush(settings.flush or Flush.COORDINATOR),
         uniform=settings.uniform,
-        minimum=(1 if settings.bootstrap else settings.minimum) if founds else 0,
+        minimum=1 if settings.bootstrap else settings.minimum,
         state=state,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from semcast.core.events import Delivery, Event, Left, Minority, Purged
-from semcast.core.ids import Nanos
-from semcast.net.driver import Outgoing, Watcher
+from semcast.core.events import Delivery, Event, Left, Purged
+from semcast.core.handover import Outgoing
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.turn import Watcher
 
 _MOST = 1 << 16
 """Receipts that are kept."""
@@ -15,12 +16,10 @@ class EventWatcher(Watcher):
 
     Args:
         on_left: the stack has left its group.
-        on_minority: it is cut off from the majority.
     """
 
-    def __init__(self, on_left: Callable[[Left], None], on_minority: Callable[[Minority], None]) -> None:
+    def __init__(self, on_left: Callable[[Left], None]) -> None:
         self._on_left = on_left
-        self._on_minority = on_minority
         self._receipts: list[Purged] = []
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
@@ -29,8 +28,6 @@ class EventWatcher(Watcher):
             if isinstance(event, Purged):
                 if len(self._receipts) < _MOST:
                     self._receipts.append(event)
-            elif isinstance(event, Minority):
-                self._on_minority(event)
             elif isinstance(event, Left):
                 self._on_left(event)
 
@@ -38,6 +35,9 @@ class EventWatcher(Watcher):
         """Nothing to keep."""
 
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """Nothing to keep."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
         """Nothing to keep."""
 
     def take(self) -> list[Purged]:

@@ -30,14 +30,15 @@ class Alarms:
             heappop(due)
         return due[0][0] if due else None
 
-    def pop(self, now: Nanos) -> Timer | None:
-        """One that goes off now, which is then set no more."""
+    def due(self, now: Nanos) -> list[Timer]:
+        """Those that go off now, which are then set no more."""
+        found: list[Timer] = []
         while self._due and self._due[0][0] <= now:
             at, _, timer = heappop(self._due)
             if self._at.get(timer) == at:
                 del self._at[timer]
-                return timer
-        return None
+                found.append(timer)
+        return found
 
     def clear(self) -> None:
         """None is set."""

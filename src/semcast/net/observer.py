@@ -10,7 +10,6 @@ import msgspec
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import Address
 from semcast.net.sockets import Endpoint
-from semcast.protocols.ring.frames import Leave
 from semcast.wire import Datagram, DatagramCodec, Malformed
 from semcast.wire.status import Status
 
@@ -107,12 +106,12 @@ class Observer:
         for frame in datagram.frames:
             if isinstance(frame, Status):
                 self._on_status(now, datagram.source, address, frame)
-            elif isinstance(frame, Leave):
-                self._seen.pop(datagram.source, None)
 
     def _on_status(self, now: Nanos, member: MemberId, address: Address, status: Status) -> None:
         last = self._seen.get(member)
-        if last is None:
+        if status.phase == "left":
+            self._seen.pop(member, None)
+        elif last is None:
             if len(self._seen) >= _MOST:
                 return
             self._seen[member] = Sighting(member, address, now, status)

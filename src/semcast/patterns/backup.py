@@ -154,9 +154,9 @@ class PrimaryBackup(Pattern):
         """The next message to multicast."""
         return self._writer.waiting()
 
-    def sent(self, seq: int | None = None) -> None:
+    def sent(self) -> None:
         """It left."""
-        self._writer.sent(seq)
+        self._writer.sent()
 
     def _on_message(self, message: Message) -> None:
         try:

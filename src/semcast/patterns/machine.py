@@ -132,7 +132,7 @@ class StateMachine(Pattern):
             return Outgoing(_encode(first), self._tracker.tag())
         return Outgoing(_encode(first), UNMARKED if isinstance(first, Update) else None)
 
-    def sent(self, seq: int | None = None) -> None:  # noqa: ARG002
+    def sent(self) -> None:
         """It left. Its place in the order is known when it is delivered."""
         if isinstance(self._outgoing.popleft(), Reply):
             self._replying = False

@@ -118,18 +118,18 @@ class Writer:
             return Outgoing(_encode(Update(item, value, count, self._total)), self._tracker.update_tag(item))
         return Outgoing(_encode(Part(item, value, count + 1)), self._tracker.part_tag())
 
-    def sent(self, seq: int | None = None) -> None:
+    def sent(self) -> None:
         """It left."""
         first = self._queue[0]
         if isinstance(first, bytes):
-            self._tracker.reliable(seq)
+            self._tracker.reliable()
             self._queue.popleft()
         elif self._place == len(first):
-            self._tracker.committed(seq)
+            self._tracker.committed()
             self._done()
         else:
             item, _ = first[self._place]
-            self._tracker.updated(item, seq)
+            self._tracker.updated(item)
             if len(first) == 1:
                 self._done()
             else:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Sent, StateReceived, StateRequested, ViewChange
+from semcast.core.events import Delivery, StateReceived, StateRequested, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.stack import Stack
@@ -58,8 +58,8 @@ class Pattern(ABC):
         """The next message to multicast; the same until `sent` or a change of view."""
 
     @abstractmethod
-    def sent(self, seq: int | None = None) -> None:
-        """It was accepted, and got this number; by default the one after the last."""
+    def sent(self) -> None:
+        """It was accepted."""
 
     # Inside
 
@@ -96,8 +96,7 @@ def multicast_waiting(now: Nanos, pattern: Pattern, stack: Stack) -> int:
         if not stack.multicast(now, [message.payload], message.annotation):
             break
         done += 1
-        last = stack.out.events[-1] if stack.out.events else None
-        pattern.sent(last.batch.last if isinstance(last, Sent) else None)
+        pattern.sent()
     return done
 
 

@@ -7,6 +7,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
+from semcast.sim.bursts import Bursts
 from semcast.sim.faults import (
     Ambush,
     AnyFault,
@@ -61,6 +62,7 @@ class Cluster:
         transfers: bool = False,
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
+        bursts: Bursts | None = None,
     ) -> None:
         """Put the hosts on the network.
 
@@ -79,6 +81,7 @@ class Cluster:
             transfers: whether the stack hands over the state of applications.
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
+            bursts: how inputs and messages are grouped; None for one at a time.
         """
         self.scheduler = scheduler
         self.network = network
@@ -91,6 +94,7 @@ class Cluster:
         self._announces = announces
         self._transfers = transfers
         self._again = again
+        self._bursts = bursts
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
@@ -139,7 +143,7 @@ class Cluster:
         assert self.recorder is not None, "a cluster without a recorder has no history"
         for host in self.hosts:
             if not host.crashed:
-                host.record_state()
+                host.finish()
         return self.recorder.close(quiesced=quiesced)
 
     def _progress(self) -> tuple[int, int, int, list[View | None]]:
@@ -166,13 +170,14 @@ class Cluster:
             observe=self._observe,
             announces=self._announces,
             transfers=self._transfers,
-            left=self._put_out,
+            bursts=self._bursts,
+            rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
+            renew=self._renew,
         )
 
-    def _put_out(self, number: int) -> None:
-        """A process whose group went on without it starts again, after a moment."""
-        self._troubled_until = max(self._troubled_until, self.scheduler.now + MILLISECOND)
-        self.scheduler.at(self.scheduler.now + MILLISECOND, self._recover, number)
+    def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
+        """A process whose group went on without it comes back."""
+        return MemberId(former.name, former.incarnation + 1), Random(self._rng.getrandbits(64))
 
     def _inflict(self, fault: AnyFault) -> None:
         now = self.scheduler.now

@@ -1,13 +1,13 @@
-"""Simulated hosts: they drive a protocol stack exactly as the live driver does, in virtual time.
+"""Simulated hosts: the turns of a stack in virtual time, on a machine that takes its time.
 
-A host makes one input, drains the outbox, and is busy for as long as its CPU model says. Inputs that
-come while it is busy or asleep wait in a bounded queue, as in a socket buffer.
+A host is busy for as long as its CPU model says. Inputs that come while it is busy or asleep wait in a
+bounded queue, as in a socket buffer; how many of them one turn takes in is for `Bursts` to say.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from random import Random
 
 import msgspec
 
@@ -19,21 +19,25 @@ from semcast.core.events import (
     Purged,
     Sent,
     StateReceived,
-    StateRequested,
     TransitionalView,
     Unblocked,
     ViewChange,
 )
+from semcast.core.handover import Command, Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.mailbox import Mailbox
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.core.stack import Stack
+from semcast.core.turn import Renew, Turn
 from semcast.core.views import View
 from semcast.history import Recorder
+from semcast.sim.applications import Reader, Writer
+from semcast.sim.bursts import Bursts
 from semcast.sim.networks import Network, Packet
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.workloads import Outgoing, Source
+from semcast.sim.workloads import Source
 from semcast.wire import Codec, Datagram, Malformed
 
 EVERYTHING = 1 << 30
@@ -51,6 +55,7 @@ class HostStatistics(msgspec.Struct):
     """What a host did."""
 
     busy: Nanos = 0
+    turns: int = 0
     datagrams_in: int = 0
     datagrams_out: int = 0
     bytes_out: int = 0
@@ -61,8 +66,15 @@ class HostStatistics(msgspec.Struct):
     sent_at: list[Nanos] = msgspec.field(default_factory=list)
 
 
+class Read(msgspec.Struct, frozen=True):
+    """An input: the application asks for its next list."""
+
+
+Input = Packet | Timer | Command | Read
+
+
 class Host:
-    """One process on one machine."""
+    """One process on one machine: its stack, its application, and what they do to the world."""
 
     def __init__(
         self,
@@ -82,18 +94,15 @@ class Host:
         observe: bool = True,
         announces: bool = False,
         transfers: bool = False,
-        left: Callable[[int], None] | None = None,
+        bursts: Bursts | None = None,
+        rng: Random | None = None,
+        renew: Renew | None = None,
     ) -> None:
         self.number = number
-        self.member = member
-        self.stack = stack
         self.stats = HostStatistics()
-        self.replicas = Replicas() if observe else None
         self.app_delay = app_delay
-        self._announces = announces  # the stack says itself when a message leaves
-        self._transfers = transfers  # who joins is given the state
-        self._left = left  # what to do when the stack was put out of its group
         self.crashed = False
+        self._announces = announces  # the stack says itself when a message leaves
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -102,28 +111,66 @@ class Host:
         self._recorder = recorder
         self._watches_buffers = recorder is not None and recorder.info.buffer_limit is not None
         self._cpu = cpu
-        self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._bursts = bursts
+        self._most = 1 if bursts is None else bursts.most
+        self._gather = 0 if bursts is None else bursts.gather
+        self._inbox: deque[Input] = deque()
         self._inbox_limit = inbox_limit
         self._free_at: Nanos = 0
         self._wake_planned = False
+        self._running = False
         self._timers: dict[Timer, Nanos] = {}
+        self._sends: list[tuple[Dest, Frame]] = []
         self._app_free_at: Nanos = 0
         self._app_planned = False
-        self._source = source
-        self.waiting: Outgoing | None = None  # refused by flow control
-        self.view: View | None = None
         self._high_water = 0
+        if bursts is None:
+            self._handover = Handover(1, Mailbox(0))
+        else:
+            self._handover = Handover(bursts.send_messages)
+        self._reader = Reader(self._handover, observe=observe, transfers=transfers)
+        # What the application comes to once it has taken all that was delivered: where states are handed
+        # over, they are the same at the beginning of a view, and that is recorded beside the view.
+        self._ledger = Replicas() if transfers and recorder is not None else None
+        self._writer = Writer(self._handover, source, 1 if bursts is None else bursts.run, rng)
+        self._turn = Turn(member, stack, self._handover, self, watchers=(self,), renew=renew)
         network.attach(number, self._receive)
+
+    @property
+    def member(self) -> MemberId:
+        """Who this is now."""
+        return self._turn.member
+
+    @property
+    def stack(self) -> Stack:
+        """Its protocol."""
+        return self._turn.stack
+
+    @property
+    def view(self) -> View | None:
+        """The last view that its application has seen."""
+        return self._reader.view
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """The state that its application has built up, if it builds up one."""
+        return self._reader.replicas
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its application made something that has not been sent."""
+        return self._writer.waiting
+
+    # What happens to it
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
-        self._input(self.stack.start)
+        self.call(_start)
         self._plan_next_message()
 
     def crash(self) -> None:
         """Stop for ever, in the middle of nothing."""
-        self.crashed = True
-        self._inbox.clear()
+        self._stop()
         if self._recorder is not None:
             self._recorder.crash(self._scheduler.now, self.member)
 
@@ -134,17 +181,30 @@ class Host:
 
     def member_failed(self, member: MemberId) -> None:
         """The failure detector speaks."""
-        self._input(self.stack.member_failed, member)
+        self.call(lambda stack, now: stack.member_failed(now, member))
 
     def leave(self) -> None:
-        """The application wants out."""
-        self._input(self.stack.leave)
+        """The application wants out, and sends no more."""
+        self.call(lambda stack, now: stack.leave(now))
 
-    def record_state(self) -> None:
-        """Write the state the application reached into the history."""
-        if self._recorder is not None and self.replicas is not None:
-            for sender, digest in self.replicas.digests():
-                self._recorder.apply(self._scheduler.now, self.member, sender, digest)
+    def stop_writing(self) -> None:
+        """The application sends no more."""
+        self._writer.stop()
+
+    def call(self, command: Command) -> None:
+        """Have something done to the stack."""
+        self._input(command)
+
+    def finish(self) -> None:
+        """The run is over: let the application take what lies there, and write down its state."""
+        while self._handover:
+            self._reader.read(self._scheduler.now)
+        if self.replicas is not None:
+            self._record_state(self._scheduler.now, self.replicas)
+
+    def _stop(self) -> None:
+        self.crashed = True
+        self._inbox.clear()
 
     # Inputs
 
@@ -152,22 +212,22 @@ class Host:
         if len(self._inbox) >= self._inbox_limit:
             self.stats.overflowed += 1
         else:
-            self._input(self._on_packet, packet)
+            self._input(packet)
 
-    def _input(self, call: Callable[..., None], *args: Any) -> None:
+    def _input(self, what: Input) -> None:
         if self.crashed:
             return
         now = self._scheduler.now
-        if self._inbox or self._free_at > now:
-            self._inbox.append((call, args))
+        if self._inbox or self._free_at > now or self._gather or self._running:
+            self._inbox.append(what)
             self._plan_wake()
         else:
-            self._run(now, call, args)
+            self._take_turn(now, (what,))
 
     def _plan_wake(self) -> None:
         if not self._wake_planned:
             self._wake_planned = True
-            self._scheduler.at(self._free_at, self._wake)
+            self._scheduler.at(max(self._free_at, self._scheduler.now + self._gather), self._wake)
 
     def _wake(self) -> None:
         self._wake_planned = False
@@ -176,14 +236,34 @@ class Host:
             if self._free_at > now:
                 self._plan_wake()
                 return
-            call, args = self._inbox.popleft()
-            self._run(now, call, args)
+            count = min(self._most, len(self._inbox))
+            self._take_turn(now, [self._inbox.popleft() for _ in range(count)])
 
-    def _run(self, now: Nanos, call: Callable[..., None], args: tuple[Any, ...]) -> None:
-        call(now, *args)
-        self._drain(now)
+    def _take_turn(self, now: Nanos, inputs: Sequence[Input]) -> None:
+        """One turn of the stack; what comes meanwhile waits for the next."""
+        arrivals: list[tuple[MemberId, list[Frame]]] = []
+        timers: list[Timer] = []
+        reads = False
+        for each in inputs:
+            if isinstance(each, Packet):
+                self._open(now, each, arrivals)
+            elif isinstance(each, Timer):
+                timers.append(each)
+            elif isinstance(each, Read):
+                reads = True
+            else:
+                self._handover.call(each)
+        self.stats.turns += 1
+        self._handover.mailbox.asked = self._asks(now, reads=reads)
+        self._running = True
+        self._turn.run(now, arrivals, timers)
+        self._running = False
+        self._poll_application()
+        if self._bursts is not None and not self.crashed and self._turn.busy():
+            self._inbox.append(_nothing)
+            self._plan_wake()
 
-    def _on_packet(self, now: Nanos, packet: Packet) -> None:
+    def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1
         decoded = packet.decoded
         if isinstance(decoded, Malformed):
@@ -191,42 +271,53 @@ class Host:
             return
         assert isinstance(decoded, Datagram)
         self._spend(now, self._cpu.receive + self._cpu.frame * len(decoded.frames))
-        on_frame = self.stack.on_frame
-        for frame in decoded.frames:
-            on_frame(now, decoded.source, frame)
+        if arrivals and arrivals[-1][0] == decoded.source:
+            arrivals[-1][1].extend(decoded.frames)
+        else:
+            arrivals.append((decoded.source, list(decoded.frames)))
 
     def _on_timer(self, timer: Timer, at: Nanos) -> None:
         if self._timers.get(timer) == at and not self.crashed:
             del self._timers[timer]
-            self._input(self.stack.on_timer, timer)
+            self._input(timer)
 
-    # Outputs
+    # What a turn does to the world
 
-    def _drain(self, now: Nanos) -> None:
-        out = self.stack.out
-        while out.sends or out.timers or out.events:
-            if out.timers:
-                timers, out.timers = out.timers, []
-                self._set_timers(timers)
-            if out.events:
-                events, out.events = out.events, []
-                for event in events:
-                    self._on_event(now, event)
-            if out.sends:
-                sends, out.sends = out.sends, []
-                self._send(now, sends)
+    def set_timer(self, timer: Timer, at: Nanos | None) -> None:
+        """In virtual time."""
+        if at is None:
+            self._timers.pop(timer, None)
+        else:
+            self._timers[timer] = at
+            self._scheduler.at(at, self._on_timer, timer, at)
+
+    def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
+        """No time passes in the middle of a turn: what is sent there leaves together."""
+        self._sends += sends
+
+    def flush(self, now: Nanos) -> None:
+        """Put on the wire what was sent."""
+        if self._sends:
+            sends, self._sends = self._sends, []
+            self._transmit(now, sends)
         self._note_high_water(now)
-        self._poll_application()
 
-    def _set_timers(self, timers: Sequence[tuple[Timer, Nanos | None]]) -> None:
-        for timer, at in timers:
-            if at is None:
-                self._timers.pop(timer, None)
-            else:
-                self._timers[timer] = at
-                self._scheduler.at(at, self._on_timer, timer, at)
+    def wake(self) -> None:
+        """The application may look."""
+        if self.crashed:
+            return
+        if self._bursts is not None:
+            self._go_on_writing()
+            self._plan_reading()
+            return
+        while self._handover:
+            self._reader.read(self._scheduler.now)
 
-    def _send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
+    def renew(self, member: MemberId) -> None:  # noqa: ARG002
+        """Another incarnation goes on."""
+        self._timers.clear()
+
+    def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
             to = self._everybody if dest is None else [self._others[dest.name]]
             for data in self._codec.encode(self.member, [frame for _, frame in run]):
@@ -241,30 +332,6 @@ class Host:
             self._free_at = max(self._free_at, now) + cost
             self.stats.busy += cost
 
-    def _on_event(self, now: Nanos, event: Event) -> None:
-        if isinstance(event, Purged):
-            if self._recorder is not None:
-                self._recorder.purge(now, self.member, event)
-        elif isinstance(event, Sent):
-            if self._source is not None:
-                self._source.sent(event.batch)
-            if self._recorder is not None:
-                self._recorder.sent(now, self.member, event)
-        elif isinstance(event, ViewChange):
-            self._on_view(now, event)
-        elif isinstance(event, Left):
-            self.crash()
-            if event.again and self._left is not None:
-                self._left(self.number)
-        elif isinstance(event, Blocked):
-            self.stats.blocked_since = now
-        elif isinstance(event, Unblocked):
-            if self.stats.blocked_since is not None:
-                self.stats.blocked_time += now - self.stats.blocked_since
-                self.stats.blocked_since = None
-            if self.waiting is not None:
-                self._multicast(now)
-
     def _note_high_water(self, now: Nanos) -> None:
         if self._watches_buffers and self._recorder is not None:
             held = self.stack.buffered()
@@ -272,91 +339,171 @@ class Host:
                 self._high_water = held
                 self._recorder.buffer(now, self.member, held)
 
-    # The sending application
+    # What a turn tells: the history of the run
 
-    def _plan_next_message(self) -> None:
-        if self._source is None:
-            return
-        gap = self._source.next_gap()
-        if gap is not None:
-            self._scheduler.at(self._scheduler.now + gap, self._produce)
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        """What the stack says."""
+        for event in events:
+            self._on_event(now, event)
 
-    def _produce(self) -> None:
-        if self.crashed or self._source is None:
-            return
-        self.waiting = self._source.next_message()
-        if self.waiting is not None:
-            self._input(self._multicast)
+    def _on_event(self, now: Nanos, event: Event) -> None:
+        recorder = self._recorder
+        if isinstance(event, Purged):
+            if recorder is not None:
+                recorder.purge(now, self.member, event)
+        elif isinstance(event, Sent):
+            if recorder is not None:
+                recorder.sent(now, self.member, event)
+        elif isinstance(event, ViewChange):
+            if recorder is not None:
+                recorder.view(now, self.member, event.view)
+        elif isinstance(event, Left):
+            self.crash()
+        elif isinstance(event, Blocked):
+            self.stats.blocked_since = now
+        elif isinstance(event, Unblocked) and self.stats.blocked_since is not None:
+            self.stats.blocked_time += now - self.stats.blocked_since
+            self.stats.blocked_since = None
 
-    def _multicast(self, now: Nanos) -> None:
-        if self.waiting is None:
-            return
-        payload, annotation, safe = self.waiting
-        if self._source is not None:
-            annotation = self._source.numbered(annotation)
-        if self.stack.multicast(now, [payload], annotation, safe=safe) == 0:
-            return
-        self.waiting = None
-        self.stats.sent_at.append(now)
-        if self._recorder is not None and not self._announces:
-            batch = batch_of(self.member, len(self.stats.sent_at), [payload], annotation)
-            self._recorder.multicast(now, self.member, batch)
-        self._plan_next_message()
-
-    # The receiving application
-
-    def _poll_application(self) -> None:
-        if self._app_planned or self.crashed or not self.stack.deliverable():
-            return
-        now = self._scheduler.now
-        if self.app_delay == 0 and self._app_free_at <= now:
-            self._consume(now, self.stack.deliver(now, EVERYTHING))
-            self._drain(now)
-        else:
-            self._app_planned = True
-            self._scheduler.at(self._app_free_at, self._read)
-
-    def _read(self) -> None:
-        self._app_planned = False
-        self._input(self._deliver_one)
-
-    def _deliver_one(self, now: Nanos) -> None:
-        if self._app_free_at > now:
-            return
-        batches = self.stack.deliver(now, 1 if self.app_delay else EVERYTHING)
-        if batches:
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """What the application is about to get."""
+        if self._bursts is None and self.app_delay:
             self._app_free_at = now + self.app_delay
-            self._consume(now, batches)
-
-    def _consume(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+            self._handover.mailbox.asked = False
+        if self._recorder is None:
+            return
         for each in deliveries:
             if isinstance(each, Batch):
-                if self._recorder is not None:
-                    self._recorder.deliver(now, self.member, each, each.order)
-                if self.replicas is not None:
-                    self.replicas.apply(each)
+                self._recorder.deliver(now, self.member, each, each.order)
+                if self._ledger is not None:
+                    self._ledger.apply(each)
             elif isinstance(each, ViewChange):
-                self._on_view(now, each)
-                self._record_state_at(now, each)
-            elif isinstance(each, StateRequested):
-                assert self.replicas is not None
-                self.stack.provide(each.view, self.replicas.export())
-            elif isinstance(each, StateReceived):
-                assert self.replicas is not None
-                self.replicas.restore(each.state)
-            elif isinstance(each, TransitionalView) and self._recorder is not None:
+                self._recorder.view(now, self.member, each.view)
+                if self._ledger is not None:
+                    self._record_state(now, self._ledger, each.view.id)
+            elif isinstance(each, StateReceived) and self._ledger is not None:
+                self._ledger.restore(each.state)
+            elif isinstance(each, TransitionalView):
                 self._recorder.transitional(now, self.member, each.view)
 
-    def _record_state_at(self, now: Nanos, change: ViewChange) -> None:
-        """Where states are handed over, they are the same at the beginning of a view."""
-        if self._transfers and self._recorder is not None and self.replicas is not None:
-            for sender, digest in self.replicas.digests():
-                self._recorder.apply(now, self.member, sender, digest, change.view.id)
-
-    def _on_view(self, now: Nanos, change: ViewChange) -> None:
-        self.view = change.view
+    def _record_state(self, now: Nanos, state: Replicas, view: int | None = None) -> None:
+        """At the beginning of a view, or at the end of the run."""
         if self._recorder is not None:
-            self._recorder.view(now, self.member, change.view)
+            for sender, digest in state.digests():
+                self._recorder.apply(now, self.member, sender, digest, view)
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """What the stack took from the application."""
+        for outgoing, count in taken:
+            first = len(self.stats.sent_at) + 1
+            self.stats.sent_at += [now] * count
+            if self._recorder is not None and not self._announces:
+                self._record_multicast(now, first, outgoing, count)
+        if self._bursts is None:
+            self._plan_next_message()
+
+    def _record_multicast(self, now: Nanos, first: int, outgoing: Outgoing, count: int) -> None:
+        assert self._recorder is not None
+        if outgoing.annotations is None:
+            payloads = list(outgoing.payloads[:count])
+            if payloads:
+                batch = batch_of(self.member, first, payloads, outgoing.annotation)
+                self._recorder.multicast(now, self.member, batch)
+            return
+        for place in range(count):
+            batch = batch_of(
+                self.member, first + place, [outgoing.payloads[place]], outgoing.annotations[place]
+            )
+            self._recorder.multicast(now, self.member, batch)
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        """Another incarnation goes on; the former one has left."""
+        self.crashed = False
+        self._ledger = None if self._ledger is None else Replicas()
+        if self._recorder is not None:
+            self._recorder.recover(now, member)
+
+    # The application
+
+    def _plan_next_message(self) -> None:
+        gap = self._writer.next_gap()
+        if gap is not None:
+            self._scheduler.at(self._scheduler.now + gap, self._produce)
+        elif self._bursts is not None:
+            self._hand_over()
+
+    def _produce(self) -> None:
+        if self.crashed:
+            return
+        if self._writer.produce():
+            self._hand_over()
+        if self._bursts is not None and not self._writer.blocked():
+            self._plan_next_message()
+
+    def _hand_over(self) -> None:
+        if self._bursts is None:  # one input after the other, in the order in which they came
+            self.call(self._hand_over_now)
+        elif self._writer.flush():
+            self.call(_nothing)
+
+    def _hand_over_now(self, _stack: Stack, _now: Nanos) -> None:
+        self._writer.flush()
+
+    def _go_on_writing(self) -> None:
+        """There may be room again for what the application wants to send."""
+        if self._writer.blocked():
+            if self._writer.retry() and not self._running:
+                self.call(_nothing)
+            if not self._writer.blocked():
+                self._plan_next_message()
+
+    def _asks(self, now: Nanos, *, reads: bool) -> bool:
+        """Without bursts: whether the application would deal with a list at once."""
+        if self._bursts is not None or self._app_free_at > now:
+            return False
+        self._handover.mailbox.want = 1 if self.app_delay else EVERYTHING
+        return reads or (self.app_delay == 0 and not self._app_planned)
+
+    def _poll_application(self) -> None:
+        """Without bursts: an application that is busy asks for more when it is free."""
+        if self._bursts is not None or self._app_planned or self.crashed or not self.stack.deliverable():
+            return
+        self._app_planned = True
+        self._scheduler.at(self._app_free_at, self._ask)
+
+    def _ask(self) -> None:
+        self._app_planned = False
+        self._input(Read())
+
+    def _plan_reading(self) -> None:
+        if not self._app_planned and self._handover:
+            self._app_planned = True
+            self._scheduler.at(max(self._app_free_at, self._scheduler.now), self._read)
+
+    def _read(self) -> None:
+        """With bursts: the application comes back for the next list, in its own time."""
+        self._app_planned = False
+        now = self._scheduler.now
+        if self.crashed:
+            return
+        if self._app_free_at > now:
+            self._plan_reading()
+            return
+        self._handover.dealt_with(now)
+        if self._handover:
+            taken = self._reader.read(now)
+            self._app_free_at = now + self.app_delay * taken
+            self._app_planned = True
+            self._scheduler.at(self._app_free_at, self._read)
+            self.call(_nothing)
+
+
+def _start(stack: Stack, now: Nanos) -> None:
+    stack.start(now)
+
+
+def _nothing(_stack: Stack, _now: Nanos) -> None:
+    """The application did something: the turn itself looks what."""
 
 
 def _one(send: tuple[Dest, Frame]) -> MemberId | None:

@@ -9,6 +9,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import VsyncSettings
+from semcast.sim.bursts import Bursts
 from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Sleep, SlowLink
 
 NetworkKind = Literal["switched", "shared", "routed"]
@@ -62,6 +63,8 @@ class Scenario(msgspec.Struct, frozen=True):
     vsync: VsyncSettings = VsyncSettings()
     """The same for virtual synchrony."""
     cpu: Nanos = 10 * MICROSECOND
+    bursts: Bursts | None = None
+    """How inputs and messages are grouped; one at a time without."""
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}
     faults: tuple[AnyFault, ...] = ()

@@ -115,6 +115,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         announces=dynamic,
         transfers=scenario.stack == "vsync" and scenario.vsync.state,
         again=source,
+        bursts=scenario.bursts,
     )
 
 

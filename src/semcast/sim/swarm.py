@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from multiprocessing import get_context
+from random import Random
 
 import msgspec
 
 from semcast.history import Kind
+from semcast.sim.bursts import draw_bursts
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Scenario, draw
@@ -78,10 +80,15 @@ class Report(msgspec.Struct):
 
 
 def scenario_of(stack: str, seed: int, variant: Variant | None = None) -> Scenario:
-    """What a seed stands for; only virtual synchrony comes in variants."""
+    """What a seed stands for; only virtual synchrony comes in variants.
+
+    Inputs and messages come in bursts, as they do live: that is drawn apart, for all stacks alike.
+    """
     if stack == "ring":
-        return draw_ring(seed)
-    return draw_vsync(seed, variant) if stack == "vsync" else draw(seed, stack)
+        drawn = draw_ring(seed)
+    else:
+        drawn = draw_vsync(seed, variant) if stack == "vsync" else draw(seed, stack)
+    return msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
 
 
 def report(seed: int, stack: str, mutant: str | None, variant: Variant | None = None) -> Report:

@@ -7,13 +7,12 @@ build up: `replica.py` reads what `contents` writes here.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import NamedTuple
 
 import msgspec
 
-from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, MemberId, MessageId, Nanos
-from semcast.core.messages import Batch
 from semcast.obsolescence import OperationTracker, SingleItemTracker
 from semcast.sim.replica import Record, RecordKind
 
@@ -140,14 +139,6 @@ def operations(items: int, most: int, rng: Random, tracker: OperationTracker) ->
         yield Record(RecordKind.COMMIT, "", value), commit
 
 
-class Outgoing(NamedTuple):
-    """A message to be sent."""
-
-    payload: bytes
-    annotation: Annotation | None
-    safe: bool
-
-
 class Source:
     """What one sender sends: intervals, contents, how many, the least size of a payload.
 
@@ -168,7 +159,6 @@ class Source:
         self._size = size
         self._safe_every = safe_every
         self._made = 0
-        self._numbers: list[int] = []  # under which the stack sent the first, the second, ...
         self._encode = msgspec.msgpack.Encoder().encode
 
     def next_gap(self) -> Nanos | None:
@@ -191,22 +181,4 @@ class Source:
             payload = self._encode(padded)
         self._made += 1
         safe = self._safe_every > 0 and self._made % self._safe_every == 0
-        return Outgoing(payload, annotation, safe)
-
-    def sent(self, batch: Batch) -> None:
-        """Its next messages left under these numbers: stacks have messages of their own, too."""
-        self._numbers += range(batch.first, batch.last + 1)
-
-    def numbered(self, annotation: Annotation | None) -> Annotation | None:
-        """An annotation of the next message, relative to the number that it is likely to get.
-
-        An enumeration names messages as the application counts them: what that means is the stack's business.
-        """
-        numbers = self._numbers
-        if not numbers or numbers[-1] == len(numbers):
-            return annotation
-        if isinstance(annotation, KEnumeration) and not annotation.total:
-            base = numbers[-1] + 1
-            named = [numbers[seq - 1] for seq in annotation.positions()]
-            return KEnumeration(base, sum(1 << (base - number - 1) for number in named))
-        return annotation
+        return Outgoing([payload], annotation, safe)

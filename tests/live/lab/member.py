@@ -235,7 +235,7 @@ class Member:
             "datagrams_in": stats.network.datagrams_in,
             "kernel_drops": stats.network.kernel_drops,
             "send_errors": stats.network.send_errors,
-            "address": list(self._group._driver.endpoint.address),
+            "address": list(self._group.address),
             "rss_kb": _resident_kb(),
             "peak_kb": usage.ru_maxrss,
             "threads": sorted(thread.name for thread in threading.enumerate()),

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from semcast.core import Enumeration, MemberId, MessageId
+from semcast.core import Enumeration, KEnumeration, MemberId, MessageId
 from semcast.core.messages import batch_of
 from semcast.core.outbox import Outbox
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
@@ -27,6 +27,24 @@ def test_own_messages_are_named_by_the_numbers_they_got() -> None:
     took(numbers, 1, 4, 5)
     assert numbers.translated(named(P, 1, 2, 3)) == named(P, 1, 4, 5)
     assert numbers.translated(named(Q, 2)) == named(Q, 2), "those of others have one number only"
+
+
+def test_a_k_enumeration_is_relative_to_its_own_message() -> None:
+    third = KEnumeration(3, 0b11)
+    numbers = Numbers(P, ROOM)
+    took(numbers, 1, 2)
+    assert numbers.translated(third) == third
+    numbers = Numbers(P, ROOM)
+    took(numbers, 1, 4)
+    assert numbers.translated(third) == KEnumeration(5, 0b1001), "the first and the fourth"
+    total = KEnumeration(9, 0b1, total=True)
+    assert numbers.translated(total) is total, "positions in the total order are everybody's"
+
+
+def test_a_k_enumeration_of_a_former_life_reaches_back_to_what_was_taken_over() -> None:
+    numbers = Numbers(AGAIN, ROOM, {P: 3})
+    took(numbers, 1, 2)
+    assert numbers.translated(KEnumeration(6, 0b1111)) == KEnumeration(3, 0b11)
 
 
 def test_what_was_not_taken_yet_cannot_be_named() -> None:
@@ -65,4 +83,7 @@ def test_a_stack_that_never_was_in_a_view_hands_on_what_it_was_given() -> None:
     stack.start(0)
     assert stack.behind(), "in no view"
     assert stack.unsettled() == ()
-    assert stack.successors() == {P: 3, AGAIN: 0}
+    third = MemberId("p", 2)
+    again = stack.successor(third, Random(2), Outbox())
+    assert again.settings.minimum == 0, "the group is there: it only joins"
+    assert again._numbers.successors() == {P: 3, AGAIN: 0, third: 0}

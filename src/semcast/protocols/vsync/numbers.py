@@ -2,15 +2,15 @@
 
 An application knows its messages by the order in which it handed them over. In the stack the pieces of large
 messages and the commands of a token holder have numbers, too; and what was handed over to one incarnation may
-be sent by the next. So ids of one's own messages in an enumeration are translated when the message that
-carries them is taken. (A k-enumeration is relative to the number of its message: trackers are told that.)
+be sent by the next. So one's own messages in an annotation are translated when the message that carries it is
+taken.
 """
 
 from bisect import bisect_right
 from collections.abc import Mapping
 from operator import itemgetter
 
-from semcast.core.annotations import Enumeration
+from semcast.core.annotations import Enumeration, KEnumeration
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 
@@ -52,8 +52,24 @@ class Numbers:
                 del self._runs[:_RUNS]
         self._accepted += len(batch.payloads)
 
-    def translated(self, annotation: Enumeration) -> Enumeration:
-        """Own messages by their numbers; those of a former life cannot be replaced any more."""
+    def translated(self, annotation: Enumeration | KEnumeration) -> Enumeration | KEnumeration:
+        """What the next message replaces, by numbers; messages of a former life are out of reach."""
+        if isinstance(annotation, Enumeration):
+            return self._enumeration(annotation)
+        return annotation if annotation.total else self._k_enumeration(annotation)
+
+    def _k_enumeration(self, annotation: KEnumeration) -> KEnumeration:
+        """It is relative to the position of its message, whichever life that position was counted in."""
+        last = self._accepted
+        base = self._number(last) + 1 if last else 1
+        bitmap = 0
+        for position in annotation.positions():
+            count = last + 1 - (annotation.base - position)
+            if count > 0 and (number := self._number(count)):
+                bitmap |= 1 << (base - number - 1)
+        return KEnumeration(base, bitmap)
+
+    def _enumeration(self, annotation: Enumeration) -> Enumeration:
         ids = []
         for named in annotation.ids:
             sender = named.sender

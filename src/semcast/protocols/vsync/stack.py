@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from semcast.core.annotations import Annotation, Enumeration, Item
+import msgspec
+
+from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.events import Blocked, Delivery, Sent, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -45,7 +47,7 @@ class VirtualSynchrony(Membership, Stack):
         settings: as the others have them.
         rng: where chance comes from.
         out: what the stack wants from the world.
-        formers: the `successors` of the stack whose place this one takes, if it comes back.
+        formers: from the `successor` of the stack whose place this one takes, if it comes back.
     """
 
     def __init__(
@@ -82,12 +84,12 @@ class VirtualSynchrony(Membership, Stack):
     ) -> int:
         """Multicast in this view; nothing while it is about to change, or unknown to the application.
 
-        An enumeration names messages of this member as the application counts them.
+        Annotations name messages of this member as the application counts them.
         """
         stream = self._open_stream()
         if stream is None:
             return 0
-        if isinstance(annotation, Enumeration):
+        if isinstance(annotation, Enumeration | KEnumeration):
             annotation = self._numbers.translated(annotation)
         taken = stream.multicast(now, payloads, annotation, safe=safe)
         self._after_multicast(now, stream)
@@ -257,9 +259,10 @@ class VirtualSynchrony(Membership, Stack):
         """Messages that were taken, and may not survive this member's end."""
         return () if self.stream is None else self._numbers.after(self.stream.safe[self.stream.rank])
 
-    def successors(self) -> dict[MemberId, int]:
-        """For who comes back: how many messages of whom are not its business."""
-        return self._numbers.successors()
+    def successor(self, member: MemberId, rng: Random, out: Outbox) -> "VirtualSynchrony":
+        """Another incarnation, which only joins: the group is there. It sends what was not taken here."""
+        joining = msgspec.structs.replace(self.settings, minimum=0)
+        return type(self)(member, joining, rng, out, self._numbers.successors())
 
     # Frames
 

@@ -110,6 +110,6 @@ def stop_until_blocked(cluster: Cluster, at: Nanos) -> float:
             return inf
         now += FINEST
         cluster.run(now)
-        if sender.waiting is None:
+        if not sender.waiting:
             blocked = now
     return float(blocked - at)

@@ -65,9 +65,9 @@ class SuspectedMember(SemanticMulticast):
         super().__init__(me, members, settings, rng, out)
         self._heard: dict[MemberId, Nanos] = {}
 
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         self._heard[source] = now
-        super().on_frame(now, source, frame)
+        super().on_frames(now, source, frames)
         for member in self.members:
             if now - self._heard.get(member, now) > 4 * self.settings.gossip_period:
                 self.stability.forget(self.members.index(member))
@@ -89,10 +89,11 @@ class DeliverTwice(SemanticMulticast):
         super().__init__(me, members, settings, rng, out)
         self._again: list[Batch] = []
 
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        if isinstance(frame, Data) and frame.first <= self.queued[frame.sender]:
-            self._again.append(Batch(self.members[frame.sender], frame.first, frame.payloads[:1]))
-        super().on_frame(now, source, frame)
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            if isinstance(frame, Data) and frame.first <= self.queued[frame.sender]:
+                self._again.append(Batch(self.members[frame.sender], frame.first, frame.payloads[:1]))
+        super().on_frames(now, source, frames)
 
     def deliverable(self) -> bool:
         return bool(self._again) or super().deliverable()

@@ -1,36 +1,44 @@
-"""Between the driver's thread and the application: lists of deliveries, few at a time.
+"""What a stack delivered and the application has not taken yet: lists, few at a time.
 
 What lies here can no longer be purged, so it must be little for a slow application and much for a fast
 one: the lists grow and shrink with the time it takes for them. What else it does between them says nothing.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from semcast.core.events import Delivery
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.core.messages import Batch
 
 _LISTS = 2
+_FIRST = 16
 _MOST = 1 << 16
 _BRIEF: Nanos = 2 * MILLISECOND
 _LONG: Nanos = 10 * MILLISECOND
 
 
 class Mailbox:
-    """Put into by one thread, taken from by another; no locks, since each field has one writer."""
+    """Put into by one thread, taken from by another; no locks, since each field has one writer.
 
-    def __init__(self, clock: Callable[[], Nanos]) -> None:
-        self._clock = clock
-        self._lists: deque[Sequence[Delivery]] = deque()
-        self.want = 16
+    Args:
+        lists: how many may lie here. With 0 there is room only while the application asks for a list, so
+            that nothing is out of reach of purging before it can be dealt with.
+    """
+
+    def __init__(self, lists: int = _LISTS) -> None:
+        self.want = _FIRST
         """How many messages the next list should have, at most."""
+        self.asked = False
+        """Whether the application asks for a list; of no meaning where lists may lie here."""
+        self._most_lists = lists
+        self._lists: deque[Sequence[Delivery]] = deque()
         self._taken_at: Nanos | None = None
         self._taken = 0  # messages in the list that was taken last
 
     def has_room(self) -> bool:
         """Whether another list is welcome."""
-        return len(self._lists) < _LISTS
+        return len(self._lists) < self._most_lists or (self.asked and not self._lists)
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
@@ -39,17 +47,17 @@ class Mailbox:
     def __bool__(self) -> bool:
         return bool(self._lists)
 
-    def take(self) -> Sequence[Delivery]:
+    def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
         taken = self._lists.popleft()
         self._taken = sum([len(each.payloads) for each in taken if type(each) is Batch])
-        self._taken_at = self._clock()
+        self._taken_at = now
         return taken
 
-    def dealt_with(self) -> None:
+    def dealt_with(self, now: Nanos) -> None:
         """The application is done with the list it took last."""
         if self._taken_at is not None:
-            self._adapt(self._clock() - self._taken_at)
+            self._adapt(now - self._taken_at)
             self._taken_at = None
 
     def _adapt(self, elapsed: Nanos) -> None:

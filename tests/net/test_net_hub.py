@@ -10,7 +10,7 @@ import pytest
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import LOOPBACK, meeting_point
-from semcast.net.post import Post
+from semcast.net.hub import Hub
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import ConfId, Presence, TokenWanted
@@ -42,19 +42,19 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Station:
-    """A post of its own, and what came to it."""
+    """A hub of its own, and what came to it."""
 
     def __init__(self, name: str, group: str, *, meets: bool = True) -> None:
         self.member = MemberId(name)
         self.endpoint = Endpoint((LOOPBACK, 0), meeting_point(group) if meets else None)
-        self.post = Post(self.member, self.endpoint, Codec(group, (), 1400, RING_FRAMES), (), multicast=True)
+        self.hub = Hub(self.member, self.endpoint, Codec(group, (), 1400, RING_FRAMES), (), multicast=True)
         self.heard: list[MemberId] = []
 
     def listen(self, now: Nanos, frames: int = 0) -> int:
         """Take in what comes, until so many frames have; returns how many have."""
         found, deadline = 0, time.monotonic() + 5.0
         while True:
-            for source, run in self.post.receive(now, self.endpoint.filenos()):
+            for source, run in self.hub.receive(now, self.endpoint.filenos()):
                 self.heard.append(source)
                 found += len(run)
             if found >= frames or time.monotonic() > deadline:
@@ -74,17 +74,17 @@ def stations() -> Iterator[list[Station]]:
 def greet(stations: list[Station], now: Nanos) -> None:
     """Everybody speaks at the meeting point, and hears the others there."""
     for each in stations:
-        each.post.announce([Presence(CONF)])
+        each.hub.announce([Presence(CONF)])
     for each in stations:
         assert each.listen(now, len(stations) - 1) == len(stations) - 1
-        each.post.tend(now)
+        each.hub.tend(now)
 
 
 def test_one_datagram_for_all_who_are_heard_at_the_meeting_point(stations: list[Station]) -> None:
     first, *others = stations
     greet(stations, now=0)
     before = first.endpoint.stats.datagrams_out
-    first.post.send([(None, TokenWanted(CONF))])
+    first.hub.send([(None, TokenWanted(CONF))])
     assert first.endpoint.stats.datagrams_out == before + 1
     assert [each.listen(0, 1) for each in others] == [1, 1]
     assert first.listen(0) == 0, "nobody hears oneself"
@@ -93,12 +93,12 @@ def test_one_datagram_for_all_who_are_heard_at_the_meeting_point(stations: list[
 def test_one_for_each_until_they_have_met(stations: list[Station]) -> None:
     first, *others = stations
     for each in others:
-        each.post._book.heard(0, first.member, first.endpoint.address)
-        each.post.send([(first.member, TokenWanted(CONF))])
+        each.hub._book.heard(0, first.member, first.endpoint.address)
+        each.hub.send([(first.member, TokenWanted(CONF))])
     assert first.listen(0, 2) == 2
-    first.post.tend(0)
+    first.hub.tend(0)
     before = first.endpoint.stats.datagrams_out
-    first.post.send([(None, TokenWanted(CONF))])
+    first.hub.send([(None, TokenWanted(CONF))])
     assert first.endpoint.stats.datagrams_out == before + 2
 
 
@@ -107,27 +107,27 @@ def test_one_for_each_while_somebody_says_that_it_hears_nobody_there(stations: l
     first, second, _ = stations
     greet(stations, now=0)
     for deaf, datagrams in ((True, 2), (False, 1)):
-        second.post.announce([STATUS if not deaf else msgspec.structs.replace(STATUS, deaf=True)])
+        second.hub.announce([STATUS if not deaf else msgspec.structs.replace(STATUS, deaf=True)])
         assert first.listen(0, 0) == 0
-        wait_for(lambda deaf=deaf: first.listen(0) == 0 and (second.member in first.post._deaf) is deaf)  # type: ignore[misc]
-        first.post.tend(0)
+        wait_for(lambda deaf=deaf: first.listen(0) == 0 and (second.member in first.hub._deaf) is deaf)  # type: ignore[misc]
+        first.hub.tend(0)
         before = first.endpoint.stats.datagrams_out
-        first.post.send([(None, TokenWanted(CONF))])
+        first.hub.send([(None, TokenWanted(CONF))])
         assert first.endpoint.stats.datagrams_out == before + datagrams
 
 
 def test_who_is_not_heard_there_makes_deaf(stations: list[Station]) -> None:
     first = stations[0]
     greet(stations, now=0)
-    assert not first.post.deaf
-    first.post.tend(4 * SECOND)
-    assert first.post.deaf
+    assert not first.hub.deaf
+    first.hub.tend(4 * SECOND)
+    assert first.hub.deaf
 
 
 def test_one_for_each_again_when_somebody_falls_silent_there(stations: list[Station]) -> None:
     first = stations[0]
     greet(stations, now=0)
-    first.post.tend(4 * SECOND)
+    first.hub.tend(4 * SECOND)
     before = first.endpoint.stats.datagrams_out
-    first.post.send([(None, TokenWanted(CONF))])
+    first.hub.send([(None, TokenWanted(CONF))])
     assert first.endpoint.stats.datagrams_out == before + 2

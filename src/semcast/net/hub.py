@@ -1,33 +1,42 @@
-"""Brings frames to members and takes them in: who is where, who hears of whom, what is in a datagram."""
+"""One endpoint on the network: who is where, who hears of whom, what is in a datagram, and whose turn it is.
 
-from collections.abc import Iterator, Sequence
+A hub brings the frames of its seat to members, and takes theirs in. One seat for now.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 import msgspec
 
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach
 from semcast.net.addresses import Address, AddressBook, valid_host
+from semcast.net.seat import Seat
 from semcast.net.sockets import Endpoint
-from semcast.protocols.vsync.frames import Hello
 from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.limits import MAX_CONTACTS
 from semcast.wire.status import Contacts, Status
 
-_SPECIAL = frozenset({Contacts, Status, Hello})
-"""Frames that are looked at here; the first is not for stacks, and the second not for members at all."""
+_OURS = frozenset({Contacts, Status})
+"""Frames that are looked at here, and are not for stacks."""
+_HOUSEKEEPING: Nanos = SECOND
+_INTRODUCTIONS: Nanos = 100 * MILLISECOND
+"""How often members are told of each other because a stranger was heard, at most."""
 
 
-class PostStatistics(msgspec.Struct):
-    """Datagrams that were not for us, and frames nobody could be found for."""
+Arrivals = Iterable[tuple[MemberId, Sequence[Frame]]]
+
+
+class HubStatistics(msgspec.Struct):
+    """Datagrams that were not for this group, and frames nobody could be found for."""
 
     malformed: dict[Malformed, int] = msgspec.field(default_factory=dict)
     unknown_destination: int = 0
 
 
-class Post:
-    """Between a stack, which knows members, and sockets, which know addresses.
+class Hub:
+    """Between a seat, whose stack knows members, and sockets, which know addresses.
 
     Args:
         member: who this is.
@@ -35,6 +44,7 @@ class Post:
         codec: of its group.
         peers: where to look for others besides the meeting point.
         multicast: whether what is for everybody is sent once, where all are heard at the meeting point.
+        tend: called once a second, in the thread of the loop.
     """
 
     def __init__(
@@ -45,35 +55,100 @@ class Post:
         peers: Sequence[Address],
         *,
         multicast: bool = False,
+        tend: Callable[[], None] | None = None,
     ) -> None:
-        self.stats = PostStatistics()
+        self.endpoint = endpoint
+        self.stats = HubStatistics()
         self._member = member
         self._incarnations = {member}
-        self._endpoint = endpoint
         self._codec = codec
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._book = AddressBook()
         self._introducing = False
+        self._introduced_at: Nanos = 0
         self._multicast = multicast
+        self._tend = tend
+        self._housekeeping_at: Nanos = 0
+        self._seat: Seat | None = None
         self.deaf = True
         """Whether somebody who is known was not heard at the meeting point lately."""
         self._deaf: set[MemberId] = set()  # others who say so of themselves
         self._together = False  # all who are known can be reached at the meeting point
+
+    def seat(self, seat: Seat) -> None:
+        """Let a stack take part. Before the loop starts."""
+        assert self._seat is None, "one group to a hub"
+        self._seat = seat
+        seat.attach(self)
 
     def renew(self, member: MemberId) -> None:
         """Go on as another incarnation."""
         self._member = member
         self._incarnations.add(member)
 
+    # Turns: what a loop asks for
+
+    def filenos(self) -> Collection[int]:
+        """The sockets to wait for."""
+        return self.endpoint.filenos()
+
+    def start(self, now: Nanos) -> None:
+        """Let the seat begin."""
+        if self._seat is not None:
+            self._guarded(now, self._seat.start, ())
+        self._after(now)
+
+    def run(self, now: Nanos, ready: Collection[int]) -> None:
+        """Take in what arrived, and give the seat its turn."""
+        arrivals = self.receive(now, ready) if ready else ()
+        if self._seat is None:
+            for _ in arrivals:
+                pass
+        else:
+            self._guarded(now, self._seat.run, arrivals)
+        self._after(now)
+
+    def next_at(self) -> Nanos:
+        """When there is something to do again; 0 for at once."""
+        at = None if self._seat is None else self._seat.next_at()
+        return self._housekeeping_at if at is None else min(at, self._housekeeping_at)
+
+    def failed(self, error: BaseException) -> None:
+        """The loop ended with an error: so does the seat."""
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            seat.fail(error)
+
+    def close(self) -> None:
+        """Close the sockets. After the loop has ended."""
+        self.endpoint.close()
+
+    def _guarded(self, now: Nanos, call: Callable[[Nanos, Arrivals], None], arrivals: Arrivals) -> None:
+        """An exception ends the seat, and is told to its application; the hub goes on."""
+        try:
+            call(now, arrivals)
+        except Exception as error:
+            self.failed(error)
+
+    def _after(self, now: Nanos) -> None:
+        self.introduce()
+        if now >= self._housekeeping_at:
+            self._housekeeping_at = now + _HOUSEKEEPING
+            self.tend(now)
+            if self._tend is not None:
+                self._tend()
+            if self._seat is not None:
+                self.announce([self._seat.status(now, deaf=self.deaf)])
+
     # In
 
-    def receive(self, now: Nanos, ready: Sequence[int]) -> Iterator[tuple[MemberId, list[Frame]]]:
+    def receive(self, now: Nanos, ready: Collection[int]) -> Iterator[tuple[MemberId, list[Frame]]]:
         """What has arrived at the sockets that are ready: frames of one member in a row, and again."""
         decode = self._codec.decode
         frames: list[Frame] = []
         sender: MemberId | None = None
         place: tuple[Address, bool] | None = None
-        for data, address, met in self._endpoint.receive(ready):
+        for data, address, met in self.endpoint.receive(ready):
             datagram = decode(data)
             if isinstance(datagram, Malformed):
                 self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
@@ -87,6 +162,8 @@ class Post:
                 sender, place, frames = source, (address, met), []
                 if self._book.find(source) != address:
                     self._together = False
+                if not self.endpoint.meets:
+                    self._notice(now, source)
                 self._book.heard(now, source, address, met=met)
             frames += datagram.frames
         if sender is not None:
@@ -94,16 +171,21 @@ class Post:
 
     def _look_at(self, now: Nanos, sender: MemberId, frames: list[Frame]) -> list[Frame]:
         """Take out what is not for a stack."""
-        if _SPECIAL.isdisjoint(map(type, frames)):
+        if _OURS.isdisjoint(map(type, frames)):
             return frames
         for frame in frames:
             if type(frame) is Contacts:
                 self._meet(now, frame)
             elif type(frame) is Status:
                 self._note_deaf(sender, frame)
-            elif type(frame) is Hello:
-                self._introducing = not self._endpoint.meets
-        return [frame for frame in frames if type(frame) not in (Contacts, Status)]
+        return [frame for frame in frames if type(frame) not in _OURS]
+
+    def _notice(self, now: Nanos, source: MemberId) -> None:
+        """Where nobody meets, a stranger does not know those who are known here, nor they the stranger."""
+        due = now - self._introduced_at >= _INTRODUCTIONS
+        if due and self._seat is not None and source not in self._seat.members():
+            self._introduced_at = now
+            self._introducing = True
 
     def _note_deaf(self, member: MemberId, frame: Status) -> None:
         if frame.deaf and self._book.find(member) is not None:
@@ -121,7 +203,7 @@ class Post:
 
     def send(self, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """To one member each, or to everybody. What cannot be brought is lost, as on any network."""
-        encode, endpoint = self._codec.encode, self._endpoint
+        encode, endpoint = self._codec.encode, self.endpoint
         for dest, run in groupby(sends, key=itemgetter(0)):
             frames = [frame for _, frame in run]
             if isinstance(dest, MemberId):
@@ -142,10 +224,10 @@ class Post:
     def announce(self, frames: Sequence[Frame]) -> None:
         """Tell those who are not known yet: at the meeting point, and where others may be."""
         known = self._book.targets()
-        self._endpoint.announce(self._codec.encode(self._member, frames))
+        self.endpoint.announce(self._codec.encode(self._member, frames))
         strangers = [peer for peer in self._peers if peer not in known]
         if strangers:  # may be at the meeting point, too: the same sealed datagram twice would be a replay
-            self._endpoint.send(self._codec.encode(self._member, frames), strangers)
+            self.endpoint.send(self._codec.encode(self._member, frames), strangers)
 
     def introduce(self) -> None:
         """Where strangers do not meet, tell those who are known of each other, if somebody is new."""
@@ -155,11 +237,11 @@ class Post:
         targets = self._book.targets()
         if targets:
             known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
-            self._endpoint.send(self._codec.encode(self._member, [Contacts(known)]), targets)
+            self.endpoint.send(self._codec.encode(self._member, [Contacts(known)]), targets)
 
     def tend(self, now: Nanos) -> None:
         """Once a second: drop those that have been silent for too long, see where the others are heard."""
         self._book.forget(now)
         self._deaf = {member for member in self._deaf if self._book.find(member) is not None}
-        self.deaf = not (self._endpoint.meets and self._book.all_meet(now))
+        self.deaf = not (self.endpoint.meets and self._book.all_meet(now))
         self._together = self._multicast and not self.deaf and not self._deaf

@@ -1,0 +1,281 @@
+"""One turn: the only way in which a stack is driven.
+
+A burst of commands, frames and timers goes in; what the stack wants is done; it is given what waits to be
+sent; what it delivers is put where the application takes it. Simulated hosts, live groups, the test lab and
+the benchmarks all go this way, so that what is judged in a simulation is what runs live. Time is an argument.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Protocol
+
+from semcast.core.events import Delivery, Event, Left, Minority, Rejoining, Unblocked, ViewChange
+from semcast.core.handover import Handover, Outgoing
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Dest, Frame, Outbox, Timer
+from semcast.core.stack import Stack
+
+_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange})
+"""Events that a turn looks at itself."""
+
+
+class World(Protocol):
+    """What a turn acts on: the wires, the clock's alarms, and the application."""
+
+    def set_timer(self, timer: Timer, at: Nanos | None) -> None:
+        """Let a timer go off at a moment, whatever it was set to before; None for never."""
+
+    def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
+        """Bring frames to members, in order."""
+
+    def flush(self, now: Nanos) -> None:
+        """The stack is done for the moment: what was kept to be sent together has to leave."""
+
+    def wake(self) -> None:
+        """There is something for the application: in its mailbox, room to send more, or an end."""
+
+    def renew(self, member: MemberId) -> None:
+        """Another incarnation goes on: no timer is set, and what is sent is from this member."""
+
+
+class Watcher(Protocol):
+    """Whoever wants to know what a turn does. Called in its middle, so it must be quick."""
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        """Events of the stack, before the frames that go with them leave."""
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """What the application is about to get."""
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """What the stack took from the application and how many messages of each, before any leaves."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        """Another incarnation goes on in the place of the member so far."""
+
+
+Renew = Callable[[MemberId], tuple[MemberId, Random] | None]
+"""Given a member that was put out of its group: the incarnation that comes back, and its chance; or None."""
+
+
+class Turn:
+    """Drives one stack.
+
+    Args:
+        member: who this is.
+        stack: its protocol.
+        handover: to and from its application.
+        world: what is done to the rest of the world.
+        watchers: told of all that happens.
+        renew: names the next incarnation of a member that was put out against its will.
+    """
+
+    def __init__(
+        self,
+        member: MemberId,
+        stack: Stack,
+        handover: Handover,
+        world: World,
+        *,
+        watchers: Sequence[Watcher] = (),
+        renew: Renew | None = None,
+    ) -> None:
+        self.member = member
+        self.stack = stack
+        self.handover = handover
+        self.settled = False
+        """Whether the stack has looked for others and begun to work, with them or alone."""
+        self.first_view = 0
+        """The view in which it began to work."""
+        self.left: Left | None = None
+        """How the member left its group, if it did."""
+        self._world = world
+        self._watchers = watchers
+        self._renew = renew
+        self._refused = False  # flow control wants the application to wait
+        self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
+
+    def start(self, now: Nanos) -> None:
+        """The first turn."""
+        self.stack.start(now)
+        self.run(now)
+
+    def run(
+        self,
+        now: Nanos,
+        arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (),
+        timers: Iterable[Timer] = (),
+    ) -> None:
+        """One burst of everything: commands, frames of members, and timers that are due."""
+        self._obey(now)
+        stack = self.stack
+        for source, frames in arrivals:
+            stack.on_frames(now, source, frames)
+        for timer in timers:
+            stack.on_timer(now, timer)
+        self._settle(now)
+        self._hand_out(now)
+        if not self.settled and self.stack.phase() == "operational":
+            self.settled = True
+            self.first_view = self.stack.view().id
+            self._world.wake()
+
+    def busy(self) -> bool:
+        """Whether another turn would do something, though nothing has happened."""
+        handover = self.handover
+        if handover.commands:
+            return True
+        if handover.outgoing:
+            if not self._refused and not handover.renewed:
+                return True
+        elif handover.leaving:
+            return True
+        return self.left is None and self._has_room() and self.stack.deliverable()
+
+    def _settle(self, now: Nanos) -> None:
+        """Do what the stack wants, and give it what waits to be sent, until both are done."""
+        while True:
+            self._obey(now)
+            self._drain(now)
+            if self.left is not None and self._go_on_anew(now):
+                continue
+            if not self._hand_in(now):
+                break
+        self._world.flush(now)
+
+    def _obey(self, now: Nanos) -> None:
+        commands = self.handover.commands
+        while commands:
+            commands.popleft()(self.stack, now)
+
+    def _drain(self, now: Nanos) -> None:
+        out, world = self.stack.out, self._world
+        while out.sends or out.timers or out.events:
+            if out.timers:
+                timers, out.timers = out.timers, []
+                for timer, at in timers:
+                    world.set_timer(timer, at)
+            if out.events:
+                events, out.events = out.events, []
+                for watcher in self._watchers:
+                    watcher.on_events(now, events)
+                for event in events:
+                    if type(event) in _MATTERS:
+                        self._on_event(event)
+            if out.sends:
+                sends, out.sends = out.sends, []
+                world.send(now, sends)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, Unblocked):
+            self._refused = False
+        elif isinstance(event, Left):
+            self.left = event
+        elif isinstance(event, ViewChange):
+            self._tell((event,))
+        elif isinstance(event, Minority):
+            where = self.member, self.stack.view().id
+            if self._minority != where:  # once in a view is enough: only the next view ends it
+                self._minority = where
+                self._tell((event,))
+
+    def _tell(self, notice: Sequence[Delivery]) -> None:
+        """What a stack says besides its deliveries, and the application should hear between them."""
+        if not self.handover.unread:
+            self.handover.mailbox.put(notice)
+            self._world.wake()
+
+    def _go_on_anew(self, now: Nanos) -> bool:
+        """The stack is out of its group: let another take its place, if it was put out against its will."""
+        left, former = self.left, self.stack
+        if left is None or not left.again or self._renew is None or self.handover.unread:
+            return False
+        chosen = self._renew(self.member)
+        stack = None if chosen is None else former.successor(*chosen, Outbox())
+        if chosen is None or stack is None:
+            self._renew = None  # asked once
+            return False
+        notice = Rejoining(self.member, chosen[0], left.cause, former.unsettled())
+        self.left, self._refused = None, False
+        self.member, self.stack = chosen[0], stack
+        self.handover.renewed = True
+        self._world.renew(self.member)
+        for watcher in self._watchers:
+            watcher.on_renewal(now, self.member)
+        stack.start(now)
+        self._tell((notice,))
+        return True
+
+    # From the application
+
+    def _hand_in(self, now: Nanos) -> bool:
+        """Give the stack what waits; returns whether it was given anything."""
+        handover = self.handover
+        if self.left is not None:
+            self._discard()
+            return False
+        if not handover.outgoing:
+            if handover.leaving:
+                handover.leaving = False
+                self.stack.leave(now)
+                return True
+            return False
+        if self._refused or handover.renewed:
+            return False
+        given = self._multicast(now, handover)
+        freed = sum([taken for _, taken in given])
+        if freed:
+            for watcher in self._watchers:
+                watcher.on_multicast(now, given)
+            self._free(freed)
+        return True
+
+    def _multicast(self, now: Nanos, handover: Handover) -> list[tuple[Outgoing, int]]:
+        stack, outgoing = self.stack, handover.outgoing
+        given: list[tuple[Outgoing, int]] = []
+        while outgoing:
+            each = outgoing[0]
+            if each.annotations is None:
+                taken = stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
+            else:
+                taken = stack.multicast_each(now, each.payloads, each.annotations, safe=each.safe)
+            given.append((each, taken))
+            if taken < len(each.payloads):
+                outgoing[0] = each.after(taken)
+                self._refused = True
+                break
+            outgoing.popleft()
+        return given
+
+    def _discard(self) -> None:
+        """The stack is out of the group: nobody takes these any more."""
+        outgoing, freed = self.handover.outgoing, 0
+        while outgoing:
+            freed += len(outgoing.popleft().payloads)
+        self.handover.leaving = False
+        if freed:
+            self._free(freed)
+
+    def _free(self, count: int) -> None:
+        if self.handover.taken(count):
+            self._world.wake()
+
+    # To the application
+
+    def _has_room(self) -> bool:
+        """Whether the application takes more; also if it waits in `send`, and only that can end it."""
+        handover = self.handover
+        return handover.mailbox.has_room() or handover.unread or (handover.waits and self.stack.behind())
+
+    def _hand_out(self, now: Nanos) -> None:
+        """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
+        handover, mailbox = self.handover, self.handover.mailbox
+        while self.left is None and self._has_room() and self.stack.deliverable():
+            deliveries = self.stack.deliver(now, mailbox.want)
+            if deliveries:
+                for watcher in self._watchers:
+                    watcher.on_deliveries(now, deliveries)
+                if not handover.unread:
+                    mailbox.put(deliveries)
+                    self._world.wake()
+            self._settle(now)  # what this made the stack send comes before what it delivers next

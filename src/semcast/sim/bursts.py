@@ -1,0 +1,35 @@
+"""How the inputs of a host and the messages of its application are grouped.
+
+A live loop takes in all that has arrived since it looked last, and live programs hand over runs of messages
+and find a mailbox. So do simulated hosts that are given `Bursts`; the others take one input at a time, and
+their applications are given a message when they ask for one, as the papers' experiments assume.
+"""
+
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import MICROSECOND, Nanos
+
+
+class Bursts(msgspec.Struct, frozen=True):
+    """How much comes together."""
+
+    gather: Nanos = 0
+    """What arrives within so long of the first input is handled in one turn."""
+    most: int = 64
+    """Inputs of one turn."""
+    run: int = 1
+    """Messages that the application hands over in one call."""
+    send_messages: int = 64
+    """Messages that wait to be sent before the application has to wait."""
+
+
+def draw_bursts(rng: Random) -> Bursts:
+    """Those of one run."""
+    return Bursts(
+        gather=rng.choice((0, 20, 200, 1000)) * MICROSECOND,
+        most=rng.choice((2, 8, 64)),
+        run=rng.choice((1, 3, 10)),
+        send_messages=rng.choice((1, 10, 100)),
+    )
