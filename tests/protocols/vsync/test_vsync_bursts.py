@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 
-from semcast.core import Enumeration, Frame, Item, MemberId, Nanos
+from semcast.core import Enumeration, Frame, Item, KEnumeration, MemberId, Nanos
 from semcast.core.ids import SECOND
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic.frames import Data
@@ -208,3 +208,28 @@ def test_a_run_with_too_few_items_is_no_run() -> None:
         lab.nodes["a"].hear(MemberId("b"), InView(1, frame))
     assert lab.nodes["a"].stack.stats.malformed == 2
     assert not lab.nodes["a"].messages
+
+
+@pytest.mark.parametrize("purging", [Purging.EAGER, Purging.LAZY])
+@pytest.mark.parametrize("engine", list(Engine))
+def test_what_another_sender_replaces_in_a_run_takes_up_no_room(engine: Engine, purging: Purging) -> None:
+    """What left the delivery queue before it was stable was never counted out, until nothing found room."""
+    lab = Lab()
+    given: dict[str, Any] = {"order": Order.TOTAL, "engine": engine, "purging": purging}
+    a, b = lab.add("a", **given), lab.add("b", **given)
+    c = lab.add("c", kind=SlowNode, **given)
+    assert isinstance(c, SlowNode)
+    lab.run(SECOND)
+    c.read(1)
+    for number in range(40):
+        assert updates(a, [f"{number}x", f"{number}y", f"{number}z"], b"1") == 3
+        lab.run(5 * MS)
+        stream = b.stack.stream
+        assert stream is not None
+        everything = KEnumeration(stream.order.position + 1, (1 << 12) - 1, total=True)
+        assert b.input(b.stack.multicast, [b"note"], everything) == 1
+        lab.run(100 * MS)
+        c.read(1000)
+        lab.run(20 * MS)
+        accounts_balance(lab)
+    assert c.stack.stats.purged_delivery > 0

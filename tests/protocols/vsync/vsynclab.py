@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer
-from semcast.core.events import StateRequested, ViewChange
+from semcast.core.events import Delivery, StateRequested, ViewChange
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
@@ -31,7 +31,7 @@ class Node:
     def __init__(self, lab: "Lab", member: MemberId, given: VsyncSettings) -> None:
         self.lab = lab
         self.member = member
-        self.stack = VirtualSynchrony(member, given, Random(str(member)), Outbox())
+        self.stack = lab.kind(member, given, Random(str(member)), Outbox())
         self.alive = True
         self.messages: list[tuple[str, int, bytes]] = []
         self.views: list[list[str]] = []
@@ -59,7 +59,7 @@ class Node:
                 if at is not None:
                     self._timers[timer] = at
                     self.lab.at(at, self._fire, timer, at)
-            self.events += out.events
+            self.note(out.events)
             sends = out.sends
             out.timers, out.events, out.sends = [], [], []
             for dest, frame in sends:
@@ -67,17 +67,22 @@ class Node:
             if not self.stack.left:
                 self._take()
 
+    def note(self, events: list[Event]) -> None:
+        self.events += events
+
     def _take(self) -> None:
         for each in self.stack.deliver(self.lab.now, 1 << 30):
-            if isinstance(each, Batch):
-                self.messages += [
-                    (str(each.sender), each.first + place, payload)
-                    for place, payload in enumerate(each.payloads)
-                ]
-            elif isinstance(each, ViewChange):
-                self.views.append([str(member) for member in each.view.members])
-            elif isinstance(each, StateRequested):
-                self.stack.provide(each.view, b"state")
+            self.got(each)
+
+    def got(self, each: Delivery) -> None:
+        if isinstance(each, Batch):
+            self.messages += [
+                (str(each.sender), each.first + place, payload) for place, payload in enumerate(each.payloads)
+            ]
+        elif isinstance(each, ViewChange):
+            self.views.append([str(member) for member in each.view.members])
+        elif isinstance(each, StateRequested):
+            self.stack.provide(each.view, b"state")
 
     def _fire(self, timer: Timer, at: Nanos) -> None:
         if self.alive and self._timers.get(timer) == at:
@@ -88,7 +93,8 @@ class Node:
 class Lab:
     """A network on which everything takes the same time, and `lost` says what does not arrive."""
 
-    def __init__(self, latency: Nanos = MS) -> None:
+    def __init__(self, latency: Nanos = MS, kind: type[VirtualSynchrony] = VirtualSynchrony) -> None:
+        self.kind = kind
         self.now: Nanos = 0
         self.nodes: dict[str, Node] = {}
         self.lost: Lost = lambda _source, _dest, _frame: False

@@ -99,6 +99,10 @@ class MemberBuffers:
         """Whether a message not queued yet was purged behind a safe one, so that it can be skipped."""
         return seq in self.skips[rank]
 
+    def may_skip(self, rank: int, seq: int) -> bool:
+        """Whether a message is known to be purged, and all that it had to come after is queued."""
+        return self.known_purged(rank, seq) and self.ready(rank, self.heads[rank].get(seq, b""))
+
     def is_new(self, rank: int, seq: int) -> bool:
         """Whether a message was neither queued nor found purged (new(m) of figure 4.2)."""
         return seq > self.queued[rank]
@@ -232,7 +236,7 @@ class MemberBuffers:
             if seq in pending:
                 if not (self.ready(rank, pending[seq].head) and self._enqueue_pending(rank, seq)):
                     break
-            elif self.known_purged(rank, seq) and self.ready(rank, self.heads[rank].get(seq, b"")):
+            elif self.may_skip(rank, seq):
                 self._skip(rank, seq)
             else:
                 break

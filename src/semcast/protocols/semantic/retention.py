@@ -51,9 +51,18 @@ class Retention:
         for _ in range(self._old):
             batch = self._fresh.popleft()
             self._count(batch, -1)
-            for one in _singles(batch):
+            for one in self.taken_apart(batch):
                 self._buffer.add(one)
         self._old = len(self._fresh)
+
+    def taken_apart(self, batch: Batch) -> list[Batch]:
+        """The updates of a run; its head is that of the first."""
+        if batch.items is None:
+            return [batch]
+        singles = batch.singles()
+        if batch.head:
+            singles[0] = msgspec.structs.replace(singles[0], head=batch.head)
+        return singles
 
     def trim(self, upto: int) -> list[Batch]:
         """Remove and return the messages up to `upto`."""
@@ -82,13 +91,3 @@ class Retention:
     def _count(self, batch: Batch, sign: int) -> None:
         self._fresh_messages += sign * len(batch.payloads)
         self._fresh_bytes += sign * batch.size
-
-
-def _singles(batch: Batch) -> list[Batch]:
-    """The updates of a run; its head is that of the first."""
-    if batch.items is None:
-        return [batch]
-    singles = batch.singles()
-    if batch.head:
-        singles[0] = msgspec.structs.replace(singles[0], head=batch.head)
-    return singles

@@ -116,13 +116,17 @@ class BatchOrder(TotalOrder):
         elif number == self.settled + 1:
             if isinstance(frame, Decision):
                 self._decide(now, frame.value)
-            elif not self.lines.frozen:
+            elif self.takes_part():
                 if self._running is None:
                     self._start(now)
                 assert self._running is not None
                 self._running.on_frame(now, rank, frame)
                 self._follow(now)
         self.line_up()
+
+    def takes_part(self) -> bool:
+        """Whether a value may still be adopted here: not after this member has reported what it adopted."""
+        return not self.lines.frozen
 
     def _tell(self, rank: int, number: int) -> None:
         """A member is behind: tell it that decision, and those that came after it."""
@@ -205,11 +209,12 @@ class BatchOrder(TotalOrder):
         if any(standing.value is not None and len(standing.value) != size for standing in standings):
             return None
         settled = max(standing.settled for standing in standings)
-        last = max(
-            (standing for standing in standings if standing.settled == settled),
-            key=lambda standing: standing.ts,
-        )
+        last = self.last_adopted([standing for standing in standings if standing.settled == settled])
         return _encode(Standing(settled, last.ts, last.value))
+
+    def last_adopted(self, standings: Sequence[Standing]) -> Standing:
+        """Which of these members adopted its value last: if one was decided, it is this."""
+        return max(standings, key=lambda standing: standing.ts)
 
     def has(self, report: bytes) -> bool:
         """Whether those decisions are known here, too."""

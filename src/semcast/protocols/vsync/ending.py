@@ -82,12 +82,13 @@ class ViewStream(OpenStream):
         while self.queued[rank] < last:
             seq = self.queued[rank] + 1
             batch = self.pending[rank].get(seq)
-            head = self.heads[rank].get(seq, b"") if batch is None else batch.head
-            if not self.ready(rank, head):
-                break
             if batch is None:
                 assert self.known_purged(rank, seq)
+                if not self.may_skip(rank, seq):
+                    break
                 self._skip(rank, seq)
+            elif not self.ready(rank, batch.head):
+                break
             else:
                 del self.pending[rank][seq]
                 self.occupancy.cache(-1, -batch.size)

@@ -234,10 +234,14 @@ class ViewChange:
             members=[*going_on, *joined],
             joined=joined,
             left=list(left.items()),
-            cut=[max(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)],
+            cut=self.cut_of(used),
             providers=providers,
             report=report,
         )
+
+    def cut_of(self, used: dict[int, Pred]) -> list[int]:
+        """Everything that anybody of these accepted belongs to the view, also what only a leaver has."""
+        return [max(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)]
 
     def _joining(self, going_on: int) -> list[MemberId]:
         """Who is let in: each name once, and fewer than go on, so that these are a majority without them."""

@@ -1,7 +1,7 @@
 """Who is in the group: looking for it, founding it, joining, leaving; one view after the other."""
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from random import Random
 
@@ -24,6 +24,7 @@ from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.frames import Change, Hello, InView, Superseded, Welcome
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, VsyncSettings
+from semcast.protocols.vsync.states import MOVES, Cause, State
 from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
@@ -89,7 +90,9 @@ class Membership(ABC):
         self.stats = Statistics()
         self.stream: ViewStream | None = None
         """Of the current view."""
-        self.left = False
+        self.state = State.JOINING
+        self.moves: Counter[tuple[State, Cause]] = Counter()
+        """How often each move was made."""
         self._rng = rng
         self._order = order_of(settings)
         fail_stop = settings.agreement is Agreement.ORACLE
@@ -115,9 +118,13 @@ class Membership(ABC):
         self._departure: Departure | None = None
         self._keeps_up_at: Nanos = 0  # when the application was last seen to follow
         self._blocked = False
-        self._in_minority = False
         self._resending = False
         self._patience = 0  # doublings of the time after which what may be lost is sent again
+
+    @property
+    def left(self) -> bool:
+        """Whether this member is out of the group, for good."""
+        return self.state is State.LEFT
 
     # In no view
 
@@ -179,6 +186,7 @@ class Membership(ABC):
         self._stateful = not self.settings.state or self.me in welcome.providers
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members))
+        self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
         self._begin(now, welcome, Installed(view, joined=tuple(welcome.joined)))
         self._check(now)
 
@@ -223,7 +231,11 @@ class Membership(ABC):
         assert old is not None
         assert changing is not None
         if self.me not in change.members:
-            self._leave_for_good(self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}")
+            if self._leaving:
+                self._leave_for_good(Cause.LEAVING, self._leaving)
+            else:
+                cause = dict(change.left).get(self.me, "failed")
+                self._leave_for_good(Cause.PUT_OUT, f"put out: {cause}")
             return
         view = old.view()
         old.finish(change.cut, change.report)
@@ -248,6 +260,7 @@ class Membership(ABC):
         )
         self._previous = old
         self._blocked = self._blocked or old.refuses
+        self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
             for joiner in change.joined:
@@ -265,8 +278,13 @@ class Membership(ABC):
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """A frame arrived."""
 
-    def _leave_for_good(self, cause: str) -> None:
-        self.left = True
+    def _shift_to(self, state: State, cause: Cause) -> None:
+        assert MOVES.get((self.state, cause)) is state, f"{self.state} -> {state} because of {cause}"
+        self.moves[self.state, cause] += 1
+        self.state = state
+
+    def _leave_for_good(self, why: Cause, cause: str) -> None:
+        self._shift_to(State.LEFT, why)
         self._changing = None
         for timer in VsyncTimer:
             self.out.cancel_timer(timer)
@@ -286,7 +304,7 @@ class Membership(ABC):
     def _depart(self, now: Nanos, cause: str) -> None:
         self._leaving = cause = cause[:_LONGEST_CAUSE]
         if self.stream is None or len(self.stream.members) == 1:
-            self._leave_for_good(cause)
+            self._leave_for_good(Cause.LEAVING, cause)
         else:
             self._change_view(now, {self.me: cause}, ())
 
@@ -348,6 +366,7 @@ class Membership(ABC):
         stream = self.stream
         assert stream is not None
         if self._changing is None:
+            self._shift_to(State.FLUSHING, Cause.CHANGE)
             self._patience = 0
             gives = self._stateful and self.settings.state
             self._changing = self.view_change(stream, self.out, self._detector.suspects, stateful=gives)
@@ -368,9 +387,11 @@ class Membership(ABC):
             return
         reachable = changing.reachable()
         cut_off = reachable < changing.majority
-        if cut_off and not self._in_minority:
+        if cut_off and self.state is State.FLUSHING:
+            self._shift_to(State.MINORITY, Cause.CUT_OFF)
             self.out.deliver(Minority(reachable, changing.majority))
-        self._in_minority = cut_off
+        elif not cut_off and self.state is State.MINORITY:
+            self._shift_to(State.FLUSHING, Cause.WITHIN_REACH)
 
     # Time
 
@@ -449,7 +470,8 @@ class Membership(ABC):
     def _on_superseded(self, frame: Superseded) -> None:
         current = 0 if self.stream is None else self.stream.view().id
         if self.stream is not None and frame.member == self.me and current < frame.view < FAR:
-            self._leave_for_good(f"put out: {frame.cause or 'the others went on without this member'}")
+            cause = frame.cause or "the others went on without this member"
+            self._leave_for_good(Cause.SUPERSEDED, f"put out: {cause}")
 
     # Streams
 

@@ -241,13 +241,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def phase(self) -> str:
         """joining, operational, flushing, minority, or left."""
-        if self.left:
-            return "left"
-        if self.stream is None:
-            return "joining"
-        if self._changing is None:
-            return "operational"
-        return "minority" if self._in_minority else "flushing"
+        return self.state.value
 
     def view(self) -> View:
         """The current view; of nobody before the first."""

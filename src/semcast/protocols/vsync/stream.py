@@ -381,6 +381,8 @@ class OpenStream(Dissemination):
             self.stats.purged_delivery += 1
             self.out.deliver(Purged(MessageId(victim.sender, seq), MessageId(by.sender, by.first)))
             self._forget(rank, victim, upto=self.stable[rank])
+            if seq > self.stable[rank]:
+                self._undeliverable[rank].add(seq)
 
     def _next_head(self) -> bytes:
         return self.order.head()

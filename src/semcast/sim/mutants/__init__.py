@@ -1,7 +1,7 @@
 """Deliberately broken protocols. A checker that lets one of these pass is not a checker.
 
-Each breaks one thing the guarantees rest on, and must be caught by name: by the swarm, within the
-ordinary test run.
+Each breaks one thing the guarantees rest on, and must be caught by name within the ordinary test run: by the
+swarm, or, where chance is a poor tester, by a directed test.
 """
 
 import msgspec
@@ -20,6 +20,8 @@ class Mutant(msgspec.Struct, frozen=True):
     ring: type[Ring] = Ring
     vsync: type[VirtualSynchrony] = VirtualSynchrony
     operations: type[OperationTracker] = OperationTracker
+    by_chance: bool = True
+    """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
 
 
 MUTANTS: dict[str, dict[str, Mutant]] = {
@@ -61,6 +63,19 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "delivered-before-safe": Mutant(vsync=vsync.DeliveredBeforeSafe),
         "joiner-without-state": Mutant(vsync=vsync.JoinerWithoutState),
         "minority-goes-on": Mutant(vsync=vsync.MinorityGoesOn),
+        "acknowledged-after-pred": Mutant(vsync=vsync.AcknowledgedAfterPred, by_chance=False),
+        "round-ignored-in-reports": Mutant(vsync=vsync.RoundIgnoredInReports, by_chance=False),
+        "old-chunk-accepted": Mutant(vsync=vsync.OldChunkAccepted, by_chance=False),
+        "stamp-lost-with-run": Mutant(vsync=vsync.StampLostWithRun, by_chance=False),
+        "sets-order-not-safe": Mutant(vsync=vsync.SetsOrderNotSafe, by_chance=False),
+        "safe-with-f-votes": Mutant(vsync=vsync.SafeWithFVotes),
+        "leaver-not-in-cut": Mutant(vsync=vsync.LeaverNotInCut, by_chance=False),
+        "skipped-before-causes": Mutant(vsync=vsync.SkippedBeforeCauses),
     },
 }
-"""By stack, the mutants that its swarm must catch."""
+"""By stack, its mutants."""
+
+
+def swarmed(stack: str) -> list[str]:
+    """The mutants that the swarm of a stack must catch."""
+    return [name for name, mutant in MUTANTS.get(stack, {}).items() if mutant.by_chance]

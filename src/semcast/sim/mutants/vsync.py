@@ -1,22 +1,30 @@
 """Virtual synchrony, broken on purpose."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
+from typing import ClassVar
 
 import msgspec
 
 from semcast.core.events import Delivery, Purged
 from semcast.core.events import ViewChange as Installed
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.obsolescence import obsoletes
+from semcast.core.outbox import Outbox
+from semcast.core.views import View
+from semcast.obsolescence import Purging, obsoletes
 from semcast.protocols.semantic.frames import Notice
-from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.semantic.retention import Retention
+from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
+from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
-from semcast.protocols.vsync.frames import Change, Pred, Welcome
+from semcast.protocols.vsync.frames import Change, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.orders import CausalOrder
+from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
+from semcast.protocols.vsync.transfer import StateTransfer
 
 
 class _HastyConsensus(Consensus):
@@ -178,13 +186,53 @@ class _ObedientOrder(TokenOrder):
         return held and self.unassigned() and not self.lines.frozen and self.lines.may_command()
 
 
-class OldHolderObeyed(VirtualSynchrony):
-    """Who gave the token away goes on speaking, and is obeyed."""
+class _OtherOrder(VirtualSynchrony):
+    """Another order stands in for one."""
+
+    instead: ClassVar[dict[OrderFactory, OrderFactory]]
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
-        if self._order is TokenOrder:
-            self._order = _ObedientOrder
+        self._order = self.instead.get(self._order, self._order)
         super()._begin(now, welcome, event)
+
+
+class OldHolderObeyed(_OtherOrder):
+    """Who gave the token away goes on speaking, and is obeyed."""
+
+    instead: ClassVar = {TokenOrder: _ObedientOrder}
+
+
+class _UnsafeOrders(TokenOrder):
+    def may_follow(self, rank: int, upto: int, by_rank: int, by: int) -> bool:  # noqa: ARG002
+        return self.lines.queued[rank] >= upto and self.lines.due_upto(rank) >= upto
+
+
+class SetsOrderNotSafe(_OtherOrder):
+    """In uniform mode messages must be safe, but what says their order need not."""
+
+    instead: ClassVar = {TokenOrder: _UnsafeOrders}
+
+
+class _TirelessOrder(BatchOrder):
+    def takes_part(self) -> bool:
+        return True
+
+
+class AcknowledgedAfterPred(_OtherOrder):
+    """Who has reported what it adopted, and said PRED, goes on adopting what is proposed."""
+
+    instead: ClassVar = {BatchOrder: _TirelessOrder}
+
+
+class _RoundlessOrder(BatchOrder):
+    def last_adopted(self, standings: Sequence[Standing]) -> Standing:
+        return next((standing for standing in standings if standing.value is not None), standings[0])
+
+
+class RoundIgnoredInReports(_OtherOrder):
+    """At the end of a view any value that was adopted will do, not the one adopted last."""
+
+    instead: ClassVar = {BatchOrder: _RoundlessOrder}
 
 
 class _HastyStream(ViewStream):
@@ -208,3 +256,88 @@ class JoinerWithoutState(VirtualSynchrony):
         super()._begin(now, welcome, event)
         for epoch in self._epochs:
             epoch.awaits = False
+
+
+class _TimelessTransfer(StateTransfer):
+    def on_chunk(self, source: MemberId, frame: StateChunk) -> bytes | None:
+        if self._wanted is not None:
+            frame = msgspec.structs.replace(frame, view=self._wanted[0])
+        return super().on_chunk(source, frame)
+
+
+class OldChunkAccepted(VirtualSynchrony):
+    """A part of the state at the beginning of an earlier view is taken for one of the state wanted now."""
+
+    def __init__(
+        self,
+        me: MemberId,
+        settings: VsyncSettings,
+        rng: Random,
+        out: Outbox,
+        formers: Mapping[MemberId, int] | None = None,
+    ) -> None:
+        super().__init__(me, settings, rng, out, formers)
+        self._transfer = _TimelessTransfer(settings.frame_bytes, out)
+
+
+class _HeadlessRetention(Retention):
+    def taken_apart(self, batch: Batch) -> list[Batch]:
+        return [batch] if batch.items is None else batch.singles()
+
+
+class _HeadlessStream(ViewStream):
+    def __init__(
+        self,
+        me: MemberId,
+        view: View,
+        base: Sequence[int],
+        settings: VsyncSettings,
+        rng: Random,
+        order: OrderFactory,
+        suspects: Callable[[MemberId], bool],
+        position: int = 0,
+        newcomers: Collection[MemberId] = (),
+    ) -> None:
+        super().__init__(me, view, base, settings, rng, order, suspects, position, newcomers)
+        held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
+        self.retained = [_HeadlessRetention(held) for _ in view.members]
+
+
+class StampLostWithRun(VirtualSynchrony):
+    """Where a run of updates is taken apart, nobody keeps its timestamp."""
+
+    view_stream = _HeadlessStream
+
+
+class _GullibleStream(ViewStream):
+    def votes_needed(self) -> int:
+        return max(self.f, 1)
+
+
+class SafeWithFVotes(VirtualSynchrony):
+    """Calls a message safe when f members have it: all of them may crash."""
+
+    view_stream = _GullibleStream
+
+
+class _ForgetfulCut(ViewChange):
+    def cut_of(self, used: dict[int, Pred]) -> list[int]:
+        staying = {rank: pred for rank, pred in used.items() if self._members[rank] not in self._leave}
+        return super().cut_of(staying or used)
+
+
+class LeaverNotInCut(VirtualSynchrony):
+    """What only a member has that leaves does not belong to the view."""
+
+    view_change = _ForgetfulCut
+
+
+class _SkippingStream(ViewStream):
+    def may_skip(self, rank: int, seq: int) -> bool:
+        return self.known_purged(rank, seq)
+
+
+class SkippedBeforeCauses(VirtualSynchrony):
+    """A purged message is skipped at once, also before what it had to come after."""
+
+    view_stream = _SkippingStream

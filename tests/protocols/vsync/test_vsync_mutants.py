@@ -1,0 +1,232 @@
+"""Mistakes that chance seldom finds: each has a script in which it shows, and nothing is wrong without it.
+
+A script takes a group to where the mistake matters; what then happens is judged by the checkers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.protocols.vsync.vsynclab import MS
+from tests.protocols.vsync.watchedlab import WatchedLab
+
+from semcast.core import Frame, MemberId
+from semcast.core.ids import SECOND
+from semcast.obsolescence import Purging
+from semcast.protocols.semantic.frames import Data
+from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
+from semcast.protocols.vsync.frames import Init, InView, Pred, StateChunk
+from semcast.sim.mutants import MUTANTS, swarmed
+
+A = MemberId("a")
+LONG = 3 * SECOND
+
+
+def orders(frame: Frame) -> bool:
+    """Whether a frame is about the order of consensus."""
+    return isinstance(frame, ConsensusFrame) and frame.instance.number > 0
+
+
+def changes(frame: Frame) -> bool:
+    """Whether a frame is about the next view."""
+    return isinstance(frame, Init | Pred) or (isinstance(frame, ConsensusFrame) and not frame.instance.number)
+
+
+def carries(frame: Frame, rank: int) -> bool:
+    """Whether a frame has messages of the member of a rank."""
+    return isinstance(frame, InView) and isinstance(frame.frame, Data) and frame.frame.sender == rank
+
+
+def nothing(_source: str, _dest: str, _frame: Frame) -> bool:
+    return False
+
+
+def acknowledged_after_pred(lab: WatchedLab) -> None:
+    """What a proposes comes to b after it has frozen; a delivers if b adopts it, and is gone."""
+    a, b = lab["a"], lab["b"]
+    proposed: list[Frame] = []
+    silent = held = False
+
+    def lose(source: str, dest: str, frame: Frame) -> bool:
+        if source == "a" and dest == "b" and orders(frame):
+            proposed.append(frame)
+        if source == "a":
+            return silent or orders(frame)
+        return changes(frame) and (held or dest == "a")
+
+    lab.lost = lose
+    b.multicast(b"first")
+    lab.run(2 * MS)
+    a.multicast(b"second")
+    lab.run(5 * MS)
+    silent = held = True
+    while b.stack.phase() == "operational":
+        lab.run(MS)
+    proposed.clear()
+    for _ in range(50):
+        while proposed:
+            b.hear(A, proposed.pop(0))
+        lab.run(2 * MS)
+    a.crash()
+    held = False
+    lab.run(LONG)
+    assert lab["c"].views[-1] == ["b", "c"]
+
+
+def round_ignored_in_reports(lab: WatchedLab) -> None:
+    """In round 1 only a adopts a value; b decides on another in round 2, and only c knows of that."""
+    a, b = lab["a"], lab["b"]
+
+    def lose(source: str, dest: str, frame: Frame) -> bool:
+        return orders(frame) and ("a" in (source, dest) or isinstance(frame, Decision))
+
+    lab.lost = lose
+    a.multicast(b"second")
+    b.multicast(b"first")
+    while not b.messages:
+        lab.run(MS // 2)
+    b.crash()
+    lab.run(LONG)
+    assert lab["c"].views[-1] == ["a", "c"]
+
+
+def old_chunk_accepted(lab: WatchedLab) -> None:
+    """The state at the beginning of view 2 comes to d when it waits for that of view 3."""
+    lab["a"].multicast(b"in view 1")
+    lab.run(100 * MS)
+    chunks: list[Frame] = []
+
+    def lose(_source: str, dest: str, frame: Frame) -> bool:
+        if dest == "d" and isinstance(frame, StateChunk):
+            chunks.append(frame)
+            return True
+        return False
+
+    lab.lost = lose
+    d = lab.join("d")
+    while not chunks:
+        lab.run(MS)
+    lab["a"].multicast(b"in view 2")
+    lab.run(20 * MS)
+    lab["c"].input(lab["c"].stack.leave)
+    while d.stack.view().id < 3:
+        lab.run(MS)
+    d.hear(A, chunks[0])
+    lab.lost = nothing
+    lab.run(LONG)
+    assert d.views == [["a", "b", "d"]]
+
+
+def stamp_lost_with_run(lab: WatchedLab) -> None:
+    """A run of b comes after a message of a. When c asks for it, b has taken it apart."""
+    a, b, c = lab["a"], lab["b"], lab["c"]
+    lab.lost = lambda _source, dest, frame: dest == "c" and (carries(frame, 0) or carries(frame, 1))
+    a.multicast(b"cause")
+    lab.run(5 * MS)
+    b.update("u", "v", "w", "x", "y", "z")
+    lab.run(100 * MS)
+    lab.lost = lambda _source, dest, frame: dest == "c" and carries(frame, 0)
+    lab.run(100 * MS)
+    assert not c.views[1:]
+    lab.lost = nothing
+    lab.run(LONG)
+    assert len(c.messages) == 7
+
+
+def sets_order_not_safe(lab: WatchedLab) -> None:
+    """What a says about the order stays with a, though the messages are everywhere."""
+    lab.lost = lambda _source, _dest, frame: carries(frame, 0)
+    lab["c"].multicast(b"first")
+    lab.run(20 * MS)
+    lab["b"].multicast(b"second")
+    lab.run(20 * MS)
+    lab["a"].crash()
+    lab.run(LONG)
+    assert lab["c"].views[-1] == ["b", "c"]
+
+
+def safe_with_f_votes(lab: WatchedLab) -> None:
+    """A message that its sender alone has is not safe."""
+    lab.lost = lambda _source, _dest, frame: carries(frame, 0)
+    lab["a"].multicast(b"lost")
+    lab.run(50 * MS)
+    lab["a"].crash()
+    lab.run(LONG)
+    assert lab["c"].views[-1] == ["b", "c"]
+
+
+def leaver_not_in_cut(lab: WatchedLab) -> None:
+    """A message of b is safe, since c has it, too. Then b crashes, and c leaves."""
+    lab.lost = lambda _source, dest, frame: dest == "a" and carries(frame, 1)
+    b, c = lab["b"], lab["c"]
+    b.multicast(b"safe")
+    while not b.messages:
+        lab.run(MS)
+    b.crash()
+    c.input(c.stack.leave)
+    lab.run(5 * MS)
+    assert lab["a"].stack.phase() == "flushing"
+    lab.lost = nothing
+    lab.run(LONG)
+    assert lab["a"].views[-1] == ["a"]
+
+
+def skipped_before_causes(lab: WatchedLab) -> None:
+    """A message of b that comes after one of a is purged before c gets either."""
+    a, b, c = lab["a"], lab["b"], lab["c"]
+    lab.lost = lambda _source, dest, frame: dest == "c" and (carries(frame, 0) or carries(frame, 1))
+    a.multicast(b"cause")
+    lab.run(5 * MS)
+    for _ in range(2):
+        b.update("x")
+        lab.run(50 * MS)
+    assert b.stack.stats.purged_retransmission == 1
+    lab.lost = lambda _source, dest, frame: dest == "c" and carries(frame, 0)
+    lab.run(100 * MS)
+    assert not c.views[1:]
+    lab.lost = nothing
+    lab.run(LONG)
+    assert len(c.messages) == 2
+
+
+CAUSAL: dict[str, Any] = {"order": Order.CAUSAL}
+TOKEN: dict[str, Any] = {"order": Order.TOTAL, "engine": Engine.TOKEN, "uniform": True}
+BATCHES: dict[str, Any] = {"order": Order.TOTAL, "engine": Engine.CONSENSUS, "uniform": True}
+
+Script = Callable[[WatchedLab], None]
+CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
+    "acknowledged-after-pred": (acknowledged_after_pred, BATCHES, "uniform_total_order"),
+    "round-ignored-in-reports": (round_ignored_in_reports, BATCHES, "uniform_total_order"),
+    "old-chunk-accepted": (old_chunk_accepted, {"state": True}, "vs_state_transfer"),
+    "stamp-lost-with-run": (
+        stamp_lost_with_run,
+        {**CAUSAL, "purging": Purging.LAZY, "buffer_messages": 10},
+        "causal_delivery",
+    ),
+    "sets-order-not-safe": (sets_order_not_safe, TOKEN, "uniform_total_order"),
+    "safe-with-f-votes": (safe_with_f_votes, {"uniform": True}, "vs_semantic_uniform_agreement"),
+    "leaver-not-in-cut": (leaver_not_in_cut, {"uniform": True}, "vs_semantic_uniform_agreement"),
+    "skipped-before-causes": (skipped_before_causes, CAUSAL, "causal_delivery"),
+}
+"""By mutant: a script, the settings it needs, and the property that does not hold."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_protocol_is_right_where_it_matters(name: str) -> None:
+    script, given, _ = CASES[name]
+    lab = WatchedLab(VirtualSynchrony, "abc", **given)
+    script(lab)
+    assert lab.broken() == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_mistake_is_caught_by_name(name: str) -> None:
+    script, given, caught_by = CASES[name]
+    lab = WatchedLab(MUTANTS["vsync"][name].vsync, "abc", **given)
+    script(lab)
+    assert caught_by in lab.broken()
+
+
+def test_no_mutant_is_without_a_test() -> None:
+    assert set(MUTANTS["vsync"]) - set(swarmed("vsync")) <= set(CASES)

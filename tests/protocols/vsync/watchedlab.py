@@ -1,0 +1,114 @@
+"""A bench whose runs are recorded and judged: of the real protocol, and of protocols broken on purpose."""
+
+from typing import Any
+
+import msgspec
+from tests.protocols.vsync.vsynclab import Lab, Node, settings
+
+from semcast.core import Batch, Event, Item, MemberId
+from semcast.core.events import Delivery, Left, Purged, Sent, StateReceived, StateRequested, ViewChange
+from semcast.core.ids import SECOND
+from semcast.history import Recorder, RunInfo
+from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
+from semcast.sim.replica import Record, RecordKind, Replicas
+from semcast.sim.swarm import violated
+from semcast.specs import check
+
+
+class WatchedNode(Node):
+    """One process that keeps a state; what happens there is written down."""
+
+    def __init__(self, lab: "WatchedLab", member: MemberId, given: VsyncSettings) -> None:
+        super().__init__(lab, member, given)
+        self._recorder = lab.recorder
+        self._transfers = given.state
+        self._replicas = Replicas()
+        self._values = 0
+
+    def update(self, *items: str) -> Any:
+        """Multicast updates: several as a run."""
+        payloads = []
+        for item in items:
+            self._values += 1
+            payloads.append(msgspec.msgpack.encode(Record(RecordKind.UPDATE, item, self._values)))
+        if len(items) == 1:
+            return self.input(self.stack.multicast, payloads, Item(items[0]))
+        return self.input(self.stack.multicast_each, payloads, list(map(Item, items)))
+
+    def crash(self) -> None:
+        self.alive = False
+        self._recorder.crash(self.lab.now, self.member)
+
+    def note(self, events: list[Event]) -> None:
+        super().note(events)
+        for event in events:
+            if isinstance(event, Sent):
+                self._recorder.sent(self.lab.now, self.member, event)
+            elif isinstance(event, Purged):
+                self._recorder.purge(self.lab.now, self.member, event)
+            elif isinstance(event, Left):
+                self.crash()
+
+    def got(self, each: Delivery) -> None:
+        now = self.lab.now
+        if isinstance(each, Batch):
+            self._recorder.deliver(now, self.member, each, each.order)
+            self._replicas.apply(each)
+        elif isinstance(each, ViewChange):
+            self._recorder.view(now, self.member, each.view)
+            if self._transfers:
+                self.record_state(each.view.id)
+        elif isinstance(each, StateReceived):
+            self._replicas.restore(each.state)
+        if isinstance(each, StateRequested):
+            self.stack.provide(each.view, self._replicas.export())
+        else:
+            super().got(each)
+
+    def record_state(self, view: int | None = None) -> None:
+        for sender, digest in self._replicas.digests():
+            self._recorder.apply(self.lab.now, self.member, sender, digest, view)
+
+
+class WatchedLab(Lab):
+    """A group in which one kind of stack runs with the same settings everywhere."""
+
+    def __init__(self, kind: type[VirtualSynchrony], names: str, **given: Any) -> None:
+        super().__init__(kind=kind)
+        self._given = given
+        chosen = settings(**given)
+        members = tuple(map(MemberId, names))
+        self.recorder = Recorder(
+            RunInfo(
+                "lab",
+                "lab",
+                "vsync",
+                None,
+                members,
+                None,
+                uniform=chosen.uniform,
+                quiesced=False,
+                order=chosen.order.value,
+            )
+        )
+        for name in names:
+            self.join(name, len(names) // 2 + 1)
+        self.run(SECOND)
+        assert set(self.phases().values()) == {"operational"}
+
+    def join(self, name: str, minimum: int = 0) -> WatchedNode:
+        node = self.add(name, kind=WatchedNode, **{**self._given, "minimum": minimum})
+        assert isinstance(node, WatchedNode)
+        return node
+
+    def __getitem__(self, name: str) -> WatchedNode:
+        node = self.nodes[name]
+        assert isinstance(node, WatchedNode)
+        return node
+
+    def broken(self) -> list[str]:
+        """Which properties do not hold, once all that was owed has arrived."""
+        for name in self.nodes:
+            if self[name].alive:
+                self[name].record_state()
+        return [verdict.property for verdict in violated(check(self.recorder.close(quiesced=True)))]
