@@ -82,6 +82,17 @@ class Operation:
         """Whether the application has yet to take what the last change of configuration left it."""
         return self.handover.queue.overfull
 
+    def behind(self) -> bool:
+        """Whether nothing more can be sent before the application was given what waits for it.
+
+        Either it has not seen this configuration, or its full queue holds the ring back. One that is
+        `overfull`, and so keeps out of the next change, has not seen it: the excess comes before it.
+        """
+        handover = self.handover
+        if self.leaving.gone or not handover.deliverable():
+            return False
+        return not handover.seen or self.rotation.held_back()
+
     def view(self) -> View:
         """The current configuration. The application may not have taken all that comes before it."""
         conf, members = self.order.conf, self.order.members

@@ -184,6 +184,17 @@ class Rotation:
         order = self.order
         return order.delivered + self._settings.window // 2 if self._handover.rest else order.my_aru
 
+    def held_back(self) -> bool:
+        """Whether nobody can send before the application of this member has taken something.
+
+        Who is alone sends nothing that does not fit in its own queue. In a larger ring the window is full of
+        what this member has, or will get, and does not admit to.
+        """
+        if not self._handover.rest:
+            return False
+        unadmitted = self.order.highest_seq - self._held_at()
+        return len(self.order.members) == 1 or unadmitted >= self._settings.window
+
     def leave_if_done(self) -> None:
         """Leave, if that is wanted and everybody has what was sent here."""
         leaving, sending = self._leaving, self._sending

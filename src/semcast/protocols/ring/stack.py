@@ -119,6 +119,10 @@ class Ring(Stack):
         """Whether `deliver` would hand over anything."""
         return self.operation.handover.deliverable()
 
+    def behind(self) -> bool:
+        """Whether nothing more can be sent before the application was given what waits for it."""
+        return self.operation.behind()
+
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others, also for a ring that is being formed."""
         ring = self.formation.forming.ring
