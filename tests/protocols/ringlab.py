@@ -70,21 +70,26 @@ class RingLab:
     def drain(self, name: str) -> None:
         ring, out = self.rings[name], self.rings[name].out
         while out.sends or out.timers or out.events or ring.deliverable():
-            for timer, at in out.timers:
-                if at is None:
-                    self._timers.pop((name, timer), None)
-                else:
-                    self._timers[name, timer] = at
-            out.timers.clear()
-            self.events[name] += out.events
-            out.events.clear()
-            for dest, frame in out.sends:
-                others = [other for other in self.rings if other != name]
-                self.wire.extend(
-                    (name, to, frame) for to in ([dest.name] if isinstance(dest, MemberId) else others)
-                )
-            out.sends.clear()
+            self.perform(name)
             self._take(name)
+
+    def perform(self, name: str) -> None:
+        """Do what a ring wants of the world."""
+        out = self.rings[name].out
+        for timer, at in out.timers:
+            if at is None:
+                self._timers.pop((name, timer), None)
+            else:
+                self._timers[name, timer] = at
+        out.timers.clear()
+        self.events[name] += out.events
+        out.events.clear()
+        for dest, frame in out.sends:
+            others = [other for other in self.rings if other != name]
+            self.wire.extend(
+                (name, to, frame) for to in ([dest.name] if isinstance(dest, MemberId) else others)
+            )
+        out.sends.clear()
 
     def _take(self, name: str) -> None:
         for each in self.rings[name].deliver(self.now, 1 << 30):

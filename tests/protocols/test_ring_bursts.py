@@ -69,8 +69,8 @@ def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool,
 def test_what_waits_to_be_handed_over_when_the_ring_breaks_waits_for_the_next_one() -> None:
     """A driver asks again and again while there is something to deliver: there must be an end to it."""
     ring, _ = formed()
-    ring._due = True
-    ring.state = State.FORM
+    ring.operation.handover.due = True
+    ring.standing.state = State.FORM
     assert ring.deliver(0, 10) == []
     assert not ring.deliverable()
 
@@ -165,14 +165,15 @@ def test_a_ring_that_was_asked_for_the_token_before_it_came_does_not_hold_it() -
     lab.start()
     lab.run_for(2000)
     ring = next(each for each in lab.rings.values() if each.order.rank == 0)
-    token, ring._held = ring._held, None
+    rotation = ring.operation.rotation
+    token, rotation.held = rotation.held, None
     assert token is not None
     last = ring.order.members[1]
     now: Nanos = lab.now
     wanted = TokenWanted(ring.order.conf)
     ring.on_frame(now, last, wanted)
-    assert ring._hold_for(token) == 0
-    assert ring._hold_for(token) > 0
+    assert rotation.hold_for(token) == 0
+    assert rotation.hold_for(token) > 0
 
 
 def test_who_is_alone_leaves_once() -> None:

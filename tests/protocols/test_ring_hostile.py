@@ -186,7 +186,7 @@ def bench() -> Bench:
 def token_for(ring: Ring, **changes: Any) -> Token:
     """A token that `ring` would accept from its predecessor, but for the changes."""
     order = ring.order
-    good = Token(order.conf, ring._token_number + 1, order.highest_seq, order.my_aru, -1, [], 0)
+    good = Token(order.conf, ring.passing.number + 1, order.highest_seq, order.my_aru, -1, [], 0)
     return msgspec.structs.replace(good, **changes)
 
 
@@ -203,7 +203,7 @@ TOKENS: dict[str, Callable[[Ring], Token]] = {
     "a request that ends before it begins": lambda ring: token_for(ring, rtr=[(3, 1)]),
     "another configuration": lambda ring: token_for(ring, conf=ConfId(99, ring.me)),
     "an old configuration": lambda ring: token_for(ring, conf=ConfId(1, ring.me)),
-    "a number from before": lambda ring: token_for(ring, number=ring._token_number),
+    "a number from before": lambda ring: token_for(ring, number=ring.passing.number),
     "number 0": lambda ring: token_for(ring, number=0),
 }
 
@@ -211,9 +211,9 @@ TOKENS: dict[str, Callable[[Ring], Token]] = {
 @pytest.mark.parametrize("name", TOKENS)
 def test_tokens_that_cannot_be_are_dropped_and_counted(bench: Bench, name: str) -> None:
     ring = bench.rings["q"]
-    before = (bench.dropped("q"), ring._token_number, ring.order.highest_seq, ring.order.my_aru)
+    before = (bench.dropped("q"), ring.passing.number, ring.order.highest_seq, ring.order.my_aru)
     ring.on_frame(bench.now, ring.order.predecessor, TOKENS[name](ring))
-    assert (bench.dropped("q") - 1, ring._token_number, ring.order.highest_seq, ring.order.my_aru) == before
+    assert (bench.dropped("q") - 1, ring.passing.number, ring.order.highest_seq, ring.order.my_aru) == before
     assert all(isinstance(frame, TokenAck) for _, frame in ring.out.sends), "it is not passed on"
     ring.out.sends.clear()
     works(bench)
@@ -392,9 +392,9 @@ JOINS: dict[str, Callable[[Bench, Ring], Frame]] = {
 @pytest.mark.parametrize("victim", ["p", "q"])
 def test_membership_frames_that_cannot_be_are_malformed(bench: Bench, name: str, victim: str) -> None:
     ring = bench.rings[victim]
-    before = (ring.stats.malformed + 1, ring.highest, ring.order.conf)
+    before = (ring.stats.malformed + 1, ring.formation.forming.highest, ring.order.conf)
     bench.inject(victim, bench.ids["r"], JOINS[name](bench, ring))
-    assert (ring.stats.malformed, ring.highest, ring.order.conf) == before
+    assert (ring.stats.malformed, ring.formation.forming.highest, ring.order.conf) == before
     assert ring.state is State.OPERATIONAL
     works(bench)
 
@@ -462,7 +462,7 @@ def test_a_leave_while_its_form_token_is_awaited() -> None:
     bench.inject("q", bench.ids["p"], AttemptJoin(conf, 1, True))
     until(bench, "q", State.COMMIT)
     bench.inject("q", bench.ids["p"], Join(conf, 1, True, [bench.ids["p"], bench.ids["q"]], []))
-    assert ring._awaits_form
+    assert ring.formation.agreement.awaits_form
     bench.inject("q", bench.ids["p"], Leave(conf))
     bench.run(2 * SECOND)
     assert [change.view.members for change in bench.views["q"]][-1] == (bench.ids["q"],)
@@ -474,15 +474,16 @@ def crowd(size: int) -> list[MemberId]:
 
 def sizes(ring: Ring) -> dict[str, int]:
     """Everything in a member that others can make grow."""
+    agreement, operation = ring.formation.agreement, ring.operation
     return {
-        "reps": len(ring._reps),
-        "failed": len(ring._failed),
-        "proposals": len(ring._proposals),
-        "proposed": sum(len(reps) + len(failed) for reps, failed in ring._proposals.values()),
-        "left": len(ring._left),
-        "candidates": len(ring._candidates),
+        "reps": len(agreement.reps),
+        "failed": len(agreement.failed),
+        "proposals": len(agreement.proposals),
+        "proposed": sum(len(reps) + len(failed) for reps, failed in agreement.proposals.values()),
+        "left": len(operation.left),
+        "candidates": len(ring.formation.forming.candidates),
         "store": len(ring.order.store),
-        "rest": len(ring._rest),
+        "rest": len(operation.handover.rest),
     }
 
 
@@ -571,7 +572,7 @@ def test_form_tokens_that_cannot_be_are_dropped_and_counted(bench: Bench, name: 
     bench.inject("q", bench.ids["r"], FORMS[name](bench))
     assert bench.dropped("q") == before + 1
     assert ring.state is State.OPERATIONAL
-    assert ring.form_id == ring.order.conf
+    assert ring.formation.forming.form_id == ring.order.conf
     works(bench)
 
 
@@ -630,12 +631,12 @@ def test_second_rounds_that_do_not_fit_the_first_are_dropped(bench: Bench, name:
 def test_a_repeated_form_token_is_acknowledged_and_does_nothing(bench: Bench) -> None:
     ring = bench.rings["q"]
     bench.inject("q", bench.ids["r"], form_for(bench))
-    before, moves = ring.stats.stale, dict(ring.moves)
+    before, moves = ring.stats.stale, dict(ring.standing.moves)
     seen = len(bench.seen)
     for _ in range(5):
         bench.inject("q", bench.ids["r"], form_for(bench, memb_list=both(bench)))
     assert ring.stats.stale == before + 5
-    assert dict(ring.moves) == moves
+    assert dict(ring.standing.moves) == moves
     assert [type(frame) for _, _, frame in bench.seen[seen:]] == [TokenAck] * 5
 
 
@@ -689,8 +690,9 @@ def recovering(bench: Bench) -> Ring:
     form = form_for(bench, number=20, rotation=2, memb_list=both(bench), confs_list=[record])
     bench.inject("q", bench.ids["r"], form)
     assert ring.state is State.EVS
-    assert ring._recovery is not None
-    assert ring._recovery.missing() == [highest]
+    recovery = ring.formation.forming.recovery
+    assert recovery is not None
+    assert recovery.missing() == [highest]
     return ring
 
 
@@ -808,14 +810,15 @@ def struck(hits: list[Strike], formed: bool) -> tuple[Bench, set[bytes]]:
     bench = Bench("pqr")
     bench.passes = lambda _s, _d, frame: isinstance(decoded(frame), Datagram)
     for ring in bench.rings.values():
-        ring.highest = 1000  # no configuration has the name of one in the captured frames
-        ring.order = ring._order(ring._conf_id(1000), (ring.me,))
+        ring.formation.forming.highest = 1000  # no configuration has the name of one in the captured frames
+        ring.operation.rotation.order = ring.operation.order_of(ring.operation.conf_id(1000), (ring.me,))
     bench.start().run(SECOND if formed else 40 * MILLISECOND)
     sent = set()
     for number, hit in enumerate(hits):
         frame, ring = hit.frame, bench.rings[hit.victim]
         if hit.current:
-            conf = ring.order.conf if ring._ring is None else ring._ring.conf
+            new = ring.formation.forming.ring
+            conf = ring.order.conf if new is None else new.conf
             field = "form_id" if isinstance(frame, FormToken) else "conf"
             frame = msgspec.structs.replace(frame, **{field: conf})
         if isinstance(decoded(frame), Datagram):

@@ -92,7 +92,7 @@ def test_every_move_of_the_example_is_in_the_table() -> None:
     for ring in example.lab.rings.values():
         assert isinstance(ring, Ring)
         assert ring.state is State.OPERATIONAL
-        assert all(move in MOVES for move in ring.moves)
+        assert all(move in MOVES for move in ring.standing.moves)
 
 
 def test_the_state_diagram_in_the_docs_is_that_of_the_table() -> None:

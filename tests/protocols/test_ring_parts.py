@@ -958,12 +958,12 @@ def test_the_table_is_complete() -> None:
 def test_a_move_that_is_not_in_the_table_is_a_bug() -> None:
     member = Ring(P, RingSettings(), Random(1), Outbox())
     with pytest.raises(AssertionError, match="AGREED"):
-        member._shift_to(State.FORM, Cause.AGREED)
+        member.standing.shift_to(State.FORM, Cause.AGREED)
     with pytest.raises(AssertionError, match="STARTED"):
-        member._shift_to(State.EVS, Cause.STARTED)
-    assert not member.moves
+        member.standing.shift_to(State.EVS, Cause.STARTED)
+    assert not member.standing.moves
     member.start(0)
-    assert member.moves == {(State.OPERATIONAL, Cause.STARTED): 1}
+    assert member.standing.moves == {(State.OPERATIONAL, Cause.STARTED): 1}
 
 
 def test_the_state_is_set_in_one_place_only() -> None:
@@ -980,4 +980,4 @@ def test_the_state_is_set_in_one_place_only() -> None:
                 ]
                 names = [target.attr for target in targets if isinstance(target, ast.Attribute)]
                 found += [function.name] * names.count("state")
-    assert sorted(found) == ["__init__", "_shift_to"]
+    assert sorted(found) == ["__init__", "shift_to"]

@@ -316,7 +316,7 @@ def test_repeated_flapping(length: int, pause: int) -> None:
 def test_a_member_frozen_for_longer_than_the_timeout(member: int, length: int) -> None:
     """The representative, who holds the token of an idle ring, or another; for just too long, or for long."""
     run = play(base(Sleep(500 * MS, member, length * MS), duration=3 * SECOND))
-    moves = [stack.moves[State.OPERATIONAL, Cause.TOKEN_LOST] for stack in run.stacks]
+    moves = [stack.standing.moves[State.OPERATIONAL, Cause.TOKEN_LOST] for stack in run.stacks]
     assert sum(moves) > 0
     if length == 800:
         assert frozenset({*ALL} - {member}) in run.installed()
@@ -584,7 +584,7 @@ def test_a_slow_application_that_has_to_leave() -> None:
     run = slow(SlowPolicy.LEAVE, (Traffic(0, "plain", "constant", 500.0, 600),))
     stack = run.stacks[2]
     assert stack.state is State.LEFT
-    assert stack._leaving == "the application has not kept up for 300 ms"
+    assert stack.operation.leaving.cause == "the application has not kept up for 300 ms"
     assert run.history.crashed == (run.hosts[2].member,)
     assert len(run.order(1)) == 600
     assert run.last(Kind.MULTICAST) < 2200 * MS, "the others did not wait for long"
@@ -817,12 +817,12 @@ def test_memory_is_bounded_while_partitioned() -> None:
     assert run.high_water() < 600
     for stack in run.stacks:
         assert len(stack.order.store) == 0
-        assert len(stack._proposals) <= 4
-        assert len(stack._reps) <= 4
+        assert len(stack.formation.agreement.proposals) <= 4
+        assert len(stack.formation.agreement.reps) <= 4
 
 
 def test_memory_is_bounded_while_alone_and_flapping() -> None:
     alone = [Partition((300 + 400 * at) * MS, 350 * MS, ((0,), (1,), (2, 3))) for at in range(4)]
     run = play(base(*alone, traffic=tuple(Traffic(n, "plain", "constant", 500.0, 800) for n in ALL)))
     assert run.high_water() < 500
-    assert all(len(stack._left) == len(stack._rest) == 0 for stack in run.stacks)
+    assert all(len(stack.operation.left) == len(stack.operation.handover.rest) == 0 for stack in run.stacks)

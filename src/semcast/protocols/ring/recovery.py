@@ -75,6 +75,12 @@ class Recovery:
         still = {seq for seq in numbers(rtr) if seq not in answered}
         return spans(sorted({*still, *self.missing()}))[:MAX_SPANS]
 
+    def plausible(self, wanted: Iterable[Span]) -> list[Span]:
+        """Requests for numbers that exist and that not everybody has, each once."""
+        lowest, highest = self.record.aru + 1, self.record.highest_seq
+        asked = {seq for first, last in wanted for seq in range(max(first, lowest), min(last, highest) + 1)}
+        return spans(sorted(asked))
+
     def split(self) -> tuple[list[Packet], list[Packet]]:
         """Steps 1, 3 and 4: the packets to deliver before and in the transitional configuration."""
         return split(self.order, self.record, self.holes)

@@ -5,6 +5,7 @@ time; a Form token reaches members in any state before Form.
 """
 
 import enum
+from collections import Counter
 
 
 class State(enum.Enum):
@@ -57,6 +58,33 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.EVS, Cause.LEAVING): State.LEFT,
 }
 """Every legal move. `docs/protocols/ring.md` draws it, and a test sees that the drawing is right."""
+
+_FROZEN = (State.FORM, State.EVS)
+_OBEYS = (State.OPERATIONAL, State.GATHER, State.COMMIT)
+
+
+class Standing:
+    """Where one member stands. Every move is looked up in the table, and counted."""
+
+    def __init__(self) -> None:
+        self.state = State.OPERATIONAL
+        self.moves: Counter[tuple[State, Cause]] = Counter()
+
+    def shift_to(self, state: State, cause: Cause) -> None:
+        """Move, as the table allows."""
+        assert MOVES.get((self.state, cause)) is state, f"{self.state} -> {state} because of {cause}"
+        self.moves[self.state, cause] += 1
+        self.state = state
+
+    @property
+    def frozen(self) -> bool:
+        """Whether what is left to deliver is decided together, by the five steps of 5.2.3."""
+        return self.state in _FROZEN
+
+    @property
+    def obeys(self) -> bool:
+        """Whether the token of the configuration, while it goes round, is this member's business."""
+        return self.state in _OBEYS
 
 
 def diagram() -> str:

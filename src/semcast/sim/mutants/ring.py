@@ -1,17 +1,22 @@
-"""The ring, broken on purpose."""
+"""The ring, broken on purpose: each mutant replaces one part, or one method of one part."""
 
 from collections.abc import Sequence
 
 from semcast.core.events import TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.obsolescence import Purging, PurgingBuffer, obsoletes
+from semcast.obsolescence import PurgingBuffer, obsoletes
 from semcast.protocols.ring import Ring
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
+from semcast.protocols.ring.formation import Formation
+from semcast.protocols.ring.forming import Forming
 from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
+from semcast.protocols.ring.handover import Handover
+from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
+from semcast.protocols.ring.rotation import Rotation
 
 
 class _HastyOrder(RingOrder):
@@ -20,11 +25,14 @@ class _HastyOrder(RingOrder):
         super().release(aru)
 
 
+class _SafeAfterOneRotation(Operation):
+    order_kind = _HastyOrder
+
+
 class SafeAfterOneRotation(Ring):
     """Takes the first `aru` it releases for confirmed."""
 
-    def _order(self, conf: ConfId, members: tuple[MemberId, ...]) -> RingOrder:
-        return _HastyOrder(conf, members, self.me, self.settings.window)
+    operation_kind = _SafeAfterOneRotation
 
 
 class _RegularOnly(DeliveryQueue):
@@ -33,19 +41,34 @@ class _RegularOnly(DeliveryQueue):
             super().change(change)
 
 
+class _RegularOnlyHandover(Handover):
+    queue_kind = _RegularOnly
+
+
+class _NoTransitionalConfiguration(Operation):
+    handover_kind = _RegularOnlyHandover
+
+
 class NoTransitionalConfiguration(Ring):
     """Delivers what is left of the old configuration as if everybody got it."""
 
-    def _delivery_queue(self, purging: Purging) -> DeliveryQueue:
-        return _RegularOnly(self.settings.queue_messages, purging)
+    operation_kind = _NoTransitionalConfiguration
+
+
+class _Forgetful(Forming):
+    def _give_up_recovery(self, record: ConfRecord) -> None:
+        self._promised = False
+        super()._give_up_recovery(record)
+
+
+class _ObligationSetForgotten(Formation):
+    forming_kind = _Forgetful
 
 
 class ObligationSetForgotten(Ring):
     """A failure in the EVS state frees it of what it promised there."""
 
-    def _give_up_recovery(self) -> None:
-        self._promised = False
-        super()._give_up_recovery()
+    formation_kind = _ObligationSetForgotten
 
 
 class _Everything(Recovery):
@@ -56,11 +79,18 @@ class _Everything(Recovery):
         return regular, [order.store[seq] for seq in rest if seq not in self.holes]
 
 
+class _EverythingForming(Forming):
+    recovery_kind = _Everything
+
+
+class _DeliveredAfterAHole(Formation):
+    forming_kind = _EverythingForming
+
+
 class DeliveredAfterAHole(Ring):
     """Delivers messages of anybody after a hole, though they may depend on what is missing."""
 
-    def _recovery_of(self, record: ConfRecord) -> Recovery:
-        return _Everything(self.order, record)
+    formation_kind = _DeliveredAfterAHole
 
 
 class _ObligedOnly(Recovery):
@@ -71,11 +101,18 @@ class _ObligedOnly(Recovery):
         return regular, [packet for packet in transitional if members[packet.sender] in obliged]
 
 
+class _ObligedOnlyForming(Forming):
+    recovery_kind = _ObligedOnly
+
+
+class _DiscardedBeforeAHole(Formation):
+    forming_kind = _ObligedOnlyForming
+
+
 class DiscardedBeforeAHole(Ring):
     """Discards messages of others than the obligation set even where no hole precedes them (as printed)."""
 
-    def _recovery_of(self, record: ConfRecord) -> Recovery:
-        return _ObligedOnly(self.order, record)
+    formation_kind = _DiscardedBeforeAHole
 
 
 class _OneBuffer(DeliveryQueue):
@@ -86,11 +123,18 @@ class _OneBuffer(DeliveryQueue):
                 self._messages -= sum(_purge(segment, batch) for batch in batches)
 
 
+class _OneBufferHandover(Handover):
+    queue_kind = _OneBuffer
+
+
+class _PurgeAcrossConfigurations(Operation):
+    handover_kind = _OneBufferHandover
+
+
 class PurgeAcrossConfigurations(Ring):
     """Purges a message for one of a later configuration."""
 
-    def _delivery_queue(self, purging: Purging) -> DeliveryQueue:
-        return _OneBuffer(self.settings.queue_messages, purging)
+    operation_kind = _PurgeAcrossConfigurations
 
 
 class _Boastful(RingOrder):
@@ -99,11 +143,14 @@ class _Boastful(RingOrder):
         return max(aru, min(self.my_aru, held_at)), lowered_by
 
 
+class _AruRaisedTooEarly(Operation):
+    order_kind = _Boastful
+
+
 class AruRaisedTooEarly(Ring):
     """Raises `aru` to what it has itself, though it was somebody else who lowered it."""
 
-    def _order(self, conf: ConfId, members: tuple[MemberId, ...]) -> RingOrder:
-        return _Boastful(conf, members, self.me, self.settings.window)
+    operation_kind = _AruRaisedTooEarly
 
 
 class _OwnHoles(Recovery):
@@ -112,38 +159,67 @@ class _OwnHoles(Recovery):
         return super().split()
 
 
+class _OwnHolesForming(Forming):
+    recovery_kind = _OwnHoles
+
+
+class _HolesNotAgreed(Formation):
+    forming_kind = _OwnHolesForming
+
+
 class HolesNotAgreed(Ring):
     """Takes for a hole what is missing here in the end, not what was agreed to be missing everywhere."""
 
-    def _recovery_of(self, record: ConfRecord) -> Recovery:
-        return _OwnHoles(self.order, record)
+    formation_kind = _HolesNotAgreed
+
+
+class _Gullible(Rotation):
+    def on_token(self, now: Nanos, source: MemberId, token: Token) -> None:
+        self._passing.number = 0
+        super().on_token(now, source, token)
+
+
+class _OldTokenAccepted(Operation):
+    rotation_kind = _Gullible
 
 
 class OldTokenAccepted(Ring):
     """Does not look at the number of a token."""
 
-    def _on_token(self, now: Nanos, source: MemberId, token: Token) -> None:
-        self._token_number = 0
-        super()._on_token(now, source, token)
+    operation_kind = _OldTokenAccepted
+
+
+class _ConfIdReused(Operation):
+    def conf_id(self, number: int) -> ConfId:
+        return ConfId(number, MemberId(self._member.me.name))
 
 
 class ConfIdReused(Ring):
     """Names configurations without the incarnation of who formed them: a restart counts from the start."""
 
-    def _conf_id(self, number: int) -> ConfId:
-        return ConfId(number, MemberId(self.me.name))
+    operation_kind = _ConfIdReused
+
+
+class _Anticipating(Rotation):
+    def on_packets(self, now: Nanos, packets: Sequence[Packet]) -> None:
+        super().on_packets(now, packets)
+        queue = self._handover.queue
+        tail = queue._tail
+        for packet in packets:
+            if packet.seq > self.order.delivered and tail is not None:
+                early = Assembly(self._settings.max_message)
+                for batch in early.batches(self.order.members[packet.sender], packet.parts):
+                    queue._messages -= _purge(tail, batch)
+
+
+class _PurgeWithoutReplacement(Operation):
+    rotation_kind = _Anticipating
 
 
 class PurgeWithoutReplacement(Ring):
     """Purges for a message that has arrived but is not in the queue yet."""
 
-    def _on_packet(self, now: Nanos, packet: Packet) -> None:
-        super()._on_packet(now, packet)
-        tail = self._queue._tail
-        if packet.seq > self.order.delivered and tail is not None:
-            early = Assembly(self.settings.max_message)
-            for batch in early.batches(self.order.members[packet.sender], packet.parts):
-                self._queue._messages -= _purge(tail, batch)
+    operation_kind = _PurgeWithoutReplacement
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:

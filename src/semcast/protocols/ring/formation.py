@@ -1,0 +1,265 @@
+"""From several rings to one: the five events of the membership algorithm (Amir 1995, section 5.2.2).
+
+Deviations: proposals are repeated while a member waits, since the network loses them; a member of the own
+ring that proposes alone, or that is in a later configuration, has given the ring up, which is learned at
+once instead of by a timeout; a representative to whom nobody comes goes back to its ring; somebody who
+counts this member as failed is counted as failed in turn; a member whose application has yet to take what
+the last change of configuration left it neither asks for another nor takes part in one.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame
+from semcast.protocols.ring.agreement import Agreement, Sets
+from semcast.protocols.ring.forming import FAR, PATIENCE, Forming
+from semcast.protocols.ring.frames import (
+    AttemptJoin,
+    ConfId,
+    FormToken,
+    Join,
+    Leave,
+    Presence,
+    RecoveryToken,
+)
+from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.operation import Operation
+from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.states import Cause, State
+
+
+class Formation:
+    """Finds others, agrees with their representatives on a ring (Gather, Commit), and forms it (`Forming`).
+
+    It moves `Standing`, and uses the ring that works through what `Operation` offers.
+    """
+
+    forming_kind: ClassVar[type[Forming]] = Forming
+
+    def __init__(self, member: Member, passing: TokenPassing, operation: Operation) -> None:
+        self.me = member.me
+        self.agreement = Agreement(member.me)
+        self.forming = self.forming_kind(member, passing, operation)
+        self._settings = member.settings
+        self._standing = member.standing
+        self._rng = member.rng
+        self._out = member.out
+        self._stats = member.stats
+        self._operation = operation
+        self._searching = False  # just started, and nobody was heard of yet
+        self._commit_until: Nanos = 0
+
+    def start(self, now: Nanos) -> None:
+        """Begin to look for others; for longer than usual, where that was set."""
+        self._out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self._settings.presence))
+        self._gather(now, Cause.STARTED)
+        if self._settings.search > self._settings.gather:
+            self._searching = True
+            self._out.set_timer(RingTimer.GATHER, now + self._settings.search)
+
+    def sensible(self, frame: Frame) -> bool:
+        """Whether the numbers of a membership frame can be true."""
+        believable, highest = self.forming.believable, self.forming.highest
+        if isinstance(frame, Join | AttemptJoin):
+            return believable(frame.conf) and frame.highest <= highest + FAR
+        return isinstance(frame, Presence | Leave) and believable(frame.conf)
+
+    # Foreign messages
+
+    def notice(self, now: Nanos, source: MemberId, conf: ConfId, *, alone: bool = False) -> bool:
+        """Look at where somebody stands; False if that is an old story."""
+        operation, order = self._operation, self._operation.order
+        ours = order.conf
+        if source in order.members and conf != ours and conf.number < ours.number:
+            self._stats.stale += 1
+            return False
+        gone = source in order.members and (alone or conf != ours)
+        if gone and operation.rotation.works() and source != self.me:
+            operation.give_up()
+            if self._standing.state is State.OPERATIONAL:
+                self._gather(now, Cause.MEMBER_WENT)
+        elif conf != ours and self._may_merge():
+            self._gather(now, Cause.FOREIGN_MESSAGE)
+        return True
+
+    def _may_merge(self) -> bool:
+        """Whether it is up to this member to form a larger ring.
+
+        Each new configuration adds to what waits for the application: one that is behind first has to catch
+        up, and who would not follow a Form token must not ask for one.
+        """
+        operation = self._operation
+        speaks = not operation.alive or operation.order.members[0] == self.me
+        return self._standing.state is State.OPERATIONAL and speaks and not operation.overfull
+
+    def on_presence_timer(self, now: Nanos) -> None:
+        """Let other rings know of this one."""
+        if self._may_merge():
+            self._stats.control_frames += 1
+            self._out.announce(Presence(self._operation.order.conf))
+        spread = self._settings.presence // 4 + 1
+        self._out.set_timer(RingTimer.PRESENCE, now + self._settings.presence + self._rng.randrange(spread))
+
+    def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        """Another ring is here, or this one still is."""
+        self.notice(now, source, frame.conf)
+
+    def on_attempt_join(self, now: Nanos, source: MemberId, frame: AttemptJoin) -> None:
+        """A representative wants to form a larger ring."""
+        if self.notice(now, source, frame.conf, alone=frame.alone):
+            self.forming.hear_of(frame.highest)
+            if self._standing.state is State.GATHER:
+                self._collect(now, source)
+
+    def _collect(self, now: Nanos, source: MemberId) -> None:
+        if self.agreement.collect(source) and self._searching:
+            self._searching = False
+            self._plan_gather(now)
+
+    def on_leave(self, now: Nanos, source: MemberId, frame: Leave) -> None:
+        """A member leaves: form a ring without it."""
+        if frame.conf != self._operation.order.conf or source not in self._operation.order.members:
+            self._stats.stale += 1
+            return
+        self._operation.took_leave(source)
+        state = self._standing.state
+        if state is State.OPERATIONAL:
+            self._gather(now, Cause.MEMBER_WENT, [source])
+        elif state in (State.GATHER, State.COMMIT):
+            self.agreement.exclude(source)
+            if state is State.COMMIT:
+                self._propose(now)
+
+    # Gather
+
+    def _gather(self, now: Nanos, cause: Cause, failed: Iterable[MemberId] = ()) -> None:
+        """Begin to collect representatives."""
+        self._standing.shift_to(State.GATHER, cause)
+        self.agreement.begin(failed)
+        operation = self._operation
+        self._out.announce(AttemptJoin(operation.order.conf, self.forming.highest, not operation.alive))
+        self._plan_gather(now)
+
+    def _plan_gather(self, now: Nanos) -> None:
+        wait = self._settings.gather
+        self._out.set_timer(RingTimer.GATHER, now + wait + self._rng.randrange(wait // 4 + 1))
+
+    def on_gather_timer(self, now: Nanos) -> None:
+        """Time to propose those who were heard of."""
+        if self._standing.state is not State.GATHER:
+            return
+        overfull = self._operation.overfull
+        if self._nobody_came() or (overfull and self._operation.alive):
+            self._go_back(now)
+        elif overfull:
+            self._plan_gather(now)
+        else:
+            self._standing.shift_to(State.COMMIT, Cause.GATHER_TIMEOUT)
+            self._commit_until = now + PATIENCE * self._settings.commit
+            self._propose(now)
+
+    def _nobody_came(self) -> bool:
+        return self._operation.alive and self.agreement.alone
+
+    def _go_back(self, now: Nanos) -> None:
+        self._standing.shift_to(State.OPERATIONAL, Cause.NOBODY_CAME)
+        self._operation.resume(now)
+
+    # Commit
+
+    def _propose(self, now: Nanos) -> None:
+        """Multicast the two sets, and give everybody time to agree with them."""
+        self.agreement.awaits_form = False
+        self._say_join()
+        self._out.set_timer(RingTimer.JOIN, now + self._settings.join)
+        self._out.set_timer(RingTimer.COMMIT, now + self._settings.commit)
+        self._agree(now)
+
+    def _say_join(self) -> None:
+        operation, highest = self._operation, self.forming.highest
+        reps, failed = sorted(self.agreement.reps), sorted(self.agreement.failed)
+        self._out.announce(Join(operation.order.conf, highest, not operation.alive, reps, failed))
+
+    def on_join_timer(self, now: Nanos) -> None:
+        """Repeat the proposal."""
+        if self._standing.state is State.COMMIT:
+            self._say_join()
+            self._out.set_timer(RingTimer.JOIN, now + self._settings.join)
+
+    def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """A representative proposes its sets."""
+        if not {*frame.failed} < {*frame.reps} or source not in frame.reps or source in frame.failed:
+            self._stats.malformed += 1
+            return
+        if not self.notice(now, source, frame.conf, alone=frame.alone):
+            return
+        self.forming.hear_of(frame.highest)
+        if self._standing.state is State.GATHER:
+            self._collect(now, source)
+        elif self._standing.state is State.COMMIT and source not in self.agreement.failed:
+            self._on_proposal(now, source, (frozenset(frame.reps), frozenset(frame.failed)))
+
+    def _on_proposal(self, now: Nanos, source: MemberId, proposal: Sets) -> None:
+        agreement = self.agreement
+        agreement.note(source, proposal)
+        if self.me in proposal[1]:
+            agreement.exclude(source)
+            self._propose(now)
+        elif agreement.covers(source, proposal):
+            self._agree(now)
+        elif now > self._commit_until or not agreement.merge(source, proposal):
+            self._stats.malformed += 1  # sets that never stop growing
+        else:
+            self._propose(now)
+
+    def _agree(self, now: Nanos) -> None:
+        """See whether everybody who is needed has proposed the same."""
+        agreement = self.agreement
+        if agreement.awaits_form or agreement.disagreeing():
+            return
+        needed = agreement.needed()
+        if self._nobody_came():
+            self._go_back(now)
+        elif min(needed, default=self.me) > self.me or not needed:
+            self.forming.start(now, agreement.reps - agreement.failed)
+        else:
+            agreement.awaits_form = True
+            self._out.set_timer(RingTimer.COMMIT, now + self._settings.commit)
+
+    def on_commit_timer(self, now: Nanos) -> None:
+        """Go on without those who did not agree, or who agreed and then did not send the Form token."""
+        if self._standing.state is not State.COMMIT:
+            return
+        agreement = self.agreement
+        needed = agreement.needed()
+        if agreement.awaits_form and needed:
+            agreement.failed.add(min(needed))
+        else:
+            agreement.failed |= agreement.disagreeing()
+        self._propose(now)
+
+    # Form and EVS
+
+    def on_form_token(self, now: Nanos, source: MemberId, token: FormToken) -> None:
+        """A ring is being formed."""
+        if not self.forming.on_form_token(now, source, token):
+            self.on_token_loss(now)
+
+    def on_recovery_token(self, now: Nanos, source: MemberId, token: RecoveryToken) -> None:
+        """It was formed, and recovers what its members lack."""
+        if not self.forming.on_recovery_token(now, source, token):
+            self.on_token_loss(now)
+
+    # Token loss
+
+    def on_token_loss(self, now: Nanos) -> None:
+        """Nothing was heard of the ring for too long."""
+        self._operation.drop_token()
+        state = self._standing.state
+        if state in (State.FORM, State.EVS):
+            self._gather(now, Cause.TOKEN_LOST, self.forming.fail())
+        else:
+            self._operation.give_up()
+            if state is State.OPERATIONAL:
+                self._gather(now, Cause.TOKEN_LOST)

@@ -1,0 +1,305 @@
+"""A ring in the making: the states Form and EVS (Amir 1995, sections 5.2.2 and 5.2.3).
+
+Deviations: a Form token reaches members in any state before Form; it must have a higher number than any the
+member has followed, so that no two members go through two attempts in different orders; a member whose
+application has yet to take what the last change of configuration left it does not take part in the next.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.protocols.ring import recovery
+from semcast.protocols.ring.frames import ConfId, ConfRecord, FormToken, Packet, RecoveryToken, Token
+from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.operation import Operation
+from semcast.protocols.ring.ordering import RingOrder, Span
+from semcast.protocols.ring.passing import TokenPassing
+from semcast.protocols.ring.recovery import Recovery, record_of
+from semcast.protocols.ring.states import Cause, State
+
+PATIENCE = 10
+"""Timeouts' worth of time that an agreement or a recovery may take before it is given up."""
+
+FAR = 1 << 32
+"""No member is so many configurations ahead of another."""
+
+
+class Forming:
+    """Follows the Form token twice round, recovers what is missing, and installs the new configuration.
+
+    Its handlers of tokens say False when recovery goes on and on to no end: then the token counts as lost.
+    """
+
+    recovery_kind: ClassVar[type[Recovery]] = Recovery
+
+    def __init__(self, member: Member, passing: TokenPassing, operation: Operation) -> None:
+        self.me = member.me
+        self.highest = 1
+        """The highest number of any configuration this member has heard of."""
+        self.form_id: ConfId | None = None
+        """Of the last attempt that this member followed."""
+        self.my_obligation_set: set[MemberId] = {member.me}
+        self.candidates: tuple[MemberId, ...] = ()
+        self.recovery: Recovery | None = None
+        self.ring: RingOrder | None = None
+        """The new one, while this member is in the EVS state."""
+        self._settings = member.settings
+        self._standing = member.standing
+        self._out = member.out
+        self._stats = member.stats
+        self._passing = passing
+        self._operation = operation
+        self._evs_until: Nanos = 0
+        self._together: set[MemberId] = set()
+        self._promised = False
+
+    # Numbers of configurations
+
+    def hear_of(self, number: int) -> None:
+        """Somebody knows of a configuration with this number."""
+        self.highest = max(self.highest, number)
+
+    def believable(self, conf: ConfId) -> bool:
+        """Whether there can be such a configuration."""
+        return conf.number <= self.highest + FAR
+
+    def _least_number(self) -> int:
+        """Form tokens must be above: nobody takes part in two attempts in different orders."""
+        return max(self._operation.order.conf.number, self.form_id.number if self.form_id is not None else 0)
+
+    # Form
+
+    def start(self, now: Nanos, reps: Iterable[MemberId]) -> None:
+        """The representatives agreed, and it is up to this member to make the Form token."""
+        self.highest += 1
+        form_id = self._operation.conf_id(self.highest)
+        self._enter(now, FormToken(form_id, 1, 1, sorted(reps), [], []), Cause.AGREED)
+
+    def on_form_token(self, now: Nanos, source: MemberId, token: FormToken) -> bool:
+        """A Form token came: for the first time, for the second, or to be put aside."""
+        passing, stats, state = self._passing, self._stats, self._standing.state
+        if token.form_id == self.form_id:
+            if token.number <= passing.number:
+                stats.stale += 1
+                passing.acknowledge(source, token)
+            elif not token.memb_list or self._predecessor(token) != source:
+                stats.malformed += 1
+            elif state is State.FORM:
+                passing.acknowledge(source, token)
+                return self._on_second_receipt(now, token)
+            elif state is State.EVS and token.rotation == 2 and self._leads(token):
+                passing.acknowledge(source, token)
+                return self._start_recovery(now, token)
+        elif not self._welcome(source, token):
+            stats.stale += 1
+        else:
+            passing.acknowledge(source, token)
+            return self._enter(now, token, Cause.FORM_TOKEN)
+        return True
+
+    def _predecessor(self, token: FormToken) -> MemberId | None:
+        """Who passes this member a Form token that it knows already."""
+        members = [member for member, _ in token.memb_list]
+        return members[members.index(self.me) - 1] if self.me in members else None
+
+    def _welcome(self, source: MemberId, token: FormToken) -> bool:
+        """Whether this member goes along with a Form token it has not seen, from whom it should come."""
+        members = [member for member, _ in token.memb_list]
+        if self.me in members:
+            place = members.index(self.me)
+            # Whoever listed this member must have known where it is: it may have moved on since.
+            known = token.memb_list[place][1] == self._operation.order.conf
+            invited = known and place > 0 and members[place - 1] == source
+        else:
+            invited = self.me in token.join_list and members[-1:] == [source]
+        return (
+            token.rotation == 1
+            and invited
+            and not self._operation.overfull
+            and token.form_id.number > self._least_number()
+            and self.believable(token.form_id)
+            and self._standing.obeys
+            and all(map(self._credible, token.confs_list))
+        )
+
+    def _credible(self, record: ConfRecord) -> bool:
+        if not recovery.credible(record):
+            return False
+        order = self._operation.order
+        return record.conf != order.conf or order.plausible_record(record.aru, record.highest_seq)
+
+    def _enter(self, now: Nanos, token: FormToken, cause: Cause) -> bool:
+        """First receipt: put in what this member knows."""
+        operation = self._operation
+        order = operation.order
+        memb_list = list(token.memb_list)
+        listed = {member for member, _ in memb_list}
+        if self.me not in listed:
+            others = order.members if operation.alive else ()
+            known = listed | {*token.join_list}
+            memb_list.append((self.me, order.conf))
+            memb_list += [(member, order.conf) for member in others if member not in known]
+        self._standing.shift_to(State.FORM, cause)
+        operation.freeze()
+        self.form_id = token.form_id
+        self.hear_of(token.form_id.number)
+        self._passing.follow(now, token)
+        confs_list = recovery.replace(token.confs_list, record_of(order, self.my_obligation_set))
+        self.candidates = tuple(dict.fromkeys((*(m for m, _ in memb_list), *token.join_list)))
+        return self._forward(
+            now,
+            FormToken(token.form_id, token.number + 1, 1, token.join_list, memb_list, confs_list),
+        )
+
+    def _forward(self, now: Nanos, token: FormToken) -> bool:
+        members = [member for member, _ in token.memb_list]
+        place = members.index(self.me) + 1
+        if place < len(members):
+            dest = members[place]
+        else:
+            unseen = [rep for rep in token.join_list if rep not in members] if token.rotation == 1 else []
+            dest = unseen[0] if unseen else members[0]
+        if dest == self.me:
+            return self.on_form_token(now, self.me, token)
+        self._passing.pass_on(now, dest, token)
+        return True
+
+    def _on_second_receipt(self, now: Nanos, token: FormToken) -> bool:
+        """Everybody's knowledge is in it."""
+        operation, order = self._operation, self._operation.order
+        members = tuple(member for member, _ in token.memb_list)
+        records = [record for record in token.confs_list if record.conf == order.conf]
+        if (
+            self._leads(token) is not (token.rotation == 1)
+            or self.me not in members
+            or len(records) != 1
+            or len(set(members)) != len(members)
+            or not self._credible(records[0])
+        ):
+            self._stats.malformed += 1
+            return True
+        self._passing.accept(now, token)
+        self._standing.shift_to(State.EVS, Cause.FORM_AGAIN)
+        self._evs_until = now + PATIENCE * self._settings.token_loss
+        self.candidates = members
+        self._together = {member for member, conf in token.memb_list if conf == order.conf}
+        self.recovery = self.recovery_kind(order, records[0])
+        self._promised = False
+        self.ring = operation.order_of(token.form_id, members)
+        onward = FormToken(
+            token.form_id, token.number + 1, 2, token.join_list, token.memb_list, token.confs_list
+        )
+        return self._forward(now, onward)
+
+    def _leads(self, token: FormToken) -> bool:
+        """Whether this member made the token."""
+        return token.memb_list[0][0] == self.me
+
+    def _start_recovery(self, now: Nanos, token: FormToken) -> bool:
+        """The Form token is back for the second time: the new ring is formed, and begins to recover."""
+        self._passing.accept(now, token)
+        assert self.ring is not None
+        first = RecoveryToken(token.form_id, token.number + 1, b"", [])
+        return self.on_recovery_token(now, self.ring.predecessor, first)
+
+    # The EVS state
+
+    def on_recovery_token(self, now: Nanos, source: MemberId, token: RecoveryToken) -> bool:
+        """Ask for what is missing, answer what others miss, and install when nobody misses anything."""
+        ring, recovering, passing = self.ring, self.recovery, self._passing
+        if ring is None or recovering is None or token.conf != ring.conf or source != ring.predecessor:
+            self._stats.stale += 1
+            return True
+        if token.number <= passing.number:
+            self._stats.stale += 1
+            passing.acknowledge(source, token)
+            return True
+        claimed = int.from_bytes(token.finished, "little")
+        if claimed >> len(ring.members) or (claimed >> ring.rank & 1 and not self._promised):
+            self._stats.malformed += 1
+            return True
+        passing.accept(now, token)
+        passing.acknowledge(source, token)
+        if now > self._evs_until:
+            return False
+        finished, rtr = self._recover(recovering, token, 1 << ring.rank)
+        if finished == (1 << len(ring.members)) - 1:
+            self._install(now)
+            if len(ring.members) > 1:
+                self._operation.rotation.visit(now, Token(ring.conf, token.number, 0, 0, -1, [], 0))
+            return True
+        bits = finished.to_bytes((finished.bit_length() + 7) // 8, "little")
+        onward = RecoveryToken(ring.conf, token.number + 1, bits, rtr)
+        assert ring.successor != self.me, "alone, nothing can be missing"
+        passing.pass_on(now, ring.successor, onward)
+        return True
+
+    def _recover(
+        self, recovering: Recovery, token: RecoveryToken, my_bit: int
+    ) -> tuple[int, list[tuple[ConfId, list[Span]]]]:
+        """Who has finished by now, and what is still to be sent again."""
+        conf = recovering.order.conf
+        others = [(old, wanted) for old, wanted in token.rtr if old != conf]
+        wanted = recovering.plausible([span for old, asked in token.rtr if old == conf for span in asked])
+        answers = recovering.order.answers(wanted, self._settings.visit)
+        for packet in answers:
+            self._stats.retransmitted += 1
+            self._out.multicast(packet)
+        rest = recovering.requests(wanted, {packet.seq for packet in answers})
+        finished = int.from_bytes(token.finished, "little")
+        if not recovering.missing():
+            # From here on others may install: what is promised now holds even if this ring breaks.
+            self._promised = True
+            finished |= my_bit
+        return finished, [*others, (conf, rest)] if rest else others
+
+    def on_early_packet(self, source: MemberId, packet: Packet) -> None:
+        """Somebody has installed already; so will this member."""
+        assert self.ring is not None
+        if source in self.ring.members and self.ring.plausible((packet,)):
+            self.ring.receive(packet)
+        else:
+            self._stats.malformed += 1
+
+    def awaits(self, token: Token) -> bool:
+        """Whether this may be the first token of the new ring. Only who found everybody finished sends it."""
+        return self.ring is not None and token.conf == self.ring.conf and self._promised
+
+    def on_first_token(self, now: Nanos, source: MemberId, token: Token) -> None:
+        """Everybody has finished: install, and go on with the token."""
+        assert self.ring is not None
+        if token.number > self._passing.number and source == self.ring.predecessor:
+            self._install(now)
+            self._operation.rotation.on_token(now, source, token)
+        else:
+            self._passing.acknowledge(source, token)
+
+    def _install(self, now: Nanos) -> None:
+        assert self.ring is not None
+        assert self.recovery is not None
+        ring, (regular, transitional) = self.ring, self.recovery.split()
+        self.ring = self.recovery = None
+        self.my_obligation_set = {self.me}
+        self._standing.shift_to(State.OPERATIONAL, Cause.RECOVERED)
+        self._operation.install(now, ring, self._together, regular, transitional)
+
+    # Failure
+
+    def fail(self) -> list[MemberId]:
+        """The token was lost on its way: what was promised stays promised.
+
+        Termination: each attempt that fails goes on without the highest identifier but one's own, which is
+        returned.
+        """
+        if self.recovery is not None:
+            self._give_up_recovery(self.recovery.record)
+        others = [member for member in self.candidates if member != self.me]
+        return [max(others)] if others else []
+
+    def _give_up_recovery(self, record: ConfRecord) -> None:
+        """Failure in the EVS state."""
+        recovery.keep_promises(self._operation.order, record)
+        if self._promised:
+            self.my_obligation_set = set(record.obligation_set)
+        self.recovery = self.ring = None

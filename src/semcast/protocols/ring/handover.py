@@ -1,0 +1,129 @@
+"""From the order of the ring to the application (Amir 1995, 5.2.1: agreed and safe delivery).
+
+What is in order, and safe where that was asked for, goes to the delivery queue as long as there is room.
+A member without room admits to less than it has (`Operation`), so that the ring waits for it.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import ClassVar
+
+from semcast.core.events import Delivery, ViewChange
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.obsolescence import Purging
+from semcast.protocols.ring.delivery import Change, DeliveryQueue, Lateness
+from semcast.protocols.ring.frames import Packet
+from semcast.protocols.ring.leaving import Leaving
+from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.packing import Assembly
+from semcast.protocols.ring.settings import SlowPolicy
+
+
+class Handover:
+    """What the ring has ordered, until the application takes it."""
+
+    queue_kind: ClassVar[type[DeliveryQueue]] = DeliveryQueue
+
+    def __init__(self, member: Member, leaving: Leaving) -> None:
+        settings = member.settings
+        purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.LAZY
+        self.queue = self.queue_kind(settings.queue_messages, purging)
+        self.rest: deque[Batch] = deque()
+        """Delivered by the ring, and no room in the queue yet."""
+        self.due = False
+        """There may be something to pump."""
+        self.seen = False
+        """The application knows of this configuration."""
+        self._max_message = settings.max_message
+        self._standing = member.standing
+        self._out = member.out
+        self._stats = member.stats
+        self._leaving = leaving
+        self._assembly = Assembly(settings.max_message)
+        self._lateness = Lateness(settings.lag)
+
+    def __len__(self) -> int:
+        return len(self.queue) + sum([len(batch.payloads) for batch in self.rest])
+
+    def deliverable(self) -> bool:
+        """Whether `deliver` would hand over anything."""
+        return self.due or bool(self.queue)
+
+    def deliver(self, now: Nanos, most: int, order: RingOrder) -> Sequence[Delivery]:
+        """Hand over messages and configuration changes, in order."""
+        if self.due:
+            self.pump(now, order)
+        queue = self.queue
+        taken = queue.pop(most, behind=self._lateness.behind(now))
+        delivered = 0
+        for each in taken:
+            if type(each) is Batch:
+                delivered += len(each.payloads)
+            elif isinstance(each, ViewChange) and each.view.representative == order.conf.representative:
+                self.seen = self.seen or each.view.id == order.conf.number
+        self._stats.delivered += delivered
+        self._lateness.took(now, delivered, len(queue))
+        if self.rest:
+            self.pump(now, order)
+        else:
+            self._give_receipts()
+        return taken
+
+    def pump(self, now: Nanos, order: RingOrder) -> None:
+        """Hand the queue whatever is in order, and safe where that was asked for."""
+        self.due = False
+        if self._standing.frozen:
+            return
+        rest, queue = self.rest, self.queue
+        if not len(queue):
+            self._lateness.took(now, 0, 0)
+        while True:
+            while rest:
+                batch = rest[0]
+                taken = queue.add(batch, behind=self._lateness.behind(now))
+                if taken < len(batch.payloads):
+                    if taken:
+                        rest[0] = batch.cut(batch.first + taken, batch.last)
+                    self._leaving.full(now)
+                    self._give_receipts()
+                    return
+                rest.popleft()
+            sender, parts = order.ripe(queue.room)
+            if not parts:
+                break
+            batches = self._assembly.batches(order.members[sender], parts)
+            if sum([len(batch.payloads) for batch in batches]) <= queue.room:
+                queue.extend(batches)
+            else:
+                rest += batches
+        self._leaving.full_since = None
+        self._give_receipts()
+
+    def _give_receipts(self) -> None:
+        receipts = self.queue.take_receipts()
+        if receipts:
+            self._stats.purged_delivery += len(receipts)
+            self._out.events += receipts
+        self._stats.malformed += self._assembly.refused
+        self._assembly.refused = 0
+
+    # A change of configuration
+
+    def force(self, members: tuple[MemberId, ...], packets: Sequence[Packet]) -> None:
+        """Hand over what was recovered, full or not."""
+        for batch in self.rest:
+            self.queue.force(batch)
+        self.rest.clear()
+        for packet in packets:
+            for batch in self._assembly.batches(members[packet.sender], packet.parts):
+                self.queue.force(batch)
+
+    def begin(self, change: Change) -> None:
+        """A new configuration; messages of which only some fragments came are no more."""
+        self.queue.change(change)
+        self._give_receipts()
+        self._assembly = Assembly(self._max_message)
+        self.seen = False
+        self._leaving.full_since = None

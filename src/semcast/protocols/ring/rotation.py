@@ -1,0 +1,272 @@
+"""The token of one configuration at one member: what it does when the token comes (Amir 1995, 5.2.1).
+
+Deviations: an idle ring does not spin, the first member holds the token until somebody wants it; where
+little is sent, a visit may last a while, so that what comes next need not wait for the token; a token is
+sent again until its receiver shows signs of life; the last packets of a visit may leave after the token
+(the accelerated ring); a member whose delivery queue is full reports a lower `aru`, so that the ring
+waits for it; nothing is sent in a configuration that the application has not seen yet.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, MemberId, Nanos
+from semcast.protocols.ring.flow import Flow
+from semcast.protocols.ring.frames import Packet, Token, TokenWanted
+from semcast.protocols.ring.handover import Handover
+from semcast.protocols.ring.leaving import Leaving
+from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.ordering import RingOrder, Span
+from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.sending import Sending
+from semcast.protocols.ring.states import State
+
+_STUCK: Nanos = MILLISECOND
+_FEW = 4
+"""Packets of a visit that leave before the token even on an accelerated ring."""
+_BRIEF_VISIT = 16
+"""Packets that a member sends one by one before it lets go of the token."""
+
+
+class Rotation:
+    """One configuration at work. A new one begins with everything at zero, so it is another object."""
+
+    def __init__(
+        self,
+        member: Member,
+        order: RingOrder,
+        passing: TokenPassing,
+        sending: Sending,
+        handover: Handover,
+        leaving: Leaving,
+    ) -> None:
+        self.order = order
+        self.alive = True
+        """Whether the token still goes round, as far as this member knows."""
+        self.held: Token | None = None
+        self._settings = member.settings
+        self._standing = member.standing
+        self._out = member.out
+        self._stats = member.stats
+        self._passing = passing
+        self._sending = sending
+        self._handover = handover
+        self._leaving = leaving
+        self._flow = Flow(member.settings, len(order.members))
+        self._lingered = 0  # packets sent since, which the token held counts already
+        self._idle = False  # when the token was here last, there was nothing new
+        self._last_seen: tuple[int, int, list[Span]] | None = None
+        self._wanted = False  # asked for the token since the last visit
+        self._asked = False  # was asked for it before it came
+
+    def works(self) -> bool:
+        """Whether the token is still this member's business."""
+        return self.alive and self._standing.obeys
+
+    # Packets
+
+    def on_packets(self, now: Nanos, packets: Sequence[Packet]) -> None:
+        """Packets of this configuration: what they complete is handed over together."""
+        order, stats = self.order, self._stats
+        plausible, before = order.plausible(packets), order.my_aru
+        new = order.receive_all(plausible)
+        stats.malformed += len(packets) - len(plausible)
+        stats.duplicates += len(plausible) - new
+        if new:
+            self._passing.heard(now, order.highest_seq)
+        if order.my_aru > before:
+            self._handover.pump(now, order)
+
+    # The token
+
+    def on_token(self, now: Nanos, source: MemberId, token: Token) -> None:
+        """The token came, or a copy of it, or something that looks like it."""
+        order, passing = self.order, self._passing
+        if token.number <= passing.number:
+            passing.acknowledge(source, token)
+            self._stats.stale += 1
+            return
+        if source != order.predecessor or not order.credible(token):
+            self._stats.malformed += 1
+            return
+        if order.highest_seq > token.seq:
+            self._stats.malformed += order.forget_above(token.seq)
+        passing.accept(now, token)
+        self._lingered = 0
+        asked, hold = self._asked, self.hold_for(token)
+        if hold:
+            self.held = token
+            passing.acknowledge(source, token)
+            self._out.set_timer(RingTimer.HOLD, now + hold)
+        elif not asked and self._idle and self._lingers():
+            self._send_held(now, token)
+        else:
+            if self._idle and not self._has_to_send():
+                passing.acknowledge(source, token)  # no packet will tell, and the token may rest somewhere
+            self.visit(now, token)
+
+    def fresh(self, source: MemberId, token: Token) -> bool:
+        """Whether this is the token, as far as can be told."""
+        order = self.order
+        return token.number > self._passing.number and source == order.predecessor and order.credible(token)
+
+    def hold_for(self, token: Token) -> Nanos:
+        """How long the first member waits for better times before it passes on a token with nothing new."""
+        stuck = token.fcc == 0 and (token.seq, token.aru, token.rtr) == self._last_seen
+        self._last_seen = (token.seq, token.aru, token.rtr)
+        # Everybody has everything; who waits for more than that has said so on the token.
+        self._idle = token.seq == token.aru == self.order.my_aru and not token.rtr
+        asked, self._asked = self._asked, False
+        if self.order.rank != 0 or asked:
+            return 0
+        if self._idle:
+            return self._settings.hold if self._pressing(token) < 0 and not self._has_to_send() else 0
+        # Somebody's application holds the ring back: no use in going round at full speed.
+        return min(self._settings.hold, _STUCK) if stuck else 0
+
+    def _pressing(self, token: Token) -> int:
+        """Who needs another rotation: somebody waits to know that everybody has something."""
+        order, handover = self.order, self._handover
+        if handover.due:
+            waits = order.confirmed_aru < self._sending.last_safe
+        else:
+            waits = order.delivered < order.my_aru
+        if (waits and not handover.rest) or self._leaving.cause is not None:
+            return order.rank
+        return -1 if token.pressing == order.rank else token.pressing
+
+    def _has_to_send(self) -> bool:
+        return self._handover.seen and bool(self._sending.queue)
+
+    def visit(self, now: Nanos, token: Token) -> None:
+        """What a member does while it has the token."""
+        order, out, stats, handover, flow = self.order, self._out, self._stats, self._handover, self._flow
+        if handover.due:
+            handover.pump(now, order)
+        answers = order.answers(token.rtr, flow.limit) if token.rtr else []
+        for packet in answers:
+            stats.retransmitted += 1
+            out.multicast(packet)
+        lingered, self._lingered = self._lingered, 0
+        began = token.seq - lingered
+        room = flow.allowance(began, token.aru, token.fcc) - len(answers) - lingered
+        packets = self._sending.number(order, token.seq, room) if room > 0 and self._has_to_send() else []
+        seq = token.seq + len(packets)
+        accelerated = self._settings.accelerated
+        answered = {packet.seq for packet in answers}
+        rtr = order.requests(token.rtr, answered, seq, accelerated=accelerated > 0)
+        stats.requested += len(rtr)
+        aru, lowered_by = order.lower_aru(token, seq, self._held_at())
+        order.release(aru)
+        sent = len(answers) + len(packets) + lingered
+        fcc = flow.account(began, token.fcc, sent, seq, lost=bool(token.rtr))
+        # A few are no burden to who gets the token, and it need not come back for them.
+        early = len(packets) if len(packets) <= _FEW else max(0, len(packets) - accelerated)
+        for packet in packets[:early]:
+            out.multicast(packet)
+        pressing = self._pressing(token)
+        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing)
+        self._passing.pass_on(now, order.successor, onward, seq)
+        for packet in packets[early:]:
+            out.multicast(packet)
+        self._wanted = False
+        if packets:
+            handover.due = True  # let them leave first
+        else:
+            handover.pump(now, order)
+        order.trim()
+        self._sending.unblock()
+        self.leave_if_done()
+
+    def _held_at(self) -> int:
+        """The highest `aru` this member admits to: less than it has while its application is far behind."""
+        order = self.order
+        return order.delivered + self._settings.window // 2 if self._handover.rest else order.my_aru
+
+    def held_back(self) -> bool:
+        """Whether nobody can send before the application of this member has taken something.
+
+        Who is alone sends nothing that does not fit in its own queue. In a larger ring the window is full of
+        what this member has, or will get, and does not admit to.
+        """
+        if not self._handover.rest:
+            return False
+        unadmitted = self.order.highest_seq - self._held_at()
+        return len(self.order.members) == 1 or unadmitted >= self._settings.window
+
+    def leave_if_done(self) -> None:
+        """Leave, if that is wanted and everybody has what was sent here."""
+        leaving, sending = self._leaving, self._sending
+        if leaving.cause is None or sending.queue or leaving.gone:
+            return
+        if self.order.confirmed_aru >= sending.last_sent:
+            leaving.go(self.order)
+
+    # An idle ring
+
+    def want_token(self, now: Nanos) -> None:
+        """There is something to send: get the token if nobody else is using it."""
+        if not (self._has_to_send() or self._leaving.cause is not None) or not self.works():
+            return
+        order, settings = self.order, self._settings
+        if len(order.members) == 1:
+            self._send_alone(now)
+        elif self.held is not None:
+            if self._idle and self._lingers():
+                self._send_held(now, self.held)
+            else:
+                self.release_held(now)
+        elif self._idle and not self._wanted and (order.rank != 0 or settings.linger):
+            self._wanted = True
+            if settings.linger:  # whoever has sent something lately may have it
+                self._out.multicast(TokenWanted(order.conf))
+            else:
+                self._out.send(order.members[0], TokenWanted(order.conf))
+
+    def on_token_wanted(self, now: Nanos) -> None:
+        """Somebody has something to send: let go of the token, or of the next one."""
+        self._asked = self.held is None
+        self.release_held(now)
+
+    def _lingers(self) -> bool:
+        """Whether what there is to send may leave at once, and the token stay for what comes next."""
+        return (
+            self._settings.linger > 0
+            and self._lingered < _BRIEF_VISIT
+            and self._leaving.cause is None
+            and self._has_to_send()
+            and self._sending.queue.brief
+        )
+
+    def _send_held(self, now: Nanos, token: Token) -> None:
+        """A visit that has begun, and goes on for a while."""
+        packets = self._sending.number(self.order, token.seq, 1)
+        self._out.multicast(packets[0])
+        if not self._lingered:
+            self._out.set_timer(RingTimer.HOLD, now + self._settings.linger)
+        self._lingered += 1
+        self.held = msgspec.structs.replace(token, seq=token.seq + 1)
+        self._wanted = False
+        self._handover.due = True
+        self._sending.unblock()
+
+    def release_held(self, now: Nanos) -> None:
+        """Go on with the token, if it is here."""
+        if self.held is not None:
+            token, self.held = self.held, None
+            if self.works():
+                self.visit(now, token)
+
+    def _send_alone(self, now: Nanos) -> None:
+        """In a ring of one, everybody has everything at once."""
+        if self._standing.state is not State.OPERATIONAL:
+            return
+        order, sending, handover = self.order, self._sending, self._handover
+        while sending.queue and not handover.rest:
+            sending.number(order, order.my_aru, self._settings.visit)
+            order.confirmed_aru = order.my_aru
+            handover.pump(now, order)
+            order.trim()
+        sending.unblock()
+        self.leave_if_done()
