@@ -106,7 +106,9 @@ class Bench:
             for timer, at in timers:
                 self._set(name, timer, at)
             for dest, frame in sends:
-                for other in [dest.name] if isinstance(dest, MemberId) else [n for n in self.rings if n != name]:
+                for other in (
+                    [dest.name] if isinstance(dest, MemberId) else [n for n in self.rings if n != name]
+                ):
                     self._carry(name, other, frame)
             if name in self.reads:
                 self.read(name)

@@ -19,11 +19,11 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent, Rejoining, StateHooks
+from semcast.group.families import FAMILIES
 from semcast.group.inbox import Inbox
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
-from semcast.group.stacks import Parts, build, next_incarnation, synchrony
-from semcast.group.synchrony import LiveSynchrony, note_room
+from semcast.group.stacks import Parts, build, renew
 from semcast.group.watching import EventWatcher
 from semcast.net.driver import Driver, Outgoing, Renewal
 from semcast.net.keyfile import SealingStatistics
@@ -60,8 +60,10 @@ class Group:
     """A member of a live group. Made by `join`."""
 
     def __init__(self, name: str, settings: GroupSettings, state: StateHooks | None = None) -> None:
-        if state is not None and settings.stack != "vsync":
-            raise ConfigurationError(f"state is handed over with stack vsync, and this is {settings.stack}")
+        family = FAMILIES.of(settings.stack)
+        if state is not None and not family.transfers:
+            able = " or ".join(each.name for each in FAMILIES if each.transfers)
+            raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
         self.name = name
         self.settings = settings
         self.view: View | None = None
@@ -70,7 +72,7 @@ class Group:
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
-        self._largest, self._packet = parts.largest, parts.packet
+        self._family, self._site, self._largest = family, parts.site, parts.largest
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
@@ -85,9 +87,9 @@ class Group:
             wake_application=self._wake_from_driver,
             watchers=[*self._recordings, self._events, *self._metrics.watchers],
             tend=None if parts.keys is None else parts.keys.tend,
-            renew=self._renew if settings.stack == "vsync" else None,
+            renew=None if family.renew is None else self._renew,
         )
-        if settings.stack == "s-rm":  # its view is known, and never changes
+        if family.fixed:  # its view is known, and never changes
             view = parts.stack.view()
             self._driver.mailbox.put([ViewChange(view, joined=view.members)])
         self._inbox = Inbox(self._driver, state)
@@ -180,7 +182,7 @@ class Group:
         if not updates:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(updates))
-        if self.settings.stack != "s-rm":
+        if self._family.takes_updates:
             return self._send_updates(updates, order)
         for item, payload in updates:
             last = self._send_one(payload, item, None, None, order)
@@ -257,19 +259,19 @@ class Group:
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
             raise TypeError("payloads are bytes: encode text, copy what can change")
-        stack = self.settings.stack
+        family = self._family
         longest = max(map(len, payloads))
         if longest > self._largest:
             raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
-        if order == "safe" and stack != "ring":
-            raise ValueError(f"there is no safe order in {stack}" + "; see uniform" * (stack == "vsync"))
+        if order == "safe" and not family.safe:
+            raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
         if annotation is not None:
-            check_message(payloads[0] if stack == "s-rm" else payloads[0][: MAX_PAYLOAD // 2], annotation)
+            check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
 
     def _check_item(self, item: str) -> None:
         check_message(b"", Item(item))
-        size, most = len(item.encode()), note_room(self._packet)
-        if self.settings.stack == "vsync" and size > most:
+        room = self._family.note_room
+        if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
     # Receiving
@@ -388,16 +390,16 @@ class Group:
     def _renew(self, former: Stack) -> Renewal | None:
         """In the driver's thread: the stack has left the group. Unless it meant to, another one follows."""
         left, self._put_out = self._put_out, None
-        if left is None or not isinstance(former, LiveSynchrony):
+        if left is None:
             return None
-        member = next_incarnation(former.me)
-        stack = synchrony(
-            member, self.settings, self._packet, state=former.settings.state, formers=former.successors()
-        )
+        gone = self._site.member
+        self._site, renewed = renew(self._family, self._site, former)
+        member = self._site.member
         for recording in self._recordings:
             recording.renew(member)
         self._metrics.rejoined()
-        return Renewal(member, stack, _told(Rejoining(former.me, member, left.cause, former.unsettled())))
+        told = Rejoining(gone, member, left.cause, renewed.unsettled)
+        return Renewal(member, renewed.stack, _told(told))
 
     def _on_left(self, event: Left) -> None:
         """In the driver's thread: the stack has left the group, for good or to come back."""
