@@ -45,7 +45,7 @@ class Figures(msgspec.Struct, frozen=True):
 async def measure_async(case: Case) -> list[Figures]:
     """Run the members as processes, and gather their figures."""
     if FAMILIES.of(case.stack).fixed and not case.addresses:
-        case = msgspec.structs.replace(case, addresses=_free_addresses(case.members))
+        case = msgspec.structs.replace(case, addresses=free_addresses(case.members))
     group = f"bench-{os.getpid()}-{next(_RUNS)}"
     work = json.dumps(msgspec.to_builtins(case))
     members = [
@@ -78,7 +78,7 @@ async def measure_async(case: Case) -> list[Figures]:
     return figures
 
 
-def _free_addresses(count: int) -> tuple[str, ...]:
+def free_addresses(count: int) -> tuple[str, ...]:
     """Different ones: each is taken until all are chosen."""
     with ExitStack() as taken:
         chosen = []

@@ -10,7 +10,6 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.outbox import Outbox
 from semcast.core.registry import Registry
 from semcast.core.stack import Stack
-from semcast.history.schema import FIFO
 from semcast.protocols.families import Family as Protocol
 from semcast.wire.limits import MAX_MESSAGE
 
@@ -49,7 +48,7 @@ class Renewed(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, frozen=True):
     """What the settings ask of the stack; recordings say so."""
 
-    order: str = FIFO
+    order: str = "fifo"
     uniform: bool = False
 
 
