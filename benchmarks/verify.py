@@ -50,7 +50,7 @@ def run() -> list[Row]:
                 "and causal order": (CAUSAL, f"<= {300 * most:.0f} s"),
             },
             items=False,
-            stack="vsync",
+            views=True,
         ),
     ]
 
@@ -61,10 +61,10 @@ def _measured(
     judged: Mapping[str, tuple[Sequence[str], str]],
     *,
     items: bool,
-    stack: str = "s-rm",
+    views: bool = False,
 ) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
-        generate(spark, Path(folder), DELIVERIES, items=items, stack=stack)
+        generate(spark, Path(folder), DELIVERIES, items=items, views=views)
         recorded = survey([Path(folder)])
         began = perf_counter()
         events_of(read_rows(spark, recorded.files)).groupBy("process", "kind").max("last").collect()
@@ -80,10 +80,10 @@ def _measured(
     return rows
 
 
-def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool, stack: str = "s-rm") -> None:
+def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool, views: bool = False) -> None:
     """Write a sound run: all multicast, all deliver everything in turn, one file for each task."""
+    stack = "vsync" if views else "s-rm"
     info = RunInfo("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
-    views = stack == "vsync"
     metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), RUN_KEY: msgspec.json.encode(info)}
     messages = deliveries // len(PROCESSES) ** 2
     rounds = max(1, PIECE // len(PROCESSES))

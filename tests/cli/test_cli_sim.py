@@ -7,8 +7,8 @@ import pytest
 
 from semcast.cli.arguments import duration, seed_range
 from semcast.cli.errors import UsageError
+from semcast.cli.families.vsync import again
 from semcast.cli.main import main
-from semcast.cli.sim_vsync import flags
 from semcast.history import read_history
 from semcast.protocols.vsync import Engine, Order
 from semcast.sim.vsync_scenario import Variant
@@ -129,7 +129,7 @@ def test_a_swarm_of_virtual_synchrony_can_be_held_to_one_kind(capsys: pytest.Cap
     assert main([*command, "--seeds", "0..2", "--no-mutants", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["fixed"] == " ".join(kind)
     assert (
-        flags(Variant(Order.TOTAL, Engine.TOKEN, uniform=True)) == " --order total --engine token --uniform"
+        again(Variant(Order.TOTAL, Engine.TOKEN, uniform=True)) == " --order total --engine token --uniform"
     )
 
 

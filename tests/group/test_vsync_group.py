@@ -359,7 +359,7 @@ def test_a_state_must_be_bytes_and_needs_views() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"stack": "totem"}, "ring, vsync and s-rm"),
+        ({"stack": "totem"}, "there are ring, s-rm, vsync"),
         ({"order": "total"}, "order is for stack vsync"),
         ({"minimum": 2}, "minimum is for stack vsync"),
         ({"stack": "vsync", "order": "agreed"}, "fifo, causal, total"),

@@ -7,8 +7,8 @@ import pytest
 from tests.group.test_vsync_group import members, run, until_view
 
 import semcast
+from semcast.group.families.vsync import vsync_settings
 from semcast.group.settings import resolve
-from semcast.group.synchrony import vsync_settings
 from semcast.obsolescence import Purging
 
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, MessageId
 from semcast.history import Event, History, Kind, RunInfo, write_history
 from semcast.sim.mutants import MUTANTS
-from semcast.sim.scenario import draw
 from semcast.sim.simulate import simulate
+from semcast.sim.swarm import scenario_of
 
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5
@@ -27,10 +27,10 @@ def simulated() -> Iterator[History]:
     """Every stack, and every mutant, for a few seeds."""
     for seed in range(8):
         for stack in ("s-rm", "s-srm", "reliable"):
-            yield named(simulate(draw(seed, stack)).history, f"{stack}-{seed}")
+            yield named(simulate(scenario_of(stack, seed)).history, f"{stack}-{seed}")
     for name, mutant in MUTANTS["s-rm"].items():
         for seed in range(2):
-            yield named(simulate(draw(seed, "s-rm"), mutant).history, f"{name}-{seed}")
+            yield named(simulate(scenario_of("s-rm", seed), mutant).history, f"{name}-{seed}")
 
 
 def named(history: History, run: str, **info: object) -> History:
@@ -255,7 +255,7 @@ def purged_for_what_is_lost() -> History:
 
 def all_cut_off() -> list[History]:
     """Of two stacks, and drawn."""
-    sound = [simulate(draw(seed, stack)).history for seed in range(2) for stack in ("s-rm", "s-srm")]
+    sound = [simulate(scenario_of(stack, seed)).history for seed in range(2) for stack in ("s-rm", "s-srm")]
     histories = [cut_short(history, number) for number, history in enumerate(sound)]
     histories += [cut_short(small(seed), seed) for seed in range(24)]
     return [*histories, purged_for_what_is_lost()]

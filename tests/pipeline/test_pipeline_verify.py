@@ -24,8 +24,8 @@ from semcast.cli.verify import add_parser, run
 from semcast.history import HistoryError, read_histories
 from semcast.pipeline.verify import FORMS, Options, survey, verify
 from semcast.pipeline.verify import job as verify_job
-from semcast.sim.scenario import draw
 from semcast.sim.simulate import simulate
+from semcast.sim.swarm import scenario_of
 from semcast.specs import PROPERTIES, Status, check
 
 OTHERS = [name for name in PROPERTIES if name not in FORMS]
@@ -199,7 +199,7 @@ def test_the_command_names_what_is_violated(
 def test_the_command_is_content_with_a_sound_history(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = write([simulate(draw(0, "s-rm")).history], tmp_path / "runs")
+    folder = write([simulate(scenario_of("s-rm", 0)).history], tmp_path / "runs")
     assert command(str(folder), "--property", "integrity", "--property", "fifo_delivery") == 0
     assert "holds" in capsys.readouterr().out
 

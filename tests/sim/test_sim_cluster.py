@@ -20,9 +20,10 @@ from semcast.obsolescence import OperationTracker
 from semcast.sim.faults import Crash, Cut, Delay, Loss, Partition, Recover, Sleep, SlowLink, pairs
 from semcast.sim.mutants import Mutant
 from semcast.sim.replica import Record, RecordKind, Replica
-from semcast.sim.scenario import Scenario, Traffic, draw
+from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.simulate import build, simulate
 from semcast.sim.slow_receiver import SlowReceiver, measure
+from semcast.sim.swarm import scenario_of
 from semcast.sim.traces import TraceError, read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -49,10 +50,10 @@ BASE = Scenario(
 REPLAY = """
 import sys, hashlib, tempfile, pathlib
 from semcast.history import write_history
-from semcast.sim.scenario import draw
 from semcast.sim.simulate import simulate
+from semcast.sim.swarm import scenario_of
 for stack, seed in (("s-rm", 23), ("s-srm", 4), ("reliable", 9)):
-    history = simulate(draw(seed, stack)).history
+    history = simulate(scenario_of(stack, seed)).history
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "history.parquet")
         write_history(history, path)
@@ -124,8 +125,8 @@ def test_partitions_cut_both_ways_between_groups_only() -> None:
 
 
 def test_drawn_scenarios_are_reproducible_and_varied() -> None:
-    assert draw(5, "s-rm") == draw(5, "s-rm")
-    drawn = [draw(seed, "s-rm") for seed in range(100)]
+    assert scenario_of("s-rm", 5) == scenario_of("s-rm", 5)
+    drawn = [scenario_of("s-rm", seed) for seed in range(100)]
     assert {scenario.network for scenario in drawn} == {"switched", "shared", "routed"}
     assert {type(fault).__name__ for scenario in drawn for fault in scenario.faults} == {
         "Crash",
@@ -143,9 +144,9 @@ def test_drawn_scenarios_are_reproducible_and_varied() -> None:
 
 
 def test_an_unknown_stack_is_refused() -> None:
-    with pytest.raises(ValueError, match="no stack named 'x'"):
+    with pytest.raises(ValueError, match="stack 'x': there are"):
         simulate(msgspec.structs.replace(BASE, stack="x"))
-    with pytest.raises(ValueError, match="no stack named 'x'"):
+    with pytest.raises(ValueError, match="stack 'x': there are"):
         measure(SlowReceiver("x", 0))
 
 

@@ -6,8 +6,7 @@ Longer swarms are run by hand: `semcast sim swarm --stack s-rm --seeds 0..2000`.
 import pytest
 
 from semcast.sim.mutants import MUTANTS, swarmed
-from semcast.sim.scenario import draw
-from semcast.sim.swarm import examine, first_catch, hunt, patrol
+from semcast.sim.swarm import examine, first_catch, hunt, patrol, scenario_of
 
 # Seeds that once failed, and why.
 REGRESSIONS = {
@@ -29,7 +28,7 @@ def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
 
 @pytest.mark.parametrize(("stack", "seed"), REGRESSIONS)
 def test_seeds_that_once_failed(stack: str, seed: int) -> None:
-    finding = examine(draw(seed, stack))
+    finding = examine(scenario_of(stack, seed))
     assert finding.clean, finding.broken
 
 

@@ -9,9 +9,8 @@ from tests.specs.test_specs_evs_by_hand import ring
 
 from semcast.core import MemberId
 from semcast.history import History
-from semcast.sim.ring_scenario import draw_ring
-from semcast.sim.scenario import draw
 from semcast.sim.simulate import simulate
+from semcast.sim.swarm import scenario_of
 from semcast.specs import EVS, Status, check
 
 RESTS_ON_WHAT_REPLACES_WHAT = {
@@ -79,7 +78,7 @@ def test_a_lost_message_may_have_replaced_anything() -> None:
 @pytest.mark.parametrize("stack", ["ring", "s-rm", "s-srm"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_sound_run_stays_sound_wherever_it_is_cut(stack: str, seed: int) -> None:
-    history = simulate(draw_ring(seed) if stack == "ring" else draw(seed, stack)).history
+    history = simulate(scenario_of(stack, seed)).history
     random = Random(seed)
     for _ in range(4):
         lost = random.sample(history.processes, random.randint(1, 2))

@@ -1,5 +1,6 @@
 """What `semcast bench` measures: real processes on this host, delivered at the slowest member."""
 
-from semcast.bench.runs import Case, Figures, measure
+from semcast.bench.case import Case
+from semcast.bench.runs import Figures, measure
 
 __all__ = ["Case", "Figures", "measure"]

@@ -7,13 +7,15 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 import semcast
-from semcast.bench.runs import Case, Figures
+from semcast.bench.case import Case
+from semcast.bench.families import FAMILIES
+from semcast.bench.runs import Figures
 from semcast.core.messages import Batch
+from semcast.extensions import load_families
 
 _STAMP = struct.Struct("<d")
 _LAST = b"last message of this sender "
@@ -137,30 +139,15 @@ class Bench:
         return "safe" if self._case.order == "safe" else "agreed"
 
 
-def _stack(case: Case) -> dict[str, Any]:
-    """The settings of the stack."""
-    if case.stack == "ring":
-        return {"stack": "ring", "bind": "127.0.0.1:0"}
-    if case.stack == "s-rm":
-        return {"stack": "s-rm", "members": [f"m{rank}={at}" for rank, at in enumerate(case.addresses)]}
-    return {
-        "stack": case.stack,
-        "bind": "127.0.0.1:0",
-        "order": case.order,
-        "engine": case.engine,
-        "uniform": case.uniform,
-        "minimum": case.members,
-        "token_loss": "2s",  # busy members are not dead
-    }
-
-
 async def main() -> None:
     """Join, run, print."""
     group, number, work = sys.argv[1:]
     case = msgspec.json.decode(work, type=Case)
+    load_families()
     async with semcast.join(
         group,
-        **_stack(case),
+        stack=case.stack,
+        **FAMILIES.of(case.stack).settings(case),
         name=f"m{number}",
         queue_messages=100_000,
         send_messages=5_000,

@@ -10,44 +10,15 @@ from itertools import count as counter
 
 import msgspec
 
+from semcast.bench.case import Case
+from semcast.bench.families import FAMILIES
+
 _RUNS = counter()
 _PATIENCE = 120.0
 
 
 class BenchError(Exception):
     """A member of a benchmark failed or did not finish; says which."""
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What to measure."""
-
-    members: int = 3
-    senders: int = 1
-    size: int = 64
-    count: int = 500_000
-    """Messages of all senders together."""
-    stack: str = "ring"
-    order: str = "agreed"
-    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`; s-rm: `fifo`."""
-    engine: str = ""
-    """vsync, total: `token` or `consensus`."""
-    uniform: bool = False
-    """vsync: deliver only what survives."""
-    items: int = 0
-    """Messages are updates of so many items; 0 for messages that never become obsolete."""
-    rate: float = 0.0
-    """Messages a second of each sender; 0 for as fast as the group takes them."""
-    reading: str = "batches"
-    """`batches` or `single`: how the applications read."""
-    sleeping: float = 0.0
-    """Milliseconds for which the last member's application blocks with each message."""
-    datagram: int = 0
-    key_file: str = ""
-    record: str = ""
-    fanout: str = "unicast"
-    """`unicast` or `multicast`."""
-    addresses: tuple[str, ...] = ()
-    """s-rm: where each member is; chosen where none are given."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -73,8 +44,8 @@ class Figures(msgspec.Struct, frozen=True):
 
 async def measure_async(case: Case) -> list[Figures]:
     """Run the members as processes, and gather their figures."""
-    if case.stack == "s-rm" and not case.addresses:
-        case = msgspec.structs.replace(case, addresses=_free_addresses(case.members))
+    if FAMILIES.of(case.stack).fixed and not case.addresses:
+        case = msgspec.structs.replace(case, addresses=free_addresses(case.members))
     group = f"bench-{os.getpid()}-{next(_RUNS)}"
     work = json.dumps(msgspec.to_builtins(case))
     members = [
@@ -107,7 +78,7 @@ async def measure_async(case: Case) -> list[Figures]:
     return figures
 
 
-def _free_addresses(count: int) -> tuple[str, ...]:
+def free_addresses(count: int) -> tuple[str, ...]:
     """Different ones: each is taken until all are chosen."""
     with ExitStack() as taken:
         chosen = []

@@ -11,15 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from semcast.bench import Case, Figures, measure
+from semcast.bench.families import FAMILIES
 from semcast.bench.runs import BenchError
 from semcast.cli.errors import UsageError
-
-_ORDERS: dict[str, tuple[str, ...]] = {
-    "ring": ("agreed", "safe"),
-    "vsync": ("fifo", "causal", "total"),
-    "s-rm": ("fifo",),
-}
-"""By stack; the first is the default."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -29,10 +23,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--senders", type=int, default=1)
     parser.add_argument("--size", type=int, default=64, help="bytes of a message")
     parser.add_argument("--messages", type=int, default=500_000)
-    parser.add_argument("--stack", choices=tuple(_ORDERS), default="ring")
-    parser.add_argument(
-        "--order", choices=(*_ORDERS["ring"], *_ORDERS["vsync"]), help="default: agreed (ring), fifo"
-    )
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
+    orders = dict.fromkeys(order for family in FAMILIES for order in family.orders)
+    parser.add_argument("--order", choices=orders, help="default: agreed (ring), fifo")
     parser.add_argument("--engine", choices=("token", "consensus"), default="", help="of vsync's total order")
     parser.add_argument("--uniform", action="store_true", help="vsync: deliver only what survives")
     parser.add_argument("--items", type=int, default=0, help="messages are updates of so many items")
@@ -55,11 +48,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--senders {args.senders}: between 1 and the {args.members} members")
     if args.messages < args.senders or args.size < 1 or args.items < 0 or args.rate < 0:
         raise UsageError("--messages, --size, --items and --rate must be positive")
-    order = args.order or _ORDERS[args.stack][0]
-    if order not in _ORDERS[args.stack]:
-        raise UsageError(f"--order {order}: with {args.stack} there are {', '.join(_ORDERS[args.stack])}")
-    if (args.engine and order != "total") or (args.uniform and args.stack != "vsync"):
-        raise UsageError("--engine is for --stack vsync --order total, --uniform for --stack vsync")
+    family = FAMILIES.of(args.stack)
+    order = args.order or family.orders[0]
+    if order not in family.orders:
+        raise UsageError(f"--order {order}: with {args.stack} there are {', '.join(family.orders)}")
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
         case = Case(
             members=args.members,
@@ -80,7 +72,10 @@ def run(args: argparse.Namespace) -> int:
             record=folder if args.record else "",
         )
         try:
+            family.check(case)
             figures = measure(case)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
         except BenchError as error:
             Console(stderr=True).print(f"semcast bench: {error}", style="red")
             return 1

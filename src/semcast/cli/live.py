@@ -10,12 +10,14 @@ from secrets import token_hex
 from typing import Any
 
 from semcast.cli.errors import UsageError
+from semcast.cli.families import FAMILIES as FLAGS
 from semcast.core.annotations import Item
 from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.core.views import View
 from semcast.group import Group
 from semcast.group.errors import ConfigurationError, GroupError
+from semcast.group.families import FAMILIES
 from semcast.group.settings import GroupSettings, resolve
 
 
@@ -38,10 +40,9 @@ def add_group(parser: argparse.ArgumentParser) -> None:
 
 def add_stack(parser: argparse.ArgumentParser) -> None:
     """What a member must have set as the others have."""
-    parser.add_argument("--stack", choices=("ring", "vsync", "s-rm"), help="of the group (default: ring)")
-    parser.add_argument("--order", choices=("fifo", "causal", "total"), help="of a vsync group")
-    parser.add_argument("--engine", choices=("token", "consensus"), help="of its total order")
-    parser.add_argument("--uniform", action="store_true", default=None, help="it delivers what survives")
+    parser.add_argument("--stack", choices=FAMILIES.names(), help="of the group (default: ring)")
+    for family in FLAGS:
+        family.live.declare(parser)
 
 
 def settings_of(args: argparse.Namespace, own: Mapping[str, Any] | None = None) -> GroupSettings:
@@ -53,20 +54,22 @@ def settings_of(args: argparse.Namespace, own: Mapping[str, Any] | None = None) 
     if not args.group:
         raise UsageError("a group needs a name")
     given: dict[str, Any] = {"key_file": args.key_file, "bind": args.bind, "peers": args.peers}
-    given |= {name: getattr(args, name, None) for name in ("stack", "order", "engine", "uniform")}
+    flags = [name for family in FLAGS for name in family.live.names]
+    given |= {name: getattr(args, name, None) for name in ("stack", *flags)}
     with errors_explained():
         found = resolve(given)
         if args.bind is None and found.bind:
             given["bind"] = found.bind.rpartition(":")[0] + ":0"
-        given.update(record="", metrics="", minimum=0, bootstrap=False, **(own or {}))
+        visiting = FAMILIES.of(found.stack).visiting
+        given.update(record="", metrics="", **visiting, **(own or {}))
         return resolve(given)
 
 
 def member_name(args: argparse.Namespace) -> str | None:
-    """A name for who is there for one command: given, or made up. S-RM knows all names beforehand."""
+    """A name for who is there for one command: given, or made up. A fixed list has all names."""
     if args.name is not None:
         return str(args.name)
-    return None if settings_of(args).stack == "s-rm" else f"{args.verb}-{token_hex(3)}"
+    return None if FAMILIES.of(settings_of(args).stack).fixed else f"{args.verb}-{token_hex(3)}"
 
 
 @contextmanager

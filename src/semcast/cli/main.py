@@ -23,12 +23,14 @@ from semcast.cli import (
     verify,
 )
 from semcast.cli.errors import UsageError
+from semcast.extensions import ExtensionError, load_families
 
 VERBS = (demo, send, tail, members, top, bench, keygen, sim, check, model, profile, sweep, verify, report)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The whole command line, with what families that are not part of the package add to it."""
+    load_families()
     parser = argparse.ArgumentParser(
         prog="semcast", description="Group communication with semantic reliability."
     )
@@ -41,7 +43,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 means that all is well, 1 that something was found, 2 that it was asked wrongly."""
-    args = build_parser().parse_args(argv)
+    try:
+        args = build_parser().parse_args(argv)
+    except ExtensionError as error:
+        print(f"semcast: {error}", file=sys.stderr)
+        return 2
     try:
         code: int = args.run(args)
         sys.stdout.flush()

@@ -27,6 +27,7 @@ from semcast.cli.live import (
 from semcast.core.ids import SECOND
 from semcast.core.messages import Batch
 from semcast.group import Group, GroupError, GroupSettings, Order
+from semcast.group.families import FAMILIES
 
 _CHUNK = 1 << 16
 _LONGEST = 1 << 24
@@ -97,7 +98,7 @@ async def _join_and_send(args: argparse.Namespace, settings: GroupSettings, pati
         group = Group(args.group, settings)
     progress = Progress()
     with stopping_on_signals() as stopped:
-        waits = patience if settings.stack == "vsync" else None  # others begin alone
+        waits = patience if FAMILIES.of(settings.stack).admits else None  # others begin alone
         async with joined(group, stopped, waits) as there:
             if not there:
                 print("interrupted", file=sys.stderr)
@@ -172,11 +173,11 @@ async def _members(args: argparse.Namespace, progress: Progress, patience: float
 
 async def _read(group: Group, progress: Progress) -> None:
     """Take what is delivered, so that nobody has to wait for this member."""
-    counted = group.settings.stack == "vsync"
+    counted = FAMILIES.of(group.settings.stack).renumbers
     async for deliveries in group.batches():
         for each in deliveries:
             if isinstance(each, Batch) and each.sender == group.member:
-                # With vsync other things have numbers, too, so that messages are counted.
+                # Where other things have numbers, too, messages are counted.
                 progress.delivered = progress.delivered + len(each.payloads) if counted else each.last
         if counted:
             progress.delivered += sum(receipt.id.sender == group.member for receipt in group.receipts())

@@ -10,20 +10,18 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from semcast.cli import sim_vsync
 from semcast.cli.arguments import duration, seed_range
 from semcast.cli.errors import UsageError
+from semcast.cli.families import FAMILIES as FLAGS
+from semcast.cli.families import Family, refuse_strange
 from semcast.core.ids import SECOND
 from semcast.history import write_history
 from semcast.obsolescence import Purging
-from semcast.protocols.ring import RingSettings, SlowPolicy
-from semcast.sim.mutants import MUTANTS, swarmed
-from semcast.sim.scenario import ContentKind, Scenario, Traffic
+from semcast.sim.families import FAMILIES
+from semcast.sim.scenario import Fixed, Scenario, Traffic
 from semcast.sim.simulate import Outcome, simulate
-from semcast.sim.stacks import STACKS
 from semcast.sim.swarm import Report, hunt, patrol
 from semcast.sim.traces import TraceError, read_trace
-from semcast.sim.vsync_scenario import Variant
 from semcast.specs import Status, check
 
 CONTENTS = ("items", "bitmaps", "enumerated", "operations", "stocks", "plain")
@@ -38,7 +36,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stack", choices=STACKS, default="s-rm")
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--senders", type=int, default=1, help="the first so many members send")
     parser.add_argument("--content", choices=CONTENTS, default="items", help="what the messages are")
@@ -58,21 +56,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jitter", default="0ms")
     parser.add_argument("--buffer", type=int, default=40)
     parser.add_argument("--purging", choices=("eager", "lazy"), default="eager")
-    parser.add_argument(
-        "--policy",
-        choices=[policy.value for policy in SlowPolicy],
-        default="purge",
-        help="ring: what a member does whose application is too slow",
-    )
-    parser.add_argument(
-        "--safe-every",
-        type=int,
-        default=0,
-        metavar="N",
-        help="ring: each N-th message asks for safe delivery",
-    )
     parser.add_argument("--uniform", action="store_true", help="deliver only what is safe")
-    sim_vsync.add_flags(parser)
+    for family in FLAGS:
+        family.run.declare(parser)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", type=Path, metavar="DIR", help="write the history there")
     parser.add_argument("--json", action="store_true")
@@ -80,17 +66,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stack", choices=STACKS, default="s-rm")
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
     parser.add_argument("--seeds", default="0..200", help="A..B, or a single seed")
-    mutants = sorted(name for known in MUTANTS.values() for name in known)
+    mutants = sorted(name for family in FAMILIES for name in family.mutants)
     parser.add_argument("--mutant", choices=mutants, help="run this broken protocol instead")
     parser.add_argument("--no-mutants", action="store_true", help="do not hunt the mutants afterwards")
-    sim_vsync.add_flags(parser)
-    parser.add_argument(
-        "--uniform",
-        action=argparse.BooleanOptionalAction,
-        help="virtual synchrony: deliver only what is safe",
-    )
+    for family in FLAGS:
+        family.swarm.declare(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run_swarm)
@@ -138,20 +120,18 @@ def _scenario(args: argparse.Namespace) -> Scenario:
             raise UsageError(f"--{name} {getattr(args, name)}: a share between 0 and 1")
     if args.d < 1 or args.k < 1 or args.size < 0:
         raise UsageError("-d and -k must be at least 1, --size at least 0")
-    if args.buffer < 1 or args.safe_every < 0:
-        raise UsageError("--buffer must be at least 1, --safe-every at least 0")
-    if args.safe_every and args.stack != "ring":
-        raise UsageError(f"--safe-every: {args.stack} does not deliver single messages safely; the ring does")
+    if args.buffer < 1:
+        raise UsageError("--buffer must be at least 1")
+    refuse_strange(args, lambda family: family.run)
     if args.trace is not None:
         try:
             read_trace(args.trace, most=1)
         except TraceError as error:
             raise UsageError(str(error)) from error
-    content: ContentKind = "plain" if args.stack == "reliable" else args.content
     traffic = tuple(
         Traffic(
             sender,
-            content=content,
+            content=args.content,
             arrivals=args.arrivals,
             rate=args.rate,
             count=args.messages,
@@ -159,13 +139,12 @@ def _scenario(args: argparse.Namespace) -> Scenario:
             d=args.d,
             k=args.k,
             size=args.size,
-            safe_every=args.safe_every,
             trace=None if args.trace is None else str(args.trace),
         )
         for sender in range(args.senders)
     )
     slow = duration(args.slow)
-    return Scenario(
+    scenario = Scenario(
         seed=args.seed,
         stack=args.stack,
         size=args.members,
@@ -177,12 +156,16 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         buffer=args.buffer,
         purging=Purging(args.purging),
         uniform=args.uniform,
-        vsync=sim_vsync.settings(args),
-        ring=RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy)),
         traffic=traffic,
         app_delays={args.members - 1: slow} if slow else {},
         duration=int(args.messages / args.rate * SECOND),
     )
+    return flags_of(args.stack).scenario(args, scenario)
+
+
+def flags_of(stack: str) -> Family:
+    """What is special about a stack on the command line, if anything is."""
+    return FLAGS.of(stack) if stack in FLAGS else Family(name=stack)
 
 
 def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
@@ -228,31 +211,36 @@ def _show_run(scenario: Scenario, outcome: Outcome, verdicts: list[str]) -> None
 def run_swarm(args: argparse.Namespace) -> int:
     """Run many seeds; then see that every mutant of the stack is caught by them."""
     seeds = seed_range(args.seeds)
-    if args.mutant is not None and args.mutant not in MUTANTS.get(args.stack, ()):
-        known = ", ".join(MUTANTS.get(args.stack, ())) or "none"
+    mutants = FAMILIES.of(args.stack).mutants
+    if args.mutant is not None and args.mutant not in mutants:
+        known = ", ".join(mutants) or "none"
         raise UsageError(f"--mutant {args.mutant}: not one of {args.stack}, which has {known}")
-    if args.uniform is not None and args.stack != "vsync":
-        raise UsageError(f"--uniform: for --stack vsync; the scenarios of {args.stack} draw it")
-    variant = sim_vsync.variant(args)
-    reports = _patrol(args, seeds, variant)
+    refuse_strange(args, lambda family: family.swarm)
+    fixed = flags_of(args.stack).fixed(args)
+    reports = _patrol(args, seeds, fixed)
     broken = [report for report in reports if report.broken]
     caught: dict[str, int | None] = {}
     if args.mutant is None and not args.no_mutants and not broken:
-        caught = _hunt(args, seeds, variant)
+        caught = _hunt(args, seeds, fixed)
     missed = [name for name, seed in caught.items() if seed is None]
     if args.json:
         document = {
             "stack": args.stack,
             "mutant": args.mutant,
-            "fixed": sim_vsync.flags(variant).strip(),
+            "fixed": _again(args.stack, fixed).strip(),
             "seeds": [seeds.start, seeds.stop],
             "broken": {report.seed: report.broken for report in broken},
             "mutants": caught,
         }
         print(json.dumps(document, indent=2))
     else:
-        _show_swarm(args, variant, len(reports), broken, caught)
+        _show_swarm(args, fixed, len(reports), broken, caught)
     return 1 if broken or missed else 0
+
+
+def _again(stack: str, fixed: Fixed | None) -> str:
+    """What to type to have the same fixed again."""
+    return "" if fixed is None else flags_of(stack).again(fixed)
 
 
 def _progress(console: Console) -> Progress:
@@ -260,22 +248,23 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _patrol(args: argparse.Namespace, seeds: range, variant: Variant) -> list[Report]:
+def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list[Report]:
     reports = []
     with _progress(Console(stderr=True)) as progress:
         task = progress.add_task(f"{args.stack} seeds", total=len(seeds))
-        for report in patrol(args.stack, seeds, args.mutant, variant, jobs=args.jobs):
+        for report in patrol(args.stack, seeds, args.mutant, fixed, jobs=args.jobs):
             progress.advance(task)
             reports.append(report)
     return reports
 
 
-def _hunt(args: argparse.Namespace, seeds: range, variant: Variant) -> dict[str, int | None]:
+def _hunt(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> dict[str, int | None]:
     caught: dict[str, int | None] = {}
     with _progress(Console(stderr=True)) as progress:
-        mutants = swarmed(args.stack)
+        family = FAMILIES.of(args.stack)
+        mutants = [name for name, mutant in family.mutants.items() if mutant.by_chance]
         task = progress.add_task("mutants", total=len(mutants))
-        for name, report in hunt(args.stack, seeds, mutants, variant, jobs=args.jobs):
+        for name, report in hunt(args.stack, seeds, mutants, fixed, jobs=args.jobs):
             progress.advance(task)
             caught[name] = None if report is None else report.seed
     return caught
@@ -283,7 +272,7 @@ def _hunt(args: argparse.Namespace, seeds: range, variant: Variant) -> dict[str,
 
 def _show_swarm(
     args: argparse.Namespace,
-    variant: Variant,
+    fixed: Fixed | None,
     count: int,
     broken: list[Report],
     caught: dict[str, int | None],
@@ -292,7 +281,7 @@ def _show_swarm(
     what = args.stack if args.mutant is None else f"{args.stack} as mutant {args.mutant}"
     console.print(f"{what}: {count} seeds, {len(broken)} with violations")
     for report in broken:
-        again = f"semcast sim swarm --stack {args.stack} --seeds {report.seed}{sim_vsync.flags(variant)}"
+        again = f"semcast sim swarm --stack {args.stack} --seeds {report.seed}{_again(args.stack, fixed)}"
         again += "" if args.mutant is None else f" --mutant {args.mutant}"
         console.print(f"seed {report.seed} (again: {again})", style="red")
         console.print(report.scenario, markup=False)

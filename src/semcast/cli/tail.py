@@ -27,6 +27,7 @@ from semcast.core.events import Minority, TransitionalView, ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch, Message
 from semcast.group import Group, GroupError, GroupSettings, Rejoining
+from semcast.group.families import FAMILIES
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Print; 0 unless the group ended it, or fewer messages came than were asked for."""
     if args.count is not None and args.count < 1:
         raise UsageError(f"--count {args.count}: at least 1")
-    policy = "purge" if settings_of(args).stack == "vsync" else "leave"
+    policy = FAMILIES.of(settings_of(args).stack).tailing
     settings = settings_of(args, {"name": member_name(args), "policy": policy})
     try:
         printed = asyncio.run(_follow(args, settings))

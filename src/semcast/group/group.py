@@ -22,6 +22,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
+from semcast.group.families import FAMILIES
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
 from semcast.group.stacks import Parts, build, next_incarnation
@@ -33,7 +34,6 @@ from semcast.net.loop import Loop
 from semcast.net.seat import Seat
 from semcast.net.sockets import SocketStatistics
 from semcast.obsolescence import ItemsTracker
-from semcast.protocols.vsync.numbers import note_room
 from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ class Group:
     """A member of a live group. Made by `join`."""
 
     def __init__(self, name: str, settings: GroupSettings, state: StateHooks | None = None) -> None:
-        if state is not None and settings.stack != "vsync":
-            raise ConfigurationError(f"state is handed over with stack vsync, and this is {settings.stack}")
+        family = FAMILIES.of(settings.stack)
+        if state is not None and not family.transfers:
+            able = " or ".join(each.name for each in FAMILIES if each.transfers)
+            raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
         self.name = name
         self.settings = settings
         self.view: View | None = None
@@ -75,7 +77,7 @@ class Group:
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
-        self._largest, self._packet = parts.largest, parts.packet
+        self._family, self._site, self._largest = family, parts.site, parts.largest
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
@@ -190,7 +192,7 @@ class Group:
         if not updates:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(updates))
-        if self.settings.stack != "s-rm":
+        if self._family.takes_updates:
             return self._send_updates(updates, order)
         for item, payload in updates:
             last = self._send_one(payload, item, None, None, order)
@@ -269,19 +271,19 @@ class Group:
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
             raise TypeError("payloads are bytes: encode text, copy what can change")
-        stack = self.settings.stack
+        family = self._family
         longest = max(map(len, payloads))
         if longest > self._largest:
             raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
-        if order == "safe" and stack != "ring":
-            raise ValueError(f"there is no safe order in {stack}" + "; see uniform" * (stack == "vsync"))
+        if order == "safe" and not family.safe:
+            raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
         if annotation is not None:
-            check_message(payloads[0] if stack == "s-rm" else payloads[0][: MAX_PAYLOAD // 2], annotation)
+            check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
 
     def _check_item(self, item: str) -> None:
         check_message(b"", Item(item))
-        size, most = len(item.encode()), note_room(self._packet)
-        if self.settings.stack == "vsync" and size > most:
+        room = self._family.note_room
+        if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
     # Receiving

@@ -6,16 +6,12 @@ from secrets import token_hex
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.group.errors import ConfigurationError
+from semcast.group.families import FAMILIES
 from semcast.group.sealing import check_exposure, codec_of, keyring_of
 from semcast.group.settings import GroupSettings
-from semcast.group.stacks import bind_address
-from semcast.group.synchrony import all_kinds
-from semcast.net.addresses import meeting_point
+from semcast.group.stacks import bind_address, fixed_members, open_endpoint
 from semcast.net.observer import Observer
-from semcast.net.sockets import Endpoint
-from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
-from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
-from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
+from semcast.protocols.families import FAMILIES as PROTOCOLS
 from semcast.wire import Datagram, DatagramCodec, Malformed
 
 
@@ -29,18 +25,14 @@ def observe(group: str, settings: GroupSettings) -> Observer:
     bind = bind_address(settings)
     check_exposure(bind, settings)
     keyring = keyring_of(settings)
-    try:
-        endpoint = Endpoint(bind, meeting_point(group) if settings.multicast else None)
-    except OSError as error:
-        raise ConfigurationError(f"cannot listen on {bind[0]}:{bind[1]}: {error.strerror}") from error
-    static = settings.members if settings.stack == "s-rm" else ()
-    members = sorted(MemberId(text.partition("=")[0]) for text in static)
+    members = fixed_members(settings)
+    endpoint = open_endpoint(group, settings, bind)
     name = f"observer-{token_hex(4)}"
-    views = [[kind] for kind in all_kinds()]
-    frames = (*SEMANTIC_FRAMES, *RING_FRAMES, *VSYNC_FRAMES)
+    kinds = [kind for family in FAMILIES for kind in family.kinds]
+    frames = tuple(PROTOCOLS.frames())
     made = [
         codec_of(group, alike, endpoint.datagram_bytes, name, keyring, settings, frames)
-        for alike in (members, *views)
+        for alike in (members, *kinds)
     ]
     files = [keys for _, keys in made if keys is not None]
 

@@ -32,24 +32,24 @@ from semcast.history.journal import (
 
 def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Recording":
     """The recording that the settings ask for. Closes the sockets where it cannot be made."""
-    members = sorted(MemberId(text.partition("=")[0]) for text in settings.members)
+    asked = parts.family.asked(settings)
     info = RunInfo(
         run=settings.record_run or group,
         group=group,
         stack=settings.stack,
         seed=None,
-        members=tuple(members) if settings.stack == "s-rm" else (),
+        members=parts.site.members,
         buffer_limit=None,
-        uniform=settings.uniform,
+        uniform=asked.uniform,
         quiesced=False,
-        order=settings.order or "fifo",
+        order=asked.order,
     )
 
     def journal(member: MemberId) -> JournalWriter:
         return JournalWriter(Path(settings.record), member, info)
 
     try:
-        return Recording(parts.member, journal, announced=settings.stack != "s-rm")
+        return Recording(parts.member, journal, announced=parts.family.announces)
     except OSError as error:
         parts.endpoint.close()
         raise ConfigurationError(f"cannot record in {settings.record}: {error}") from error

@@ -5,64 +5,35 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
+from msgspec.structs import FieldInfo, fields
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.core.registry import UnknownNameError
+from semcast.extensions import load_families
 from semcast.group.errors import ConfigurationError
-from semcast.net.addresses import AddressError, parse_address
+from semcast.group.registry import FAMILIES
+from semcast.net.addresses import Address, AddressError, parse_address
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
 FILE = "semcast.toml"
-_CHOICES = {
-    "order": ("fifo", "causal", "total"),
-    "engine": ("token", "consensus"),
-    "flush": ("coordinator", "all"),
-}
-_VIEWS = (
-    "order",
-    "engine",
-    "uniform",
-    "flush",
-    "minimum",
-    "bootstrap",
-    "buffer_messages",
-    "expel_after",
-    "expel_when_full",
-)
-"""What only a stack with agreed views has."""
-_FEWEST = 64
+DEFAULT_STACK = "ring"
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set about a live group."""
+    """What can be set about any live group. A stack may have a type of its own, with more."""
 
     name: str = ""
     """Of this member; made up where it is empty. A program that restarts may keep its name."""
-    stack: str = "ring"
-    """`ring` (members come and go), `vsync` (agreed views, one primary) or `s-rm` (a fixed list)."""
-    order: str = ""
-    """vsync: `fifo` (the default), `causal` or `total`, the same at all members."""
-    engine: str = ""
-    """vsync, total: `token` (the default) or `consensus`, the same at all members."""
-    uniform: bool = False
-    """vsync: deliver only what survives whichever minority crashes; the same at all members."""
-    flush: str = ""
-    """vsync: who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
-    minimum: int = 0
-    """vsync: so many found the group together, more than half of all who may; 0 for one that only joins."""
-    bootstrap: bool = False
-    """vsync: found the group alone. At one member only, and only once."""
+    stack: str = DEFAULT_STACK
+    """`ring` (members come and go), `vsync` (agreed views, one primary), `s-rm` (a fixed list)."""
     rejoin: bool = True
-    """vsync: come back by itself when the group went on without this member."""
-    expel_after: str = ""
-    """vsync: the others go on without a member that lacks for so long what they have; never by default."""
-    expel_when_full: bool = False
-    """vsync: and as soon as their buffers are full of what it lacks."""
+    """Where that can be (vsync): come back by itself when the group went on without this member."""
     members: tuple[str, ...] = ()
-    """s-rm: every member as `name=address:port`, the same list everywhere."""
+    """Where these are fixed (s-rm): every member as `name=address:port`, the same list everywhere."""
     bind: str = ""
     """Address and port to listen on. By default loopback, with a key this host's address on its network."""
     peers: tuple[str, ...] = ()
@@ -83,8 +54,6 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What to do when the application is too slow: block, purge, leave."""
     queue_messages: int = 1024
     """Messages that wait for the application."""
-    buffer_messages: int = 0
-    """vsync: messages in all buffers of this member; 0 for 65536."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
     window: int = 0
@@ -97,9 +66,6 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Address and port of an endpoint for Prometheus."""
 
     def __post_init__(self) -> None:
-        if self.stack not in ("ring", "vsync", "s-rm"):
-            raise ConfigurationError(f"stack {self.stack!r}: there are ring, vsync and s-rm")
-        self._check_views()
         if self.fanout not in ("unicast", "multicast"):
             raise ConfigurationError(f"fanout {self.fanout!r}: there are unicast and multicast")
         if self.fanout == "multicast" and not self.multicast:
@@ -116,46 +82,40 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         parse_duration(self.token_loss)
         for text in (self.bind, self.metrics, *self.peers):
             if text and not text.endswith(":0"):
-                _check_address(text)
-
-    def _check_views(self) -> None:
-        """What is about agreed views."""
-        if self.stack != "vsync":
-            for name in _VIEWS:
-                if getattr(self, name):
-                    raise ConfigurationError(f"{name} is for stack vsync, and this is {self.stack}")
-            return
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in ("", *known):
-                raise ConfigurationError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
-        if self.engine and self.order != "total":
-            raise ConfigurationError(f"engine {self.engine!r} decides on a total order: set order = total")
-        if self.minimum < 0 or (self.bootstrap and self.minimum > 1):
-            raise ConfigurationError(f"minimum {self.minimum}: at least 1 where there is no bootstrap, or 0")
-        if self.expel_after:
-            parse_duration(self.expel_after)
-        if self.buffer_messages and self.buffer_messages < _FEWEST:
-            raise ConfigurationError(
-                f"buffer_messages must be at least {_FEWEST}, not {self.buffer_messages}"
-            )
+                address_of(text)
 
 
 def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettings:
-    """The settings in force: what the program says, else the environment, else the file, else defaults."""
-    known = {field.name: field for field in msgspec.structs.fields(GroupSettings)}
+    """The settings in force: what the program says, else the environment, else the file, else defaults.
+
+    They are of the type that belongs to the stack.
+    """
+    load_families()
+    known = {field.name: field for family in FAMILIES for field in fields(family.settings)}
     unknown = sorted(given.keys() - known.keys())
     if unknown:
         raise ConfigurationError(f"no such setting: {', '.join(unknown)}; there are {', '.join(known)}")
     found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE)
-    for name in known:
+    for name, field in known.items():
         text = os.environ.get(_PREFIX + name.upper())
         if text is not None:
-            found[name] = _from_text(name, text)
+            found[name] = _from_text(name, field.type, text)
     found.update({name: value for name, value in given.items() if value is not None})
     try:
-        return msgspec.convert(found, GroupSettings, strict=False)
-    except msgspec.ValidationError as error:
+        family = FAMILIES.of(str(found.get("stack", DEFAULT_STACK)))
+        own = {field.name for field in fields(family.settings)}
+        for name in [name for name in found if name in known and name not in own]:
+            _refuse_strange(known[name], found.pop(name), family.name)
+        return msgspec.convert(found, family.settings, strict=False)
+    except (msgspec.ValidationError, UnknownNameError) as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _refuse_strange(field: FieldInfo, value: Any, stack: str) -> None:
+    """A setting of another stack says nothing here, unless it says what it says anyway."""
+    if msgspec.convert(value, field.type, strict=False) != field.default:
+        owners = [each.name for each in FAMILIES if field.name in each.settings.__struct_fields__]
+        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}, and this is {stack}")
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -171,10 +131,11 @@ def _from_file(path: Path) -> dict[str, Any]:
     return section
 
 
-def _from_text(name: str, text: str) -> Any:
-    if name in ("members", "peers"):
+def _from_text(name: str, kind: Any, text: str) -> Any:
+    """What an environment variable says, which has no lists and no truth."""
+    if get_origin(kind) is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
-    if name in ("multicast", "insecure", "uniform", "bootstrap", "rejoin", "expel_when_full"):
+    if kind is bool:
         if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
             raise ConfigurationError(f"{_PREFIX}{name.upper()}={text!r}: write true or false")
         return text.lower() in ("1", "true", "yes")
@@ -193,8 +154,9 @@ def parse_duration(text: str) -> Nanos:
     return round(float(match[1]) * _UNITS[match[2]])
 
 
-def _check_address(text: str) -> None:
+def address_of(text: str) -> Address:
+    """An address and a port, as settings give them."""
     try:
-        parse_address(text)
+        return parse_address(text)
     except AddressError as error:
         raise ConfigurationError(str(error)) from error

@@ -7,6 +7,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
+from semcast.protocols.families import FAMILIES
 from semcast.sim.bursts import Bursts
 from semcast.sim.faults import (
     Ambush,
@@ -26,7 +27,7 @@ from semcast.sim.faults import (
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import FRAMES, StackFactory
+from semcast.sim.stacks import StackFactory
 from semcast.sim.workloads import Source
 from semcast.wire import Codec
 
@@ -98,7 +99,7 @@ class Cluster:
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self._delays = app_delays or {}
-        codec = Codec(GROUP, self.members, datagram, FRAMES)
+        codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)

@@ -10,15 +10,14 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.history import History, RunInfo
-from semcast.protocols.semantic import ChannelSettings, Settings
 from semcast.sim.cluster import GROUP, Cluster, member_names
+from semcast.sim.families import FAMILIES
 from semcast.sim.hosts import CpuModel, HostStatistics
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.routed import RoutedNetwork, tiered
-from semcast.sim.scenario import BANDWIDTH, LARGEST, Scenario, Traffic
+from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import StackFactory, reliable, ring, s_rm, s_srm, vsync
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -78,18 +77,17 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
     members = member_names(scenario.size)
-    dynamic = scenario.stack in ("ring", "vsync")
-    bound = scenario.ring.bound() if scenario.stack == "ring" else scenario.buffer
+    family = FAMILIES.of(scenario.stack)
     info = RunInfo(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,
         seed=scenario.seed,
         members=members,
-        buffer_limit=None if scenario.stack == "vsync" else bound,
+        buffer_limit=family.limit(scenario),
         uniform=scenario.uniform,
         quiesced=False,
-        order=scenario.vsync.order.value if scenario.stack == "vsync" else "fifo",
+        order=family.order(scenario),
     )
     network = network_of(scenario, scheduler, Random(seeds.getrandbits(64)))
     rng = Random(seeds.getrandbits(64))
@@ -105,15 +103,15 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     return Cluster(
         scheduler,
         network,
-        stack_of(scenario, mutant),
+        family.stack(scenario, mutant),
         size=scenario.size,
         rng=rng,
         sources={number: found for number, found in sources.items() if found is not None},
         app_delays=scenario.app_delays,
         cpu=CpuModel(scenario.cpu, scenario.cpu),
         record=info,
-        announces=dynamic,
-        transfers=scenario.stack == "vsync" and scenario.vsync.state,
+        announces=family.announces,
+        transfers=family.transfers(scenario),
         again=source,
         bursts=scenario.bursts,
     )
@@ -130,37 +128,6 @@ def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network
     return SwitchedNetwork(
         scheduler, rng, scenario.size, conditions, bandwidth=BANDWIDTH, latency=scenario.latency
     )
-
-
-def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
-    """The stack a scenario asks for, or its mutant."""
-    if scenario.stack == "ring":
-        return ring(scenario.ring, mutant.ring)
-    if scenario.stack == "vsync":
-        return vsync(scenario.vsync, mutant.vsync)
-    if scenario.stack == "s-srm":
-        return s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
-    senders = tuple(sorted(traffic.sender for traffic in scenario.traffic))
-    limits = {}
-    if scenario.spare_bytes is not None:
-        limits = {"max_message": LARGEST, "buffer_bytes": len(senders) * LARGEST + scenario.spare_bytes}
-    settings = Settings(
-        buffer_messages=scenario.buffer,
-        purging=scenario.purging,
-        uniform=scenario.uniform,
-        gossip_period=scenario.gossip_period,
-        gossip_fanout=scenario.gossip_fanout,
-        gossip_busy=scenario.gossip_busy,
-        hopeful=scenario.hopeful,
-        window=max(scenario.window, scenario.buffer),
-        senders=senders,
-        **limits,
-    )
-    if scenario.stack == "reliable":
-        return reliable(settings)
-    if scenario.stack == "s-rm":
-        return s_rm(settings, mutant.stack)
-    raise ValueError(f"no stack named {scenario.stack!r}")
 
 
 def source_of(traffic: Traffic, me: MemberId, rng: Random, mutant: Mutant) -> Source:

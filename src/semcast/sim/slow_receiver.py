@@ -1,5 +1,6 @@
 """One perturbed receiver in a group (Pereira 2002, 5.3.2), with the real protocol code."""
 
+from collections.abc import Callable
 from random import Random
 
 import msgspec
@@ -88,7 +89,7 @@ def build(case: SlowReceiver) -> Cluster:
     cluster = Cluster(
         scheduler,
         network,
-        _stack(case),
+        subject(case.stack).stack(case),
         size=case.members,
         rng=Random(seeds.getrandbits(64)),
         sources={0: Source(constant(case.rate), contents, size=case.payload)},
@@ -104,16 +105,55 @@ def build(case: SlowReceiver) -> Cluster:
     return cluster
 
 
-def _stack(case: SlowReceiver) -> StackFactory:
-    if case.stack == "s-srm":
-        return s_srm(ChannelSettings(buffer_messages=case.buffer, purging=case.purging))
-    if case.stack in ("vsync", "vsync-reliable"):
-        purging = case.purging if case.stack == "vsync" else Purging.OFF
-        kept = case.members - 1  # a slot for each of the others, who may send as well
-        return vsync(VsyncSettings(minimum=case.members, buffer_messages=case.buffer + kept, purging=purging))
-    settings = Settings(buffer_messages=case.buffer, senders=(0,), purging=case.purging)
-    if case.stack == "s-rm":
-        return s_rm(settings)
-    if case.stack == "reliable":
-        return reliable(settings)
-    raise ValueError(f"no stack named {case.stack!r}")
+class Subject(msgspec.Struct, frozen=True):
+    """A protocol that is measured."""
+
+    stack: Callable[[SlowReceiver], StackFactory]
+    semantic: bool = True
+    """Whether it uses what is known of obsolescence."""
+
+
+def subject(name: str) -> Subject:
+    """By name."""
+    if name not in SUBJECTS:
+        raise ValueError(f"no stack named {name!r}; there are {', '.join(SUBJECTS)}")
+    return SUBJECTS[name]
+
+
+def _s_srm(case: SlowReceiver) -> StackFactory:
+    return s_srm(ChannelSettings(buffer_messages=case.buffer, purging=case.purging))
+
+
+def _s_rm(case: SlowReceiver) -> StackFactory:
+    return s_rm(_settings(case))
+
+
+def _reliable(case: SlowReceiver) -> StackFactory:
+    return reliable(_settings(case))
+
+
+def _settings(case: SlowReceiver) -> Settings:
+    return Settings(buffer_messages=case.buffer, senders=(0,), purging=case.purging)
+
+
+def _vsync(case: SlowReceiver) -> StackFactory:
+    return _views(case, case.purging)
+
+
+def _vsync_reliable(case: SlowReceiver) -> StackFactory:
+    return _views(case, Purging.OFF)
+
+
+def _views(case: SlowReceiver, purging: Purging) -> StackFactory:
+    kept = case.members - 1  # a slot for each of the others, who may send as well
+    return vsync(VsyncSettings(minimum=case.members, buffer_messages=case.buffer + kept, purging=purging))
+
+
+SUBJECTS = {
+    "s-srm": Subject(_s_srm),
+    "s-rm": Subject(_s_rm),
+    "reliable": Subject(_reliable, semantic=False),
+    "vsync": Subject(_vsync),
+    "vsync-reliable": Subject(_vsync_reliable, semantic=False),
+}
+"""What these experiments compare."""

@@ -1,4 +1,4 @@
-"""The stacks a simulation can run, by name."""
+"""How the stack of each simulated member is made, from the settings of all."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -10,18 +10,10 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.obsolescence import Purging
 from semcast.protocols.ring import Ring, RingSettings
-from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, SenderMulticast, Settings
-from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
-from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 
 StackFactory = Callable[[MemberId, Sequence[MemberId], Random, Outbox], Stack]
-
-FRAMES = (*SEMANTIC_FRAMES, *RING_FRAMES, *VSYNC_FRAMES)
-"""What travels between simulated hosts."""
-
-STACKS = ("s-rm", "s-srm", "reliable", "ring", "vsync")
 
 
 def s_rm(settings: Settings, kind: type[SemanticMulticast] = SemanticMulticast) -> StackFactory:

@@ -8,13 +8,12 @@ from random import Random
 
 import msgspec
 
-from semcast.history import Kind
+from semcast.extensions import load_families
 from semcast.sim.bursts import draw_bursts
-from semcast.sim.mutants import MUTANTS, Mutant
-from semcast.sim.ring_scenario import draw_ring
-from semcast.sim.scenario import Scenario, draw
+from semcast.sim.families import FAMILIES
+from semcast.sim.mutants import Mutant
+from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.simulate import Outcome, simulate
-from semcast.sim.vsync_scenario import Variant, draw_vsync
 from semcast.specs import Status, Verdict, check
 
 
@@ -38,19 +37,11 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     broken = [str(verdict) for verdict in violated(check(outcome.history))]
     if not outcome.settled:
         broken.append("liveness: the healed group did not come to rest")
-    if scenario.stack != "vsync" or not excused(outcome):
+    family = FAMILIES.of(scenario.stack)
+    if not family.excused(outcome.history):
         broken += _stuck(outcome)
-        broken += _apart(outcome) if scenario.stack in ("ring", "vsync") else []
+        broken += _apart(outcome) if family.finds_members else []
     return Finding(scenario, outcome, broken)
-
-
-def excused(outcome: Outcome) -> bool:
-    """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
-    views = [event for event in outcome.history.events if event.kind is Kind.VIEW]
-    crashed = {event.process for event in outcome.history.events if event.kind is Kind.CRASH}
-    last = max(views, key=lambda event: event.view or 0, default=None)
-    members = outcome.history.info.members if last is None or last.members is None else last.members
-    return 2 * len([member for member in members if member not in crashed]) <= len(members)
 
 
 def _stuck(outcome: Outcome) -> list[str]:
@@ -79,57 +70,55 @@ class Report(msgspec.Struct):
     broken: list[str]
 
 
-def scenario_of(stack: str, seed: int, variant: Variant | None = None) -> Scenario:
-    """What a seed stands for; only virtual synchrony comes in variants.
+def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
+    """What a seed stands for, with something of it fixed where the family offers that.
 
     Inputs and messages come in bursts, as they do live: that is drawn apart, for all stacks alike.
     """
-    if stack == "ring":
-        drawn = draw_ring(seed)
-    else:
-        drawn = draw_vsync(seed, variant) if stack == "vsync" else draw(seed, stack)
+    drawn = FAMILIES.of(stack).draw(seed, fixed)
     return msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
 
 
-def report(seed: int, stack: str, mutant: str | None, variant: Variant | None = None) -> Report:
-    """Examine one seed."""
-    scenario = scenario_of(stack, seed, variant)
+def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:
+    """Examine one seed. This may be another process, which knows only what it loads."""
+    load_families()
+    scenario = scenario_of(stack, seed, fixed)
     try:
-        broken = examine(scenario, None if mutant is None else MUTANTS[stack][mutant]).broken
+        broken = examine(scenario, None if mutant is None else FAMILIES.of(stack).mutants[mutant]).broken
     except Exception as error:  # whatever a broken protocol raises is a finding
         broken = [f"raised {type(error).__name__}: {error}"]
     return Report(seed, repr(scenario), broken)
 
 
 def patrol(
-    stack: str, seeds: range, mutant: str | None = None, variant: Variant | None = None, jobs: int = 1
+    stack: str, seeds: range, mutant: str | None = None, fixed: Fixed | None = None, jobs: int = 1
 ) -> Iterator[Report]:
     """Examine every seed, on several processes; reports come in the order of the seeds."""
     if jobs <= 1 or len(seeds) == 1:
         for seed in seeds:
-            yield report(seed, stack, mutant, variant)
+            yield report(seed, stack, mutant, fixed)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(report, seeds, repeat(stack), repeat(mutant), repeat(variant), chunksize=4)
+        yield from pool.map(report, seeds, repeat(stack), repeat(mutant), repeat(fixed), chunksize=4)
 
 
-def first_catch(mutant: str, stack: str, seeds: range, variant: Variant | None = None) -> Report | None:
+def first_catch(mutant: str, stack: str, seeds: range, fixed: Fixed | None = None) -> Report | None:
     """The first seed that shows a mutant to be broken."""
     for seed in seeds:
-        found = report(seed, stack, mutant, variant)
+        found = report(seed, stack, mutant, fixed)
         if found.broken:
             return found
     return None
 
 
 def hunt(
-    stack: str, seeds: range, mutants: list[str], variant: Variant | None = None, jobs: int = 1
+    stack: str, seeds: range, mutants: list[str], fixed: Fixed | None = None, jobs: int = 1
 ) -> Iterator[tuple[str, Report | None]]:
     """For each mutant the first seed that catches it."""
     if jobs <= 1:
         for mutant in mutants:
-            yield mutant, first_catch(mutant, stack, seeds, variant)
+            yield mutant, first_catch(mutant, stack, seeds, fixed)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        found = pool.map(first_catch, mutants, repeat(stack), repeat(seeds), repeat(variant))
+        found = pool.map(first_catch, mutants, repeat(stack), repeat(seeds), repeat(fixed))
         yield from zip(mutants, found, strict=True)

@@ -8,10 +8,18 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VsyncSettings
 from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Leave, Loss, Partition, Recover, Sleep
-from semcast.sim.scenario import ArrivalKind, ContentKind, NetworkKind, Scenario, Traffic, slow_applications
+from semcast.sim.scenario import (
+    ArrivalKind,
+    ContentKind,
+    Fixed,
+    NetworkKind,
+    Scenario,
+    Traffic,
+    slow_applications,
+)
 
 
-class Variant(msgspec.Struct, frozen=True):
+class Variant(Fixed, frozen=True):
     """What a swarm may fix; the rest is drawn."""
 
     order: Order | None = None

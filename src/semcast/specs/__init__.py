@@ -17,8 +17,8 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import History, RunInfo
-from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
+from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.integrity import integrity
@@ -52,52 +52,14 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **VSYNC,
 }
 
-_ALWAYS = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"}
-_S_RM = _ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
-# Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
-_PROMISED = {
-    "s-srm": _ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"},
-    "s-rm": _S_RM,
-    "reliable": _S_RM,
-    "ring": _ALWAYS | EVS.keys(),
-    "vsync": _ALWAYS
-    | {
-        "vs_view_agreement",
-        "vs_primary_partition",
-        "vs_sending_view_delivery",
-        "vs_semantic_validity",
-        "vs_semantic_view_synchrony",
-        "vs_semantic_fifo_view_completeness",
-        "vs_state_transfer",
-    },
-}
-_CAUSAL = {"causal_delivery", "semantic_causal_completeness"}
-# Total order extends causal order (seed I, 5.2).
-_ORDERED: dict[str, set[str]] = {FIFO: set(), CAUSAL: _CAUSAL, TOTAL: _CAUSAL | {"total_order"}}
-
 
 def properties_for(info: RunInfo) -> list[str]:
     """The properties that the stack of a run promises."""
-    promised = _PROMISED.get(info.stack)
-    if promised is None:
-        known = ", ".join(_PROMISED)
+    if info.stack not in FAMILIES:
+        known = ", ".join(FAMILIES.names())
         raise ValueError(f"nothing is known of what stack {info.stack!r} promises, only of {known}")
-    if info.uniform and "semantic_agreement" in promised:
-        promised = promised | {"semantic_uniform_agreement"}
-    if info.stack == "vsync":
-        promised = promised | _of_views(info)
+    promised = FAMILIES.of(info.stack).promises(info)
     return [name for name in PROPERTIES if name in promised]
-
-
-def _of_views(info: RunInfo) -> set[str]:
-    """What virtual synchrony promises besides, as it was asked for."""
-    ordered = _ORDERED.get(info.order)
-    if ordered is None:
-        raise ValueError(f"nothing is known of order {info.order!r}, only of {', '.join(_ORDERED)}")
-    if not info.uniform:
-        return ordered
-    uniform = {"uniform_total_order"} if info.order == TOTAL else set()
-    return ordered | uniform | {"vs_semantic_uniform_agreement"}
 
 
 def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:

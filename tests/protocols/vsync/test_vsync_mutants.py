@@ -223,7 +223,10 @@ def test_the_protocol_is_right_where_it_matters(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_mistake_is_caught_by_name(name: str) -> None:
     script, given, caught_by = CASES[name]
-    lab = WatchedLab(MUTANTS["vsync"][name].vsync, "abc", **given)
+    kind = MUTANTS["vsync"][name].stack
+    assert kind is not None
+    assert issubclass(kind, VirtualSynchrony)
+    lab = WatchedLab(kind, "abc", **given)
     script(lab)
     assert caught_by in lab.broken()
 

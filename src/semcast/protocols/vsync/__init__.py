@@ -1,7 +1,17 @@
 """Virtual synchrony: agreed views, and FIFO, causal or total order inside them."""
 
 from semcast.protocols.vsync.detector import DetectorSettings
+from semcast.protocols.vsync.family import VSYNC
 from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, VsyncSettings
 from semcast.protocols.vsync.stack import VirtualSynchrony
 
-__all__ = ["Agreement", "DetectorSettings", "Engine", "Flush", "Order", "VirtualSynchrony", "VsyncSettings"]
+__all__ = [
+    "VSYNC",
+    "Agreement",
+    "DetectorSettings",
+    "Engine",
+    "Flush",
+    "Order",
+    "VirtualSynchrony",
+    "VsyncSettings",
+]

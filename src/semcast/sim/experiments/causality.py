@@ -13,12 +13,12 @@ from time import process_time_ns
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.stack import Stack
-from semcast.protocols.vsync import Order, VsyncSettings
+from semcast.protocols.vsync import VSYNC, Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.stacks import FRAMES, vsync
+from semcast.sim.stacks import vsync
 from semcast.wire import Codec, Datagram
 
 FOUNDED: Nanos = SECOND
@@ -79,7 +79,7 @@ class InMemory:
             }
             for one in self._stacks
         ]
-        self._codec = Codec(GROUP, group.members, DATAGRAM_LIMIT, FRAMES)
+        self._codec = Codec(GROUP, group.members, DATAGRAM_LIMIT, VSYNC.frames)
         self._payloads = [bytes(cell.size)] * cell.batch
 
     def exchange(self, multicasts: int) -> float:

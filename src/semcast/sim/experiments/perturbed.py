@@ -8,7 +8,7 @@ from semcast.protocols.semantic import SemanticMulticast
 from semcast.sim.cluster import Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.hosts import Host
-from semcast.sim.slow_receiver import SlowReceiver, build, measure
+from semcast.sim.slow_receiver import SlowReceiver, build, measure, subject
 
 Perturbation = Literal["process-sleep", "packet-delay", "bandwidth", "slow-application"]
 StackName = Literal["s-rm", "reliable"]
@@ -87,7 +87,7 @@ class SlowCell(Parameters, frozen=True):
 
 def f2(cell: SlowCell) -> Result:
     """Model, buffer simulation and protocol side by side (Pereira 2002, figures 5.3 and 5.4)."""
-    semantic = cell.stack == "s-rm"
+    semantic = subject(cell.stack).semantic
     tr = 1000 / cell.delay_ms
     ratio = Frd(cell.r, cell.d).purge_ratio(cell.n) if semantic else 0.0
     model = throughput(cell.rate, tr, ratio)

@@ -23,6 +23,7 @@ from semcast.sim.experiments.search import lowest
 from semcast.sim.experiments.thresholds import stop_until_blocked
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
+from semcast.sim.slow_receiver import subject
 from semcast.sim.stacks import reliable, s_rm
 from semcast.sim.traces import TraceError, TraceRow, read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import Bitmaps, Source
@@ -137,7 +138,7 @@ def _build(cell: ReplayCell, rows: list[TraceRow], delay_ms: float, *, record: b
     return Cluster(
         scheduler,
         SwitchedNetwork(scheduler, Random(seeds.getrandbits(64)), MEMBERS, Conditions()),
-        s_rm(settings) if cell.stack == "s-rm" else reliable(settings),
+        (s_rm if subject(cell.stack).semantic else reliable)(settings),
         size=MEMBERS,
         rng=Random(seeds.getrandbits(64)),
         sources={0: Source(replay_arrivals(rows, cell.speed), contents, len(rows))},

@@ -11,7 +11,7 @@ from semcast.models import Frd, Purging, Scenario, longest_stop, simulate, toler
 from semcast.sim.cluster import Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.experiments.search import lowest
-from semcast.sim.slow_receiver import SlowReceiver, build, measure
+from semcast.sim.slow_receiver import SlowReceiver, build, measure, subject
 
 NEVER_AGAIN: Nanos = 1 << 60
 FINEST: Nanos = MILLISECOND
@@ -38,7 +38,7 @@ class ThresholdCell(Parameters, frozen=True):
 
 def f8(cell: ThresholdCell) -> Result:
     """The lowest rate and the longest stop that do not disturb the sender: model, buffer, protocol."""
-    semantic = cell.stack in ("s-rm", "vsync")
+    semantic = subject(cell.stack).semantic
     traffic = Frd(cell.r, cell.d)
     ratio = traffic.purge_ratio(cell.n) if semantic else 0.0
     purging = Purging.EAGER if semantic else Purging.OFF

@@ -6,19 +6,15 @@ swarm, or, where chance is a poor tester, by a directed test.
 
 import msgspec
 
+from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.protocols.ring import Ring
-from semcast.protocols.semantic import SemanticMulticast
-from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim.mutants import ring, semantic, vsync
 
 
 class Mutant(msgspec.Struct, frozen=True):
     """What to run instead of the real thing."""
 
-    stack: type[SemanticMulticast] = SemanticMulticast
-    ring: type[Ring] = Ring
-    vsync: type[VirtualSynchrony] = VirtualSynchrony
+    stack: type[Stack] | None = None
     operations: type[OperationTracker] = OperationTracker
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
@@ -39,38 +35,38 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
     "ring": {
-        "safe-after-one-rotation": Mutant(ring=ring.SafeAfterOneRotation),
-        "no-transitional-configuration": Mutant(ring=ring.NoTransitionalConfiguration),
-        "obligation-set-forgotten": Mutant(ring=ring.ObligationSetForgotten),
-        "delivered-after-a-hole": Mutant(ring=ring.DeliveredAfterAHole),
-        "discarded-before-a-hole": Mutant(ring=ring.DiscardedBeforeAHole),
-        "purge-across-configurations": Mutant(ring=ring.PurgeAcrossConfigurations),
-        "aru-raised-too-early": Mutant(ring=ring.AruRaisedTooEarly),
-        "holes-not-agreed": Mutant(ring=ring.HolesNotAgreed),
-        "old-token-accepted": Mutant(ring=ring.OldTokenAccepted),
-        "conf-id-reused": Mutant(ring=ring.ConfIdReused),
-        "purge-without-replacement": Mutant(ring=ring.PurgeWithoutReplacement),
+        "safe-after-one-rotation": Mutant(ring.SafeAfterOneRotation),
+        "no-transitional-configuration": Mutant(ring.NoTransitionalConfiguration),
+        "obligation-set-forgotten": Mutant(ring.ObligationSetForgotten),
+        "delivered-after-a-hole": Mutant(ring.DeliveredAfterAHole),
+        "discarded-before-a-hole": Mutant(ring.DiscardedBeforeAHole),
+        "purge-across-configurations": Mutant(ring.PurgeAcrossConfigurations),
+        "aru-raised-too-early": Mutant(ring.AruRaisedTooEarly),
+        "holes-not-agreed": Mutant(ring.HolesNotAgreed),
+        "old-token-accepted": Mutant(ring.OldTokenAccepted),
+        "conf-id-reused": Mutant(ring.ConfIdReused),
+        "purge-without-replacement": Mutant(ring.PurgeWithoutReplacement),
     },
     "vsync": {
-        "decision-without-majority": Mutant(vsync=vsync.DecisionWithoutMajority),
-        "pred-omits-undelivered": Mutant(vsync=vsync.PredOmitsUndelivered),
-        "purge-across-views": Mutant(vsync=vsync.PurgeAcrossViews),
-        "installed-too-early": Mutant(vsync=vsync.InstalledTooEarly),
-        "t7-as-printed": Mutant(vsync=vsync.T7AsPrinted),
-        "stamp-lost-with-purged": Mutant(vsync=vsync.StampLostWithPurged),
-        "clock-not-reset": Mutant(vsync=vsync.ClockNotReset),
-        "old-holder-obeyed": Mutant(vsync=vsync.OldHolderObeyed),
-        "delivered-before-safe": Mutant(vsync=vsync.DeliveredBeforeSafe),
-        "joiner-without-state": Mutant(vsync=vsync.JoinerWithoutState),
-        "minority-goes-on": Mutant(vsync=vsync.MinorityGoesOn),
-        "acknowledged-after-pred": Mutant(vsync=vsync.AcknowledgedAfterPred, by_chance=False),
-        "round-ignored-in-reports": Mutant(vsync=vsync.RoundIgnoredInReports, by_chance=False),
-        "old-chunk-accepted": Mutant(vsync=vsync.OldChunkAccepted, by_chance=False),
-        "stamp-lost-with-run": Mutant(vsync=vsync.StampLostWithRun, by_chance=False),
-        "sets-order-not-safe": Mutant(vsync=vsync.SetsOrderNotSafe, by_chance=False),
-        "safe-with-f-votes": Mutant(vsync=vsync.SafeWithFVotes),
-        "leaver-not-in-cut": Mutant(vsync=vsync.LeaverNotInCut, by_chance=False),
-        "skipped-before-causes": Mutant(vsync=vsync.SkippedBeforeCauses),
+        "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
+        "pred-omits-undelivered": Mutant(vsync.PredOmitsUndelivered),
+        "purge-across-views": Mutant(vsync.PurgeAcrossViews),
+        "installed-too-early": Mutant(vsync.InstalledTooEarly),
+        "t7-as-printed": Mutant(vsync.T7AsPrinted),
+        "stamp-lost-with-purged": Mutant(vsync.StampLostWithPurged),
+        "clock-not-reset": Mutant(vsync.ClockNotReset),
+        "old-holder-obeyed": Mutant(vsync.OldHolderObeyed),
+        "delivered-before-safe": Mutant(vsync.DeliveredBeforeSafe),
+        "joiner-without-state": Mutant(vsync.JoinerWithoutState),
+        "minority-goes-on": Mutant(vsync.MinorityGoesOn),
+        "acknowledged-after-pred": Mutant(vsync.AcknowledgedAfterPred, by_chance=False),
+        "round-ignored-in-reports": Mutant(vsync.RoundIgnoredInReports, by_chance=False),
+        "old-chunk-accepted": Mutant(vsync.OldChunkAccepted, by_chance=False),
+        "stamp-lost-with-run": Mutant(vsync.StampLostWithRun, by_chance=False),
+        "sets-order-not-safe": Mutant(vsync.SetsOrderNotSafe, by_chance=False),
+        "safe-with-f-votes": Mutant(vsync.SafeWithFVotes),
+        "leaver-not-in-cut": Mutant(vsync.LeaverNotInCut, by_chance=False),
+        "skipped-before-causes": Mutant(vsync.SkippedBeforeCauses),
     },
 }
 """By stack, its mutants."""

@@ -1,15 +1,19 @@
-"""The flags of `semcast sim` that choose among the kinds of virtual synchrony."""
+"""Virtual synchrony on the command line: flags that choose among its kinds."""
 
 import argparse
 
+import msgspec
+
 from semcast.cli.errors import UsageError
+from semcast.cli.families.record import FAMILIES, Family, Flags
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import Engine, Flush, Order, VsyncSettings
+from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.vsync_scenario import Variant
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Declare them; what is not given is left to `settings` or drawn."""
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    """What is not given is left to `_scenario` or drawn."""
     group = parser.add_argument_group("virtual synchrony (--stack vsync)")
     group.add_argument("--order", choices=[order.value for order in Order], help="inside a view")
     group.add_argument(
@@ -20,14 +24,29 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings(args: argparse.Namespace) -> VsyncSettings:
+def _add_swarm(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
+    parser.add_argument(
+        "--uniform",
+        action=argparse.BooleanOptionalAction,
+        help="virtual synchrony: deliver only what is safe",
+    )
+
+
+def _add_live(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--order", choices=("fifo", "causal", "total"), help="of a vsync group")
+    parser.add_argument("--engine", choices=("token", "consensus"), help="of its total order")
+    parser.add_argument("--uniform", action="store_true", default=None, help="it delivers what survives")
+
+
+def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:
     """For one run; a majority founds the group."""
     chosen = variant(args)
-    if args.stack == "vsync" and args.buffer < args.members:
+    if args.buffer < args.members:
         raise UsageError(
             f"--buffer {args.buffer}: with {args.members} members, at least one message for each"
         )
-    return VsyncSettings(
+    settings = VsyncSettings(
         order=chosen.order or Order.FIFO,
         engine=chosen.engine or Engine.TOKEN,
         flush=chosen.flush or Flush.COORDINATOR,
@@ -36,14 +55,11 @@ def settings(args: argparse.Namespace) -> VsyncSettings:
         purging=Purging(args.purging),
         buffer_messages=args.buffer,
     )
+    return msgspec.structs.replace(scenario, vsync=settings)
 
 
 def variant(args: argparse.Namespace) -> Variant:
     """What is fixed in a swarm; UsageError where that makes no sense."""
-    if args.stack != "vsync":
-        for name in ("order", "engine", "flush"):
-            if getattr(args, name) is not None:
-                raise UsageError(f"--{name} {getattr(args, name)}: for --stack vsync, not {args.stack}")
     if args.engine is not None and args.order != Order.TOTAL:
         raise UsageError(f"--engine {args.engine}: only --order total has an engine")
     return Variant(
@@ -54,10 +70,24 @@ def variant(args: argparse.Namespace) -> Variant:
     )
 
 
-def flags(chosen: Variant) -> str:
+def again(fixed: Fixed) -> str:
     """What to type to get this variant again."""
-    named = (("order", chosen.order), ("engine", chosen.engine), ("flush", chosen.flush))
+    assert isinstance(fixed, Variant)
+    named = (("order", fixed.order), ("engine", fixed.engine), ("flush", fixed.flush))
     words = [f" --{name} {value.value}" for name, value in named if value is not None]
-    if chosen.uniform is not None:
-        words.append(" --uniform" if chosen.uniform else " --no-uniform")
+    if fixed.uniform is not None:
+        words.append(" --uniform" if fixed.uniform else " --no-uniform")
     return "".join(words)
+
+
+FAMILIES.register(
+    Family(
+        name="vsync",
+        run=Flags(("order", "engine", "flush"), _add_run),
+        scenario=_scenario,
+        swarm=Flags(("order", "engine", "flush", "uniform"), _add_swarm),
+        fixed=variant,
+        again=again,
+        live=Flags(("order", "engine", "uniform"), _add_live),
+    )
+)

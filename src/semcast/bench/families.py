@@ -1,0 +1,68 @@
+"""What a benchmark must know of a stack."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from semcast.bench.case import Case
+from semcast.core.registry import Registry
+
+
+def plain(case: Case) -> None:
+    """Refuse what only virtual synchrony has."""
+    if case.engine or case.uniform:
+        raise ValueError(f"engine and uniform are for vsync, and this is {case.stack}")
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A stack, for benchmarks."""
+
+    name: str
+    orders: tuple[str, ...]
+    """The orders it can be asked for; the first is the default."""
+    settings: Callable[[Case], Mapping[str, Any]]
+    """How a member joins, besides what is set alike for all stacks."""
+    fixed: bool = False
+    """Whether members are known beforehand: then each has an address in the case."""
+    check: Callable[[Case], None] = plain
+    """Raises ValueError where the case makes no sense."""
+
+
+FAMILIES: Registry[Family] = Registry("stack")
+
+
+def listed(case: Case) -> list[str]:
+    """The setting `members`, where they are known beforehand."""
+    return [f"m{rank}={address}" for rank, address in enumerate(case.addresses)]
+
+
+def _ring(_case: Case) -> Mapping[str, Any]:
+    return {"bind": "127.0.0.1:0"}
+
+
+def _s_rm(case: Case) -> Mapping[str, Any]:
+    return {"members": listed(case)}
+
+
+def _vsync(case: Case) -> Mapping[str, Any]:
+    return {
+        "bind": "127.0.0.1:0",
+        "order": case.order,
+        "engine": case.engine,
+        "uniform": case.uniform,
+        "minimum": case.members,
+        "token_loss": "2s",  # busy members are not dead
+    }
+
+
+def _check_vsync(case: Case) -> None:
+    if case.engine and case.order != "total":
+        raise ValueError(f"engine {case.engine} decides on a total order, and this is {case.order}")
+
+
+FAMILIES.register(Family(name="ring", orders=("agreed", "safe"), settings=_ring))
+FAMILIES.register(
+    Family(name="vsync", orders=("fifo", "causal", "total"), settings=_vsync, check=_check_vsync)
+)
+FAMILIES.register(Family(name="s-rm", orders=("fifo",), settings=_s_rm, fixed=True))

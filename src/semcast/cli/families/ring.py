@@ -1,0 +1,34 @@
+"""The ring on the command line."""
+
+import argparse
+
+import msgspec
+
+from semcast.cli.errors import UsageError
+from semcast.cli.families.record import FAMILIES, Family, Flags
+from semcast.protocols.ring import RingSettings, SlowPolicy
+from semcast.sim.scenario import Scenario
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy",
+        choices=[policy.value for policy in SlowPolicy],
+        default="purge",
+        help="ring: what a member does whose application is too slow",
+    )
+    parser.add_argument(
+        "--safe-every", type=int, metavar="N", help="ring: each N-th message asks for safe delivery"
+    )
+
+
+def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:
+    every = args.safe_every or 0
+    if every < 0:
+        raise UsageError(f"--safe-every {every}: at least 0")
+    traffic = tuple(msgspec.structs.replace(each, safe_every=every) for each in scenario.traffic)
+    settings = RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy))
+    return msgspec.structs.replace(scenario, traffic=traffic, ring=settings)
+
+
+FAMILIES.register(Family(name="ring", run=Flags(("safe_every",), _add_run), scenario=_scenario))

@@ -1,0 +1,49 @@
+"""S-RM, live: the members and their addresses are known to all."""
+
+from random import Random
+
+from semcast.core.ids import MILLISECOND
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
+from semcast.group.settings import GroupSettings
+from semcast.protocols.semantic import SEMANTIC, SemanticMulticast, Settings
+
+STATIC_BYTES = 1 << 20
+"""What a member of a fixed list keeps for others, at least: no more is under way than sockets hold."""
+STATIC_MESSAGE = 1 << 15
+"""Bytes of its messages, at most."""
+
+
+def _build(site: Site, rng: Random, out: Outbox) -> Stack:
+    chosen = Settings(
+        buffer_messages=max(site.settings.queue_messages, len(site.members)),
+        buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),
+        max_message=STATIC_MESSAGE,
+        window=max(4096, 2 * site.settings.queue_messages),
+        gossip_busy=2 * MILLISECOND,
+        rto_min=20 * MILLISECOND,
+        repair_bytes=STATIC_BYTES,
+        hopeful=True,
+        frame_bytes=site.datagram - PACKET_OVERHEAD,
+    )
+    return SemanticMulticast(site.member, site.members, chosen, rng, out)
+
+
+def _largest(_site: Site) -> int:
+    return STATIC_MESSAGE
+
+
+FAMILY = FAMILIES.register(
+    Family(
+        name="s-rm",
+        protocol=SEMANTIC,
+        settings=GroupSettings,
+        build=_build,
+        fixed=True,
+        largest=_largest,
+        splits=False,
+        takes_updates=False,
+        announces=False,
+    )
+)

@@ -1,0 +1,185 @@
+"""Virtual synchrony, live."""
+
+from random import Random
+
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.group.errors import ConfigurationError
+from semcast.group.registry import FAMILIES, Asked, Family, Site
+from semcast.group.settings import GroupSettings, parse_duration
+from semcast.obsolescence import Purging
+from semcast.protocols.vsync import (
+    VSYNC,
+    DetectorSettings,
+    Engine,
+    Flush,
+    Order,
+    VirtualSynchrony,
+    VsyncSettings,
+)
+from semcast.protocols.vsync.numbers import note_room
+from semcast.wire.limits import MAX_MESSAGE
+
+BUFFER_MESSAGES = 1 << 16
+BUFFER_BYTES = 16 << 20
+WINDOW_BYTES = 2 << 20
+"""Bytes under way of all members together, about: half of what a receiver's socket holds."""
+REPAIR_BYTES = WINDOW_BYTES // 2
+_RTO_MIN = 20 * MILLISECOND
+"""A busy machine takes its time to answer."""
+_PATIENCE = SECOND
+"""How long one member waits for the others, at most."""
+_CHOICES = {
+    "order": ("fifo", "causal", "total"),
+    "engine": ("token", "consensus"),
+    "flush": ("coordinator", "all"),
+}
+_FEWEST = 64
+
+
+class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set about a group with agreed views."""
+
+    order: str = ""
+    """`fifo` (the default), `causal` or `total`, the same at all members."""
+    engine: str = ""
+    """With `total`: `token` (the default) or `consensus`, the same at all members."""
+    uniform: bool = False
+    """Deliver only what survives whichever minority crashes; the same at all members."""
+    flush: str = ""
+    """Who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
+    minimum: int = 0
+    """So many found the group together, more than half of all who may; 0 for one that only joins."""
+    bootstrap: bool = False
+    """Found the group alone. At one member only, and only once."""
+    expel_after: str = ""
+    """The others go on without a member that lacks for so long what they have; never by default."""
+    expel_when_full: bool = False
+    """They do so, too, as soon as their buffers are full of what it lacks."""
+    buffer_messages: int = 0
+    """Messages in all buffers of this member; 0 for 65536."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in ("", *known):
+                raise ConfigurationError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
+        if self.engine and self.order != "total":
+            raise ConfigurationError(f"engine {self.engine!r} decides on a total order: set order = total")
+        if self.minimum < 0 or (self.bootstrap and self.minimum > 1):
+            raise ConfigurationError(f"minimum {self.minimum}: at least 1 where there is no bootstrap, or 0")
+        if self.expel_after:
+            parse_duration(self.expel_after)
+        if self.buffer_messages and self.buffer_messages < _FEWEST:
+            raise ConfigurationError(
+                f"buffer_messages must be at least {_FEWEST}, not {self.buffer_messages}"
+            )
+
+
+def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> VsyncSettings:
+    """The stack for packets of a size."""
+    assert isinstance(settings, SynchronySettings)
+    silence = parse_duration(settings.token_loss)
+    return VsyncSettings(
+        order=Order(settings.order or Order.FIFO),
+        engine=Engine(settings.engine or Engine.TOKEN),
+        flush=Flush(settings.flush or Flush.COORDINATOR),
+        uniform=settings.uniform,
+        minimum=1 if settings.bootstrap else settings.minimum,
+        state=state,
+        purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
+        buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
+        buffer_bytes=BUFFER_BYTES,
+        fair=True,
+        window_bytes=WINDOW_BYTES,
+        repair_bytes=REPAIR_BYTES,
+        rto_min=_RTO_MIN,
+        frame_bytes=packet,
+        greeting=_PATIENCE,
+        linger=_PATIENCE,
+        expel_after=parse_duration(settings.expel_after) if settings.expel_after else 0,
+        expel_when_full=settings.expel_when_full,
+        leave_after=_PATIENCE if settings.policy == "leave" else 0,
+        detector=detector_settings(silence),
+    )
+
+
+def detector_settings(silence: Nanos) -> DetectorSettings:
+    """Nobody is suspected before it was silent for so long; who pauses often may be for longer."""
+    heartbeat = max(min(silence // 10, 50 * MILLISECOND), 1)
+    return DetectorSettings(
+        heartbeat=heartbeat,
+        timeout_initial=silence,
+        timeout_min=silence,
+        timeout_max=max(10 * silence, 5 * SECOND),
+        margin=max(silence // 5, 1),
+    )
+
+
+def kind_of(settings: GroupSettings) -> MemberId:
+    """What all members must have set alike, as a name that tells their datagrams from those of others."""
+    assert isinstance(settings, SynchronySettings)
+    order = settings.order or "fifo"
+    engine = settings.engine or "token" if order == "total" else ""
+    return _kind(order, engine, settings.flush or "coordinator", uniform=settings.uniform)
+
+
+def all_kinds() -> list[MemberId]:
+    """Of every group there can be."""
+    orders = [("fifo", ""), ("causal", ""), ("total", "token"), ("total", "consensus")]
+    return [
+        _kind(order, engine, flush, uniform=uniform)
+        for order, engine in orders
+        for flush in ("coordinator", "all")
+        for uniform in (False, True)
+    ]
+
+
+def _kind(order: str, engine: str, flush: str, *, uniform: bool) -> MemberId:
+    return MemberId(f"vsync {order} {engine} {flush} {uniform}")
+
+
+def largest_message(settings: GroupSettings, packet: int) -> int:
+    """Bytes: its pieces must find room together."""
+    assert isinstance(settings, SynchronySettings)
+    return min(MAX_MESSAGE, packet * ((settings.buffer_messages or BUFFER_MESSAGES) // 4))
+
+
+def _build(site: Site, rng: Random, out: Outbox) -> Stack:
+    chosen = vsync_settings(site.settings, site.packet, state=site.state)
+    return VirtualSynchrony(site.member, chosen, rng, out)
+
+
+def _alike(settings: GroupSettings) -> tuple[MemberId, ...]:
+    return (kind_of(settings),)
+
+
+def _asked(settings: GroupSettings) -> Asked:
+    assert isinstance(settings, SynchronySettings)
+    return Asked(settings.order or Order.FIFO.value, settings.uniform)
+
+
+def _largest(site: Site) -> int:
+    return largest_message(site.settings, site.packet)
+
+
+FAMILY = FAMILIES.register(
+    Family(
+        name="vsync",
+        protocol=VSYNC,
+        settings=SynchronySettings,
+        build=_build,
+        alike=_alike,
+        kinds=tuple((kind,) for kind in all_kinds()),
+        asked=_asked,
+        largest=_largest,
+        note_room=note_room,
+        instead_of_safe="; see uniform",
+        renumbers=True,
+        transfers=True,
+        admits=True,
+        visiting={"minimum": 0, "bootstrap": False},
+        tailing="purge",
+    )
+)

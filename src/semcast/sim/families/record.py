@@ -1,0 +1,51 @@
+"""What the simulator must know of a stack."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from semcast.core.registry import Registry
+from semcast.history import History
+from semcast.history.schema import FIFO
+from semcast.sim.mutants import Mutant
+from semcast.sim.scenario import Fixed, Scenario
+from semcast.sim.stacks import StackFactory
+
+
+def _buffer(scenario: Scenario) -> int | None:
+    return scenario.buffer
+
+
+def _fifo(_scenario: Scenario) -> str:
+    return FIFO
+
+
+def _no(_about: object) -> bool:
+    return False
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A stack, for simulations and swarms."""
+
+    name: str
+    stack: Callable[[Scenario, Mutant], StackFactory]
+    """How members are made, or what a mutant has instead."""
+    draw: Callable[[int, Fixed | None], Scenario]
+    """A scenario with trouble in it. The same seed gives the same one for ever."""
+    mutants: Mapping[str, Mutant] = {}
+    """Broken ones that its swarm must catch."""
+    limit: Callable[[Scenario], int | None] = _buffer
+    """How many messages a member keeps at most; None where nothing is promised."""
+    order: Callable[[Scenario], str] = _fifo
+    """The order that is asked for, where there are several."""
+    announces: bool = False
+    """Whether the stack says itself when messages leave; else they leave where it takes them."""
+    transfers: Callable[[Scenario], bool] = _no
+    """Whether who joins is given the state of the application."""
+    finds_members: bool = False
+    """Whether members find each other: then a healed group ends in one view of all who are there."""
+    excused: Callable[[History], bool] = _no
+    """Whether a run went so badly that the healed group may rightly wait for ever."""
+
+
+FAMILIES: Registry[Family] = Registry("stack")

@@ -1,0 +1,59 @@
+"""S-RM, S-SRM and the reliable baseline, simulated."""
+
+from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, Settings
+from semcast.sim import stacks
+from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.mutants import MUTANTS, Mutant
+from semcast.sim.scenario import Fixed, Scenario
+from semcast.sim.semantic_scenario import LARGEST, draw
+from semcast.sim.stacks import StackFactory
+
+
+def _settings(scenario: Scenario) -> Settings:
+    senders = tuple(sorted(traffic.sender for traffic in scenario.traffic))
+    limits = {}
+    if scenario.spare_bytes is not None:
+        limits = {"max_message": LARGEST, "buffer_bytes": len(senders) * LARGEST + scenario.spare_bytes}
+    return Settings(
+        buffer_messages=scenario.buffer,
+        purging=scenario.purging,
+        uniform=scenario.uniform,
+        gossip_period=scenario.gossip_period,
+        gossip_fanout=scenario.gossip_fanout,
+        gossip_busy=scenario.gossip_busy,
+        hopeful=scenario.hopeful,
+        window=max(scenario.window, scenario.buffer),
+        senders=senders,
+        **limits,
+    )
+
+
+def _s_rm(scenario: Scenario, mutant: Mutant) -> StackFactory:
+    kind = mutant.stack or SemanticMulticast
+    assert issubclass(kind, SemanticMulticast)
+    return stacks.s_rm(_settings(scenario), kind)
+
+
+def _s_srm(scenario: Scenario, _mutant: Mutant) -> StackFactory:
+    return stacks.s_srm(ChannelSettings(buffer_messages=scenario.buffer, purging=scenario.purging))
+
+
+def _reliable(scenario: Scenario, _mutant: Mutant) -> StackFactory:
+    return stacks.reliable(_settings(scenario))
+
+
+def _draw_s_rm(seed: int, _fixed: Fixed | None) -> Scenario:
+    return draw(seed, S_RM.name)
+
+
+def _draw_s_srm(seed: int, _fixed: Fixed | None) -> Scenario:
+    return draw(seed, S_SRM.name, uniform=False)
+
+
+def _draw_reliable(seed: int, _fixed: Fixed | None) -> Scenario:
+    return draw(seed, RELIABLE.name, plain=True)
+
+
+S_RM = FAMILIES.register(Family(name="s-rm", stack=_s_rm, draw=_draw_s_rm, mutants=MUTANTS["s-rm"]))
+S_SRM = FAMILIES.register(Family(name="s-srm", stack=_s_srm, draw=_draw_s_srm))
+RELIABLE = FAMILIES.register(Family(name="reliable", stack=_reliable, draw=_draw_reliable))

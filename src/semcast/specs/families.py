@@ -1,0 +1,69 @@
+"""What each stack promises: the properties that its runs are judged by."""
+
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from semcast.core.registry import Registry
+from semcast.history.events import RunInfo
+from semcast.history.schema import CAUSAL, FIFO, TOTAL
+from semcast.specs.evs import EVS
+
+ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
+"""What every stack promises so far."""
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A stack, for those who judge what it did."""
+
+    name: str
+    promises: Callable[[RunInfo], Collection[str]]
+    """Names of properties, as the run was asked for."""
+
+
+FAMILIES: Registry[Family] = Registry("promises of a stack")
+
+_S_RM = ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
+_CAUSAL = frozenset({"causal_delivery", "semantic_causal_completeness"})
+# Total order extends causal order (seed I, 5.2).
+_ORDERED: dict[str, frozenset[str]] = {FIFO: frozenset(), CAUSAL: _CAUSAL, TOTAL: _CAUSAL | {"total_order"}}
+_VIEWS = ALWAYS | {
+    "vs_view_agreement",
+    "vs_primary_partition",
+    "vs_sending_view_delivery",
+    "vs_semantic_validity",
+    "vs_semantic_view_synchrony",
+    "vs_semantic_fifo_view_completeness",
+    "vs_state_transfer",
+}
+
+
+def _s_srm(_info: RunInfo) -> Collection[str]:
+    return ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"}
+
+
+def _s_rm(info: RunInfo) -> Collection[str]:
+    return _S_RM | {"semantic_uniform_agreement"} if info.uniform else _S_RM
+
+
+def _ring(_info: RunInfo) -> Collection[str]:
+    return ALWAYS | EVS.keys()
+
+
+def _vsync(info: RunInfo) -> Collection[str]:
+    """Of views, and of the order that was asked for."""
+    ordered = _ORDERED.get(info.order)
+    if ordered is None:
+        raise ValueError(f"nothing is known of order {info.order!r}, only of {', '.join(_ORDERED)}")
+    if not info.uniform:
+        return _VIEWS | ordered
+    uniform = {"uniform_total_order"} if info.order == TOTAL else set()
+    return _VIEWS | ordered | uniform | {"vs_semantic_uniform_agreement"}
+
+
+FAMILIES.register(Family("s-srm", _s_srm))
+FAMILIES.register(Family("s-rm", _s_rm))
+# Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
+FAMILIES.register(Family("reliable", _s_rm))
+FAMILIES.register(Family("ring", _ring))
+FAMILIES.register(Family("vsync", _vsync))

@@ -1,0 +1,65 @@
+"""Registries: each name once, and errors that say what there is."""
+
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from semcast.bench import families as bench
+from semcast.cli import families as cli
+from semcast.core import Frame
+from semcast.core.registry import Registry, UnknownNameError
+from semcast.extensions import VARIABLE
+from semcast.group import families as group
+from semcast.protocols.families import FAMILIES as PROTOCOLS
+from semcast.protocols.families import Family
+from semcast.protocols.ring.frames import Packet
+from semcast.sim import families as sim
+from semcast.specs.families import FAMILIES as PROMISES
+
+
+class Pet(msgspec.Struct, frozen=True):
+    name: str
+
+
+def test_the_same_name_does_not_mean_two_things() -> None:
+    pets: Registry[Pet] = Registry("pet")
+    pets.register(Pet("rex"))
+    with pytest.raises(ValueError, match="pet 'rex' is registered already"):
+        pets.register(Pet("rex"))
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    pets: Registry[Pet] = Registry("pet")
+    pets.register(Pet("rex"))
+    pets.register(Pet("tom"))
+    assert [pet.name for pet in pets] == ["rex", "tom"]
+    with pytest.raises(UnknownNameError, match="pet 'kitty': there are rex, tom"):
+        pets.of("kitty")
+
+
+def test_tags_of_frames_are_unique_among_all_families() -> None:
+    class Again(Frame, frozen=True, array_like=True, tag=7):
+        pass
+
+    with pytest.raises(ValueError, match=f"Again of other has the tag of {Packet.__name__}: 7"):
+        PROTOCOLS.register(Family("other", (Again,)))
+    assert "other" not in PROTOCOLS
+
+
+def test_the_layers_know_the_same_stacks() -> None:
+    simulated, live = set(sim.FAMILIES.names()), set(group.FAMILIES.names())
+    assert simulated == set(PROMISES.names()), "every stack that is simulated is judged"
+    assert live <= simulated, "what programs run is what the swarm judges"
+    assert live == set(bench.FAMILIES.names())
+    assert set(cli.FAMILIES.names()) <= simulated
+
+
+def test_a_module_that_is_not_there_is_told() -> None:
+    command = [sys.executable, "-m", "semcast.cli.main", "--help"]
+    env = {**os.environ, VARIABLE: "no.such"}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.strip() == f"semcast: {VARIABLE}: no.such: No module named 'no'"
