@@ -157,7 +157,7 @@ def test_messages_of_others_are_refused() -> None:
 
 
 class Full(VirtualSynchrony):
-    """A stack that takes two messages, the first in pieces, and delivers a request for the state."""
+    """A stack that takes two messages, and delivers a request for the state."""
 
     def multicast(self, now, payloads, annotation=None, *, safe=False):  # type: ignore[no-untyped-def]
         self.taken = [*getattr(self, "taken", []), annotation]
@@ -175,12 +175,12 @@ class Full(VirtualSynchrony):
 
 
 def test_what_a_driver_does() -> None:
-    """It says which number each message got, stops where flow control says so, and hands over the state."""
+    """It stops where flow control says so, and hands over the state."""
     stack = Full(P, VsyncSettings(), Random(0), Outbox())
     p = ReplicatedState(P)
     for _ in range(4):
         p.update("a", b"")
     assert multicast_waiting(0, p, stack) == 2
-    assert [tag.positions() for tag in stack.taken] == [[], [4], [8, 4]]
+    assert [tag.positions() for tag in stack.taken] == [[], [1], [2, 1]]
     take(0, p, stack, 10)
     assert stack.provided == (7, p.export())

@@ -2,16 +2,18 @@
 
 from bisect import bisect_right, insort
 from random import Random
+from typing import Any
 
 import pytest
 from tests.patterns.patternlab import Application, BrokenError, Group, draw, hunt, survey
 
-from semcast.core import Batch, Delivery, KEnumeration, ViewChange
+from semcast.core import Batch, Delivery, Enumeration, KEnumeration, ViewChange
 from semcast.core.events import StateReceived
 from semcast.obsolescence import OperationTracker
 from semcast.patterns import ReplicatedState
 from semcast.patterns.operations import Replica
-from semcast.protocols.vsync import Order
+from semcast.protocols.vsync import Order, VirtualSynchrony
+from semcast.protocols.vsync.numbers import Numbers
 
 ITEMS = ("a", "b", "c", "d", "e")
 State = dict[str, int]
@@ -99,11 +101,15 @@ def read(pattern: ReplicatedState, writer: str, *, own: bool = False) -> State:
     return {item: int(value) for item, value in (pattern.of if own else pattern.seen)(writer).items()}
 
 
-def run(seed: int, kind: type[ReplicatedState] = ReplicatedState) -> Group[Writes]:
+def run(
+    seed: int,
+    kind: type[ReplicatedState] = ReplicatedState,
+    stack: type[VirtualSynchrony] = VirtualSynchrony,
+) -> Group[Writes]:
     books = Books()
     k = Random(seed).choice((6, 20, 100))
     scenario = draw(seed, (Order.FIFO, Order.CAUSAL)[seed % 2])
-    group = Group(scenario, lambda me, rng: Writes(kind(me, k), rng, books))
+    group = Group(scenario, lambda me, rng: Writes(kind(me, k), rng, books), stack)
     assert group.run(), "it never came to rest"
     for seat in group.together:
         writer = seat.application.pattern.me.name
@@ -137,11 +143,17 @@ class TrustingObserver(ReplicatedState):
     replica = Trusting
 
 
-class Uncounted(ReplicatedState):
-    """Does not care which number a message got: those that were cut took several."""
+class Literal(Numbers):
+    def translated(self, annotation: Enumeration | KEnumeration) -> Enumeration | KEnumeration:
+        return annotation
 
-    def sent(self, seq: int | None = None) -> None:
-        super().sent()
+
+class Untranslated(VirtualSynchrony):
+    """Does not care which numbers messages got: those that were cut took several."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._numbers = Literal(self.me, 1000)
 
 
 def test_replicas_show_states_the_writer_had() -> None:
@@ -157,9 +169,13 @@ def test_replicas_show_states_the_writer_had() -> None:
     [
         (PrintedServer, "never had|lacks"),
         (TrustingObserver, "half visible"),
-        (Uncounted, "never had|lacks|half visible"),
     ],
 )
 def test_mutants_are_caught(kind: type[ReplicatedState], sight: str) -> None:
     with pytest.raises(BrokenError, match=sight):
         hunt(lambda seed: run(seed, kind), range(20))
+
+
+def test_annotations_must_be_translated_to_the_numbers_of_the_stack() -> None:
+    with pytest.raises(BrokenError, match=r"never had|lacks|half visible"):
+        hunt(lambda seed: run(seed, stack=Untranslated), range(20))
