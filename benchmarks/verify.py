@@ -82,7 +82,7 @@ def _measured(
 
 def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool, stack: str = "s-rm") -> None:
     """Write a sound run: all multicast, all deliver everything in turn, one file for each task."""
-    info = RunInfo("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
+    info = RunInfo.one("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
     views = stack == "vsync"
     metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), RUN_KEY: msgspec.json.encode(info)}
     messages = deliveries // len(PROCESSES) ** 2

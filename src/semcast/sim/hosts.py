@@ -100,7 +100,7 @@ class Host:
         self._network = network
         self._codec = codec
         self._recorder = recorder
-        self._watches_buffers = recorder is not None and recorder.info.buffer_limit is not None
+        self._watches_buffers = recorder is not None and recorder.info.only.buffer_limit is not None
         self._cpu = cpu
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._inbox_limit = inbox_limit
@@ -120,12 +120,13 @@ class Host:
         self._input(self.stack.start)
         self._plan_next_message()
 
-    def crash(self) -> None:
-        """Stop for ever, in the middle of nothing."""
+    def crash(self, *, left: bool = False) -> None:
+        """Stop for ever, in the middle of nothing, or because it left the group."""
         self.crashed = True
         self._inbox.clear()
         if self._recorder is not None:
-            self._recorder.crash(self._scheduler.now, self.member)
+            record = self._recorder.left if left else self._recorder.crash
+            record(self._scheduler.now, self.member)
 
     def sleep(self, until: Nanos) -> None:
         """Do nothing until then."""
@@ -253,7 +254,7 @@ class Host:
         elif isinstance(event, ViewChange):
             self._on_view(now, event)
         elif isinstance(event, Left):
-            self.crash()
+            self.crash(left=True)
             if event.again and self._left is not None:
                 self._left(self.number)
         elif isinstance(event, Blocked):

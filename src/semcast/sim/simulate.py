@@ -80,7 +80,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     members = member_names(scenario.size)
     dynamic = scenario.stack in ("ring", "vsync")
     bound = scenario.ring.bound() if scenario.stack == "ring" else scenario.buffer
-    info = RunInfo(
+    info = RunInfo.one(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,

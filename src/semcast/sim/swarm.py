@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 import msgspec
 
-from semcast.history import Kind
+from semcast.history import GONE, Kind
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Scenario, draw
@@ -45,9 +45,9 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
 def excused(outcome: Outcome) -> bool:
     """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
     views = [event for event in outcome.history.events if event.kind is Kind.VIEW]
-    crashed = {event.process for event in outcome.history.events if event.kind is Kind.CRASH}
+    crashed = {event.process for event in outcome.history.events if event.kind in GONE}
     last = max(views, key=lambda event: event.view or 0, default=None)
-    members = outcome.history.info.members if last is None or last.members is None else last.members
+    members = outcome.history.info.only.members if last is None or last.members is None else last.members
     return 2 * len([member for member in members if member not in crashed]) <= len(members)
 
 

@@ -14,7 +14,7 @@ from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
 from semcast.pipeline.session import SMALL_ROWS, at_once, unconstrained
 from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
-from semcast.pipeline.verify.events import events_of, held_rows, malformed, of_kind, read_rows
+from semcast.pipeline.verify.events import by_group, events_of, held_rows, malformed, of_kind, read_rows
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.large import Given, judge_large
 from semcast.pipeline.verify.roster import roster_of, roster_table
@@ -84,7 +84,7 @@ def wanted_properties(runs: Mapping[str, RunInfo], properties: Sequence[str] | N
     wanted = {}
     for run, info in runs.items():
         try:
-            wanted[run] = list(dict.fromkeys(properties)) if properties else properties_for(info)
+            wanted[run] = list(dict.fromkeys(properties)) if properties else properties_for(info.only)
         except ValueError as error:
             raise HistoryError(f"run {run}: {error}; name some with --property") from error
     return wanted
@@ -110,7 +110,8 @@ class _Job:
         self._wanted = wanted
         self._progress = progress
         self._small = small
-        self._rows = (held_rows if small else read_rows)(spark, recorded.files)
+        rows = (held_rows if small else read_rows)(spark, recorded.files)
+        self._rows = by_group(rows, recorded.runs)
         events = events_of(self._rows)
         self._events = keep(events.repartition(1), kept) if small else events
         self._evidence = Evidence(recorded.runs)
@@ -262,7 +263,7 @@ class _Job:
         if "buffer_bound" not in self._names:
             return []
         infos = self._recorded.runs.items()
-        limits = [(run, info.buffer_limit) for run, info in infos if info.buffer_limit is not None]
+        limits = [(run, info.only.buffer_limit) for run, info in infos if info.only.buffer_limit is not None]
         table = small_frame(self._spark, {"run": TEXT, "buffer_limit": WHOLE}, limits)
         return [states.buffer_violations(self._events, table)]
 

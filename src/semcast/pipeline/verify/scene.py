@@ -153,7 +153,7 @@ class Scene:
     def over_messages(self, fold: Fold, schema: str) -> DataFrame:
         """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`."""
         if self._files:
-            return over_files(self.spark, self._files, self.numbers, fold, schema)
+            return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema)
         return numbered(self.events, self.people).mapInArrow(fold, schema)
 
     @cached_property

@@ -106,6 +106,8 @@ class Verdict:
     count: int = 0
     detail: str = ""
     sample: tuple[Offence, ...] = ()
+    note: str = ""
+    """What was not looked at, and why."""
 
 
 @dataclass(slots=True)
@@ -156,7 +158,7 @@ class Evidence:
             return self.doubt(run, name)
         if name.startswith(_STATE) and (run, name) not in self.states:
             return "no state was recorded"
-        if name == "buffer_bound" and info.buffer_limit is None:
+        if name == "buffer_bound" and info.only.buffer_limit is None:
             return "the run had no limit"
         if name == "buffer_bound" and run not in self.buffers:
             return "no occupancy was recorded"

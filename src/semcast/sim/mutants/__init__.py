@@ -32,6 +32,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "suspected-member": Mutant(semantic.SuspectedMember),
         "out-of-order": Mutant(semantic.OutOfOrder),
         "deliver-twice": Mutant(semantic.DeliverTwice),
+        "changed-payload": Mutant(semantic.ChangedPayload),
         "lost-last-message": Mutant(semantic.LostLastMessage),
         "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
@@ -39,6 +40,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     "ring": {
         "safe-after-one-rotation": Mutant(ring=ring.SafeAfterOneRotation),
         "no-transitional-configuration": Mutant(ring=ring.NoTransitionalConfiguration),
+        "changed-payload": Mutant(ring=ring.ChangedPayload),
         "obligation-set-forgotten": Mutant(ring=ring.ObligationSetForgotten),
         "delivered-after-a-hole": Mutant(ring=ring.DeliveredAfterAHole),
         "discarded-before-a-hole": Mutant(ring=ring.DiscardedBeforeAHole),
@@ -51,6 +53,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     },
     "vsync": {
         "decision-without-majority": Mutant(vsync=vsync.DecisionWithoutMajority),
+        "changed-payload": Mutant(vsync=vsync.ChangedPayload),
         "pred-omits-undelivered": Mutant(vsync=vsync.PredOmitsUndelivered),
         "purge-across-views": Mutant(vsync=vsync.PurgeAcrossViews),
         "installed-too-early": Mutant(vsync=vsync.InstalledTooEarly),

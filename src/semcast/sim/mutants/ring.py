@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from semcast.core.events import TransitionalView
+from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging, PurgingBuffer, obsoletes
@@ -12,6 +12,7 @@ from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
+from semcast.sim.mutants.contents import changed
 
 
 class _HastyOrder(RingOrder):
@@ -38,6 +39,14 @@ class NoTransitionalConfiguration(Ring):
 
     def _delivery_queue(self, purging: Purging) -> DeliveryQueue:
         return _RegularOnly(self.settings.queue_messages, purging)
+
+
+class ChangedPayload(Ring):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class ObligationSetForgotten(Ring):

@@ -17,6 +17,15 @@ from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.frames import Change, Pred, Welcome
 from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.token import TokenOrder
+from semcast.sim.mutants.contents import changed
+
+
+class ChangedPayload(VirtualSynchrony):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class _HastyConsensus(Consensus):
