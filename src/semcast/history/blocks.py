@@ -1,13 +1,14 @@
 """The rows of a journal become columns, many at a time: an event object for each would cost too much."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate, chain, repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from semcast.core.annotations import Enumeration, Item
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.history.events import Event
 from semcast.history.journal import (
     AppliedRow,
     DeliveredRow,
@@ -19,6 +20,7 @@ from semcast.history.journal import (
     ViewRow,
 )
 from semcast.history.schema import CERTIFICATES, NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind
+from semcast.history.wellformed import problem
 
 _ANNOTATION, _MEMBERS = SCHEMA.field("annotation").type, SCHEMA.field("members").type
 _COLUMNS = (
@@ -35,6 +37,7 @@ _COLUMNS = (
     "crc",
 )
 """What differs from row to row, in the order of its cells."""
+_WIDTH = len(_COLUMNS)
 
 _DELIVER, _MULTICAST, _PURGE = Kind.DELIVER.value, Kind.MULTICAST.value, Kind.PURGE.value
 _ITEM, _BY = AnnotationKind.ITEM.value, AnnotationKind.BY.value
@@ -42,14 +45,23 @@ _NOTE = tuple(field.name for field in _ANNOTATION)
 _ONE_ID = (_BY, None, None, None, None, 1)
 
 
+class MalformedRowError(Exception):
+    """A row that cannot be: its number, and why."""
+
+
 class Block:
-    """Rows of one process, gathered until there are enough for an Arrow table.
+    """Rows of one process in one group, gathered until there are enough for an Arrow table.
 
     Cells lie one behind the other in flat lists: what a row puts there in one go is taken apart by columns
     later. Annotations and the members of views stand aside, with the number of their row.
+
+    Args:
+        run: its name.
+        group: its name.
+        process: whose rows these are.
     """
 
-    def __init__(self, run: str, group: str, process: MemberId, first: int) -> None:
+    def __init__(self, run: str, group: str, process: MemberId) -> None:
         self._same = {
             "run": run,
             "process": process.name,
@@ -57,30 +69,30 @@ class Block:
             "group": group,
         }
         self._process = process
-        self._first = first
+        self.seen: set[MemberId] = set()
+        """The members of its views."""
+        self._first = 0  # the index of the first row here
+        self._latest = 0  # the last message that the process multicast
+        self._clear()
+        self.take: dict[type[Row], Callable[[Nanos, Any], None]] = {
+            DeliveredRow: self._delivered,
+            SentRow: self._sent,
+            NotedRow: self._noted,
+            PurgedRow: self._purged,
+            ViewRow: self._view,
+            AppliedRow: self._applied,
+        }
+        """Appends what a row of a journal stands for, by its type."""
+
+    def _clear(self) -> None:
         self._cells: list[Any] = []
-        self._noted: list[int] = []
+        self._noted_rows: list[int] = []
         self._notes: list[Any] = []
         self._ids: list[Any] = []
         self._members: dict[int, tuple[MemberId, ...]] = {}
 
     def __len__(self) -> int:
-        return len(self._cells) // len(_COLUMNS)
-
-    def take(self, at: Nanos, row: Row) -> None:
-        """Append what a row of a journal stands for."""
-        if isinstance(row, DeliveredRow):
-            self._delivered(at, row)
-        elif isinstance(row, SentRow):
-            self._sent(at, row)
-        elif isinstance(row, NotedRow):
-            self._noted_messages(at, row)
-        elif isinstance(row, PurgedRow):
-            self._purged(at, row)
-        elif isinstance(row, ViewRow):
-            self._view(at, row)
-        else:
-            self._applied(at, row)
+        return len(self._cells) // _WIDTH
 
     def end(self, at: Nanos, kind: Kind) -> None:
         """The last row of all."""
@@ -88,6 +100,8 @@ class Block:
 
     def _delivered(self, at: Nanos, row: DeliveredRow) -> None:
         who = row.sender
+        if row.seq < 1 or row.count < 1:
+            self._refuse(Kind.DELIVER, who, row.seq, row.count)
         self._cells += (
             _DELIVER,
             at,
@@ -104,6 +118,7 @@ class Block:
 
     def _sent(self, at: Nanos, row: SentRow) -> None:
         who, level = self._process, SAFE if row.safe else None
+        self._check_multicast(row.seq, row.count)
         self._cells += (
             _MULTICAST,
             at,
@@ -118,14 +133,16 @@ class Block:
             row.crc,
         )
 
-    def _noted_messages(self, at: Nanos, row: NotedRow) -> None:
+    def _noted(self, at: Nanos, row: NotedRow) -> None:
         before, who = len(self), self._process
+        count = min(len(row.sizes), len(row.notes))
+        self._check_multicast(row.seq, count)
         self._run(
-            repeat(_MULTICAST, min(len(row.sizes), len(row.notes))),
+            repeat(_MULTICAST, count),
             repeat(at),
             repeat(who.name),
             repeat(who.incarnation),
-            range(row.seq, row.seq + len(row.sizes)),
+            range(row.seq, row.seq + count),
             repeat(1),
             repeat(row.view),
             repeat(SAFE if row.safe else None),
@@ -133,8 +150,8 @@ class Block:
             row.sizes,
             repeat(None) if row.crcs is None else row.crcs,
         )
-        self._noted += range(before, len(self))
-        for note in row.notes[: len(self) - before]:
+        self._noted_rows += range(before, before + count)
+        for note in row.notes[:count]:
             if type(note) is Item:
                 self._notes += (_ITEM, note.item, None, None, None, None)
             elif isinstance(note, Positions):
@@ -148,8 +165,11 @@ class Block:
 
     def _purged(self, at: Nanos, row: PurgedRow) -> None:
         before, who = len(self), row.sender
+        count = min(len(row.seqs), len(row.by_seqs))
+        if count and min(row.seqs) < 1:
+            self._refuse(Kind.PURGE, who, min(row.seqs), 1)
         self._run(
-            repeat(_PURGE, min(len(row.seqs), len(row.by_seqs))),
+            repeat(_PURGE, count),
             repeat(at),
             repeat(who.name),
             repeat(who.incarnation),
@@ -162,8 +182,7 @@ class Block:
             repeat(None),
         )
         if row.by is not None:
-            count = len(self) - before
-            self._noted += range(before, len(self))
+            self._noted_rows += range(before, before + count)
             self._notes += _ONE_ID * count
             replacing = zip(repeat(row.by.name, count), repeat(row.by.incarnation), row.by_seqs, strict=False)
             self._ids += chain.from_iterable(replacing)
@@ -174,11 +193,13 @@ class Block:
         level = PRIMARY if view.primary else NON_PRIMARY
         name, incarnation = (None, 0) if who is None else (who.name, who.incarnation)
         self._members[len(self)] = view.members
+        if not row.transitional:
+            self.seen.update(view.members)
         self._cells += (kind.value, at, name, incarnation, 0, 0, view.id, level, None, 0, None)
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender
-        self._noted.append(len(self))
+        self._noted_rows.append(len(self))
         self._notes += (_ITEM, row.digest, None, None, None, None)
         self._cells += (
             Kind.APPLY.value,
@@ -194,11 +215,34 @@ class Block:
             None,
         )
 
-    def table(self) -> pa.Table:
-        """The rows as columns of the schema."""
-        count, width = len(self), len(_COLUMNS)
+    def _check_multicast(self, seq: int, count: int) -> None:
+        """Whether the numbers of its own messages count from 1 and grow."""
+        if seq < 1 or count < 1:
+            self._refuse(Kind.MULTICAST, self._process, seq, count)
+        if seq <= self._latest:
+            after = f"multicast of {MessageId(self._process, seq)} after {self._latest}"
+            raise MalformedRowError(f"row {self._first + len(self)}: {after}")
+        self._latest = seq + count - 1
+
+    def _refuse(self, kind: Kind, sender: MemberId, seq: int, count: int) -> NoReturn:
+        index = self._first + len(self)
+        fault = problem(Event(self._process, index, 0, kind, "", sender, seq, count))
+        raise MalformedRowError(f"row {index}: {fault}")
+
+    def flush(self) -> pa.Table:
+        """The rows so far as columns of the schema; what follows begins anew."""
+        try:
+            table = self._table()
+        except (pa.ArrowInvalid, OverflowError) as error:
+            raise MalformedRowError(f"row {self._first} or one that follows: {error}") from error
+        self._first += table.num_rows
+        self._clear()
+        return table
+
+    def _table(self) -> pa.Table:
+        count = len(self)
         columns = {
-            name: pa.array(self._cells[place::width], SCHEMA.field(name).type)
+            name: pa.array(self._cells[place::_WIDTH], SCHEMA.field(name).type)
             for place, name in enumerate(_COLUMNS)
         }
         for name, value in self._same.items():
@@ -214,7 +258,7 @@ class Block:
         self._cells += chain.from_iterable(zip(*columns, strict=False))
 
     def _annotations(self, count: int) -> pa.Array:
-        if not self._noted:
+        if not self._noted_rows:
             return pa.nulls(count, _ANNOTATION)
         cells = {name: self._notes[place :: len(_NOTE)] for place, name in enumerate(_NOTE)}
         fields = [
@@ -227,7 +271,7 @@ class Block:
         if len(notes) == count:
             return notes
         places: list[int | None] = [None] * count
-        for place, row in enumerate(self._noted):
+        for place, row in enumerate(self._noted_rows):
             places[row] = place
         return notes.take(pa.array(places, pa.int64()))
 

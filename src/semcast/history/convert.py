@@ -119,6 +119,7 @@ class _Conversion:
 
 def _described(file: Path) -> RunInfo:
     try:
-        return described(file, pq.read_schema(file))
+        with pq.ParquetFile(file) as parquet:
+            return described(file, parquet)
     except (pa.ArrowException, OSError) as error:
         raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error

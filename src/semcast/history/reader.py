@@ -133,7 +133,7 @@ def files_in(path: Path) -> list[Path]:
 def _load(file: Path) -> tuple[RunInfo, pa.Table]:
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            info = described(file, parquet.schema_arrow)
+            info = described(file, parquet)
             there = [name for name in ROW.names if name in parquet.schema_arrow.names]
             return info, completed(parquet.read(columns=there))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -6,13 +6,13 @@ However long a journal is, no more than a block of it is held.
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
 
-from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.history.blocks import Block
+from semcast.core.ids import MemberId, Nanos
+from semcast.history.blocks import Block, MalformedRowError
 from semcast.history.decoding import decode, rows_of
 from semcast.history.events import Event, HistoryError, RunInfo
 from semcast.history.journal import (
@@ -20,18 +20,12 @@ from semcast.history.journal import (
     FRAME,
     MAGIC,
     Chunk,
-    DeliveredRow,
     Header,
-    NotedRow,
-    PurgedRow,
     Row,
-    SentRow,
-    ViewRow,
     process_of,
 )
 from semcast.history.schema import Kind
 from semcast.history.versions import RunInfo1, check_version
-from semcast.history.wellformed import problem
 
 BLOCK_ROWS = 1 << 16
 _CUT_OFF, _DAMAGED = "its journal is cut off", "its journal is damaged"
@@ -71,8 +65,6 @@ class Replay:
         """Why it is not known what the process did after its last row; to be asked after the last block."""
         self.seen: set[MemberId] = set()
         """The members of its views, those that have been read."""
-        self.rows = 0
-        self._latest = 0  # the last message that it multicast
         self._at: Nanos = 0
         self._ended = False
         try:
@@ -98,29 +90,23 @@ class Replay:
         if self.info is None:
             self.unknown = self.unknown or "its journal has no readable header"
             return
-        run, group = self.info.run, self.info.only
-        block = Block(run, group.name, self.process, 0)
-        for at, rows in self._moments():
-            for row in rows:
-                self._check(self.rows + len(block), row)
-                block.take(at, row)
-            if len(block) >= BLOCK_ROWS:
-                yield self._table(block)
-                block = Block(run, group.name, self.process, self.rows)
-        end = self._end(listed=bool(group.members))
-        if end is not None:
-            block.end(*end)
-        if len(block):
-            yield self._table(block)
-
-    def _table(self, block: Block) -> pa.Table:
+        group = self.info.only
+        block = Block(self.info.run, group.name, self.process)
+        self.seen = block.seen
+        take = block.take
         try:
-            table = block.table()
-        except (pa.ArrowInvalid, OverflowError) as error:
-            last = self.rows + len(block) - 1
-            raise HistoryError(f"{self.path}: rows {self.rows} to {last}: {error}") from error
-        self.rows += table.num_rows
-        return table
+            for at, rows in self._moments():
+                for row in rows:
+                    take[type(row)](at, row)
+                if len(block) >= BLOCK_ROWS:
+                    yield block.flush()
+            end = self._end(listed=bool(group.members))
+            if end is not None:
+                block.end(*end)
+            if len(block):
+                yield block.flush()
+        except MalformedRowError as error:
+            raise HistoryError(f"{self.path}: {error}") from error
 
     def _sound_chunks(self, file: BinaryIO) -> Iterator[bytes]:
         """The chunks up to the first that is not whole."""
@@ -175,30 +161,6 @@ class Replay:
             return marker.stat().st_mtime_ns, Kind.CRASH
         self.unknown = self.unknown or "its journal has no end"
         return None
-
-    def _check(self, index: int, row: Row) -> None:
-        """Whether numbers count from 1, and those of multicasts grow; remembers who is in views."""
-        if isinstance(row, DeliveredRow):
-            if row.seq < 1 or row.count < 1:
-                self._refuse(index, Kind.DELIVER, row.sender, row.seq, row.count)
-        elif isinstance(row, SentRow | NotedRow):
-            count = row.count if isinstance(row, SentRow) else min(len(row.sizes), len(row.notes))
-            if row.seq < 1 or count < 1:
-                self._refuse(index, Kind.MULTICAST, self.process, row.seq, count)
-            if row.seq <= self._latest:
-                message = MessageId(self.process, row.seq)
-                raise HistoryError(f"{self.path}: row {index}: multicast of {message} after {self._latest}")
-            self._latest = row.seq + count - 1
-        elif isinstance(row, PurgedRow):
-            for place, seq in enumerate(row.seqs):
-                if seq < 1:
-                    self._refuse(index + place, Kind.PURGE, row.sender, seq, 1)
-        elif isinstance(row, ViewRow) and not row.transitional:
-            self.seen.update(row.view.members)
-
-    def _refuse(self, index: int, kind: Kind, sender: MemberId, seq: int, count: int) -> NoReturn:
-        fault = problem(Event(self.process, index, 0, kind, "", sender, seq, count))
-        raise HistoryError(f"{self.path}: row {index}: {fault}")
 
 
 def _info(path: Path, process: MemberId, payload: bytes) -> RunInfo | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from semcast.core.ids import MemberId
 from semcast.history.events import HistoryError, RunInfo
@@ -39,9 +40,9 @@ def check_version(file: Path, version: object) -> None:
         raise HistoryError(f"{file}: schema version {version}; this program reads {known}")
 
 
-def described(file: Path, schema: pa.Schema) -> RunInfo:
+def described(file: Path, parquet: pq.ParquetFile) -> RunInfo:
     """The run that a Parquet file is about, if its columns are those of a history."""
-    metadata = schema.metadata or {}
+    metadata = parquet.metadata.metadata or {}
     if VERSION_KEY not in metadata or RUN_KEY not in metadata:
         raise HistoryError(f"{file}: a Parquet file, but not a recorded history (no run in its metadata)")
     said = metadata[VERSION_KEY].decode(errors="replace")
@@ -51,7 +52,7 @@ def described(file: Path, schema: pa.Schema) -> RunInfo:
         info = _run_info(metadata[RUN_KEY], old=version == 1)
     except msgspec.DecodeError as error:
         raise HistoryError(f"{file}: unreadable description of the run: {error}") from error
-    _check_columns(file, schema, columns_of(1 if version == 1 else SCHEMA_VERSION))
+    _check_columns(file, parquet.schema_arrow, columns_of(1 if version == 1 else SCHEMA_VERSION))
     return info
 
 

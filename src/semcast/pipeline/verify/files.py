@@ -64,7 +64,7 @@ def _files(path: Path) -> list[Path]:
 def _inspect(file: Path) -> tuple[RunInfo, int]:
     try:
         with pq.ParquetFile(file) as parquet:
-            info = described(file, parquet.schema_arrow)
+            info = described(file, parquet)
             foreign = set(_names_in(parquet, "run")) - {info.run}
             if foreign:
                 raise HistoryError(
