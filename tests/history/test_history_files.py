@@ -75,7 +75,7 @@ def local_events(draw: st.DrawFn, process: MemberId) -> list[Event]:
                     sender=process if kind is Kind.MULTICAST else draw(members),
                     seq=multicast + 1 if kind is Kind.MULTICAST else draw(seqs),
                     count=1 if annotation is not None else draw(st.integers(1, 9)),
-                    size=draw(int64),
+                    size=draw(st.integers(0, 2**40)),
                     crc=draw(st.none() | st.integers(0, 2**32 - 1)),
                     annotation=annotation,
                     by=draw(st.none() | ids) if kind is Kind.PURGE else None,

@@ -43,6 +43,7 @@ SCHEMA_VERSION = 2
 VERSION_KEY = b"semcast.schema"
 RUN_KEY = b"semcast.run"
 
+CRC_MASK = (1 << 32) - 1
 PRIMARY, NON_PRIMARY = "primary", "non-primary"
 SAFE = "safe"
 FIFO, CAUSAL, TOTAL = "fifo", "causal", "total"

@@ -5,7 +5,7 @@ A delivery of something that nobody multicast is well formed: that is for the ch
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event
-from semcast.history.schema import SHARED, Kind
+from semcast.history.schema import CRC_MASK, SHARED, Kind
 
 
 def problem(event: Event) -> str | None:
@@ -49,6 +49,8 @@ def _message_problem(event: Event) -> str | None:
         return f"{kind} of message {event.seq} of {event.sender}: they count from 1"
     if event.count < 1:
         return f"{kind} of {event.count} messages: at least one is needed"
+    if event.crc is not None and (event.size < 0 or not 0 <= event.crc <= CRC_MASK):
+        return f"{kind} of {event.size} bytes with CRC {event.crc}: that cannot be"
     if event.annotation is not None and event.count > 1:
         return f"an annotation speaks for one message, and this row is about {event.count}"
     return None

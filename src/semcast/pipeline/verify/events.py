@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.history import HistoryError, RunInfo
-from semcast.history.schema import KINDS, ROW, AnnotationKind, Kind
+from semcast.history.schema import CRC_MASK, KINDS, ROW, AnnotationKind, Kind
 from semcast.history.versions import completed
 from semcast.pipeline.sources import literal
 
@@ -31,6 +31,8 @@ EVENT = (
     "view",
     "level",
     "members",
+    "bytes",
+    "crc",
 )
 
 
@@ -91,6 +93,8 @@ def events_of(rows: DataFrame) -> DataFrame:
         "view",
         "level",
         "members",
+        "bytes",
+        "crc",
     )
 
 
@@ -110,6 +114,12 @@ def malformed(rows: DataFrame) -> DataFrame:
         .where("problem is not null")
         .select("file", "row", "problem")
     )
+
+
+def added_kinds(rows: DataFrame) -> DataFrame:
+    """The rows of the kinds that families added."""
+    added = [kind.value for kind in KINDS.values() if kind.columns is not None]
+    return rows.where(fn.col("kind").isin(added))
 
 
 def is_malformed() -> Column:
@@ -137,6 +147,7 @@ def _kind_problem() -> Column:
     kind, sender, count = fn.col("kind"), fn.col("sender"), fn.col("count")
     message = kind.isin(list(_MESSAGES))
     is_author = (sender == fn.col("process")) & (fn.col("sender_incarnation") == fn.col("incarnation"))
+    contents = fn.col("crc").isNotNull() & ((fn.col("bytes") < 0) | ~fn.col("crc").between(0, CRC_MASK))
     is_view = kind.isin(Kind.VIEW.value, Kind.TRANSITIONAL.value)
     view = is_view & (fn.col("view").isNull() | fn.col("members").isNull())
     strange = fn.exists(
@@ -148,6 +159,7 @@ def _kind_problem() -> Column:
         .when(message & sender.isNull(), fn.concat(kind, fn.lit(" without a sender")))
         .when(message & (fn.col("seq") < 1), fn.concat(kind, fn.lit(" of a message below 1")))
         .when(message & (count < 1), fn.concat(kind, fn.lit(" of no messages: at least one is needed")))
+        .when(message & contents, fn.lit("a size or a CRC that cannot be"))
         .when((kind == Kind.MULTICAST.value) & ~is_author, fn.lit("multicast by another than its sender"))
         .when(view, fn.concat(kind, fn.lit(" without a number or without members")))
         .when(fn.col("members").isNotNull() & strange, fn.lit("a view with an incomplete member"))

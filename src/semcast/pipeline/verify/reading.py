@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from semcast.history import RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
+from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import (
     DELIVERED,
     INDEX_BITS,
@@ -24,14 +25,24 @@ from semcast.pipeline.verify.folds import (
     SENT,
     SENT_SAFE,
     Batches,
-    Ints,
     Rows,
 )
 from semcast.pipeline.verify.stays import Who
 
 _BATCH = 1 << 16
 _NAMES = ("run", "group", "process", "kind", "sender", "level")
-_NUMBERS = ("incarnation", "index", "at_ns", "sender_incarnation", "seq", "count", "order", "view")
+_NUMBERS = (
+    "incarnation",
+    "index",
+    "at_ns",
+    "sender_incarnation",
+    "seq",
+    "count",
+    "order",
+    "view",
+    "bytes",
+    "crc",
+)
 _TASKS_A_CORE = 8
 
 Fold = Callable[[Batches], Batches]
@@ -77,7 +88,8 @@ def _read(batches: Batches, known: _Known) -> Batches:
 def _row_group(file: str, group: int, known: _Known) -> Batches:
     columns = [*_NAMES, *_NUMBERS]
     with pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=list(_NAMES)) as parquet:
-        for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False):
+        there = [name for name in columns if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=there, use_threads=False):
             for part, members in _by_group(batch, known):
                 rows = numbered(part, members)
                 if rows is not None:
@@ -117,6 +129,8 @@ def numbered(batch: pa.RecordBatch, members: _Members) -> Rows | None:
         last=first + _filled(batch, "count") - 1,
         at=_filled(batch, "at_ns"),
         order=np.where(sent, NOTHING, _filled(batch, "order")),
+        size=_filled(batch, "bytes"),
+        crc=_filled(batch, "crc"),
     )
 
 
@@ -133,6 +147,8 @@ def _indices(names: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 
 
 def _filled(batch: pa.RecordBatch, name: str) -> Ints:
+    if name not in batch.schema.names:  # of version 1
+        return np.full(batch.num_rows, NOTHING, np.int64)
     found: Ints = batch[name].fill_null(NOTHING).to_numpy()
     return found
 
