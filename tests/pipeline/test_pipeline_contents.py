@@ -1,16 +1,35 @@
 """Contents on Spark: what lines up, and what differs, is what the checker in memory says."""
 
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from tests.history import version1
 
 from semcast.core import MemberId
-from semcast.history import Event, Kind
+from semcast.core.messages import batch_of
+from semcast.history import (
+    KINDS,
+    Event,
+    GroupInfo,
+    History,
+    HistoryError,
+    Kind,
+    Recorder,
+    RunInfo,
+    add_kind,
+    write_history,
+)
+from semcast.pipeline.verify import Options, contents, survey, verify
 from semcast.pipeline.verify.alignment import COLUMNS, COMPARED, DIFFERENT, LEFT_OVER, align
 from semcast.pipeline.verify.crcs import moved
+from semcast.specs import check
 from semcast.specs.contents import known_contents, stretches
 
 A, B = MemberId("a"), MemberId("b")
@@ -110,3 +129,107 @@ def test_many_crcs_move_as_one_does() -> None:
         crc32(other) for _, other in parts
     ]
     assert together.tolist() == [crc32(one + other) for one, other in parts]
+
+
+def conversation(
+    run: str, seed: int, *, changed: bool = False, lost: bool = False, group: str = "g", stack: str = "s-rm"
+) -> History:
+    """What a and b say, cut otherwise by everybody who hears it."""
+    random = Random(seed)
+    recorder = Recorder(RunInfo.one(run, group, stack, seed, (A, B), None, uniform=False, quiesced=False))
+    for sender in (A, B):
+        said = [random.randbytes(random.randint(0, 9)) for _ in range(50)]
+        for process in (A, B):
+            heard = list(said)
+            if changed and process != sender:
+                heard[random.randrange(50)] += b"!"
+            for at, (first, end) in enumerate(cuts(random, 50)):
+                batch = batch_of(sender, first + 1, heard[first:end])
+                if not (lost and process == B and at == 3):
+                    recorder.deliver(at, process, batch)
+        for at, (first, end) in enumerate(cuts(random, 50)):
+            recorder.multicast(at, sender, batch_of(sender, first + 1, said[first:end]))
+    return recorder.close(quiesced=True)
+
+
+def cuts(random: Random, count: int) -> list[tuple[int, int]]:
+    places = sorted({0, count, *random.sample(range(count), 12)})
+    return list(pairwise(places))
+
+
+NAMES = ["integrity", "fifo_delivery", "semantic_agreement"]
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_spark_sees_contents_as_memory_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, small: bool
+) -> None:
+    monkeypatch.setattr(contents, "lined_up", partial(contents.lined_up, bits=3))
+    histories = [
+        conversation("sound", 1),
+        conversation("changed", 2, changed=True),
+        conversation("lost", 3, lost=True),
+        conversation("both", 4, changed=True, lost=True),
+    ]
+    for history in histories:
+        write_history(history, tmp_path / f"{history.info.run}.parquet")
+    options = Options(NAMES, small_rows=1_000_000 if small else 0)
+    report = verify(spark, survey([tmp_path]), options)
+    told = {(v.run, v.property): (v.status.value, v.count, v.note) for v in report.verdicts}
+    expected = {
+        (history.info.run, v.property): (v.status.value, v.count, v.note)
+        for history in histories
+        for v in check(history, NAMES)
+    }
+    assert told == expected
+    assert told["sound", "integrity"] == ("holds", 0, "")
+    assert told["changed", "integrity"] == ("violated", 2, "")
+    assert told["lost", "integrity"][0] == "holds"
+    assert told["lost", "integrity"][2] != ""
+    (offence, _) = next(v.sample for v in report.verdicts if v.run == "changed" and v.property == "integrity")
+    assert "delivered with other contents than were multicast" in str(offence)
+    assert "deliver" in offence.event
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_groups_and_versions_side_by_side(spark: SparkSession, tmp_path: Path, *, small: bool) -> None:
+    """A run of two groups, the messages of one of which were changed, and a run of version 1."""
+    one, other = conversation("two", 5, group="g"), conversation("two", 6, group="h", changed=True)
+    info = RunInfo("two", (one.info.only, other.info.only), 5, quiesced=True)
+    write_history(History(info, [*one.events, *other.events]), tmp_path / "two.parquet")
+    multicast = {"kind": "multicast", "sender": "a", "seq": 1, "count": 4, "bytes": 9}
+    deliver = {"kind": "deliver", "sender": "a", "seq": 1, "count": 4, "bytes": 9}
+    rows: list[dict[str, object]] = [multicast, {**deliver, "index": 1}, {**deliver, "process": "b"}]
+    version1.write_parquet(tmp_path / "old.parquet", rows)
+    recorded = survey([tmp_path])
+    assert list(recorded.runs) == ["old", "two[g]", "two[h]"]
+    report = verify(spark, recorded, Options(NAMES, small_rows=1_000_000 if small else 0))
+    told = {(v.run, v.property): (v.status.value, v.count, v.note) for v in report.verdicts}
+    assert told["old", "integrity"] == ("holds", 0, "contents not compared: 8")
+    assert told["two[g]", "integrity"] == ("holds", 0, "")
+    assert told["two[h]", "integrity"] == ("violated", 2, "")
+    assert {status for (_, name), (status, _, _) in told.items() if name != "integrity"} == {"holds"}
+
+
+def test_rows_of_a_group_that_nobody_described(tmp_path: Path) -> None:
+    stray = History(conversation("run", 1).info, [Event(A, 0, 0, Kind.RECOVER, "other")])
+    write_history(stray, tmp_path / "run.parquet")
+    with pytest.raises(HistoryError, match="has rows of group other, which it does not describe"):
+        survey([tmp_path])
+
+
+def test_a_family_judges_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
+    info = RunInfo("run", (GroupInfo("g", "s-rm", (A,)),), quiesced=True)
+    kind = add_kind("lease", ("sender",), lambda event: "a lease of nobody" if event.sender is None else None)
+    try:
+        for sender, fault in ((A, None), (None, "row 0 of a: a lease of nobody")):
+            write_history(History(info, [Event(A, 0, 0, kind, "g", sender)]), tmp_path / "run.parquet")
+            if fault is None:
+                assert verify(spark, survey([tmp_path]), Options(["integrity"])).verdicts[0].count == 0
+            else:
+                with pytest.raises(HistoryError, match=fault):
+                    verify(spark, survey([tmp_path]), Options(["integrity"]))
+    finally:
+        del KINDS["lease"]
+    with pytest.raises(HistoryError, match="unknown kind lease"):
+        verify(spark, survey([tmp_path]), Options(["integrity"]))

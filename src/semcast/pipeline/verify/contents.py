@@ -15,11 +15,12 @@ from pyspark.sql import functions as fn
 from semcast.core.ids import MemberId
 from semcast.history.crc import crc32_combine
 from semcast.pipeline.verify.alignment import COLUMNS, COMPARED, DIFFERENT, LEFT_OVER, Flags, align
+from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Batches, Rows
 from semcast.pipeline.verify.scene import Scene, numbered_violations
 
-_STRETCH_BITS = 18
-"""Numbers of a stretch. No result depends on it."""
+STRETCH_BITS = 18
+"""Of the numbers of a stretch. No result depends on it."""
 
 _PAIR_BITS = 32
 _SCHEMA = ", ".join(f"{name} long" for name in ("stretch", *COLUMNS))
@@ -62,9 +63,9 @@ def _sums(rows: Iterable[Row]) -> dict[tuple[int, int, int], tuple[int, int] | N
     return sums
 
 
-def lined_up(scene: Scene, unsure: Mapping[Pair, int]) -> DataFrame:
+def lined_up(scene: Scene, unsure: Mapping[Pair, int], *, bits: int = STRETCH_BITS) -> DataFrame:
     """What comes of lining up the rows of these pairs, in the columns of `alignment`."""
-    rows = scene.over_messages(_picking(list(unsure)), _SCHEMA)
+    rows = scene.over_messages(_picking(list(unsure), bits), _SCHEMA)
     if scene.in_one_task:
         return rows.groupBy().applyInArrow(align, _ALIGNED)
     found = scene.keep(rows.groupBy("stretch").applyInArrow(align, _ALIGNED))
@@ -93,7 +94,7 @@ def violations(scene: Scene, lined_up: DataFrame) -> DataFrame:
     return scene.named(numbered_violations(rows, "integrity", reason, index=fn.col("index")))
 
 
-def _picking(pairs: list[Pair]) -> Callable[[Batches], Batches]:
+def _picking(pairs: list[Pair], bits: int) -> Callable[[Batches], Batches]:
     """The rows of these pairs whose contents are known: those of a sender once for each receiver."""
     receivers: dict[int, list[tuple[int, int]]] = {}
     for number, (who, author) in enumerate(pairs):
@@ -108,15 +109,16 @@ def _picking(pairs: list[Pair]) -> Callable[[Batches], Batches]:
                 for receiver, number in receivers.get(author, ()):
                     chosen = known & (sent | (who == receiver))
                     if chosen.any():
-                        yield _picked(rows, sent, chosen, receiver, number)
+                        stretch = (number << _PAIR_BITS) + (rows.first[chosen] >> bits)
+                        yield _picked(rows, sent, chosen, receiver, stretch)
 
     return pick
 
 
-def _picked(rows: Rows, sent: Flags, chosen: Flags, receiver: int, number: int) -> pa.RecordBatch:
+def _picked(rows: Rows, sent: Flags, chosen: Flags, receiver: int, stretch: Ints) -> pa.RecordBatch:
     first = rows.first[chosen]
     columns = {
-        "stretch": (number << _PAIR_BITS) + (first >> _STRETCH_BITS),
+        "stretch": stretch,
         "what": np.full(len(first), LEFT_OVER),
         "who": np.full(len(first), receiver),
         "author": rows.author[chosen],
