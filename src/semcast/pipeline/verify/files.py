@@ -70,7 +70,7 @@ def _inspect(file: Path) -> tuple[RunInfo, int]:
                 raise HistoryError(
                     f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}"
                 )
-            strange = set(_names_in(parquet, "group")) - {group.name for group in info.groups}
+            strange = set(_names_in(parquet, "group")) - {group.name for group in info.groups} - {None}
             if strange:
                 raise HistoryError(
                     f"{file}: has rows of group {min(map(str, strange))}, which it does not describe"

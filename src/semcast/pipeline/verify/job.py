@@ -165,7 +165,7 @@ class _Job:
 
     def _divide(self, there: list[Row]) -> None:
         """By what the properties of each run are judged: forms, forms for large runs, or in memory."""
-        sizes: dict[str, int] = {}
+        sizes = dict.fromkeys(self._wanted, 0)
         for row in there:
             sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
         others = {run: [name for name in names if name not in FORMS] for run, names in self._wanted.items()}
