@@ -83,7 +83,7 @@ def _measured(
 def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool, views: bool = False) -> None:
     """Write a sound run: all multicast, all deliver everything in turn, one file for each task."""
     stack = "vsync" if views else "s-rm"
-    info = RunInfo("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
+    info = RunInfo.one("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
     metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), RUN_KEY: msgspec.json.encode(info)}
     messages = deliveries // len(PROCESSES) ** 2
     rounds = max(1, PIECE // len(PROCESSES))

@@ -154,7 +154,7 @@ def small(seed: int) -> History:
         events += deliveries(random, member, sent)
         if random.random() < 0.25:
             events.append(Event(member, 0, 0, Kind.CRASH, "g"))
-    info = RunInfo(
+    info = RunInfo.one(
         f"small-{seed}", "g", "s-rm", None, MEMBERS, 3, uniform=True, quiesced=random.random() < 0.9
     )
     return renumbered(info, events)
@@ -218,7 +218,7 @@ def deep_chain() -> History:
         Event(B, 0, 0, Kind.DELIVER, "g", A, 300, 1),
         Event(members[2], 0, 0, Kind.DELIVER, "g", A, 1, 299),
     ]
-    info = RunInfo("deep", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one("deep", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
     return renumbered(info, events)
 
 
@@ -245,7 +245,7 @@ def cut_short(history: History, seed: int) -> History:
 
 def purged_for_what_is_lost() -> History:
     """A receipt names a message that its sender sent after its recording was cut off."""
-    info = RunInfo("purge", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=True, cut_off=(A,))
+    info = RunInfo.one("purge", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=True, cut_off=(A,))
     events = [
         Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1),
         Event(B, 0, 0, Kind.PURGE, "g", A, 1, 1, by=MessageId(A, 2)),

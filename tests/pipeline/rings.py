@@ -145,7 +145,7 @@ def deep() -> History:
     for who, first, count in ((A, 1, 60), (B, 60, 1), (C, 1, 59)):
         rows[who].append(Event(who, 0, 0, Kind.DELIVER, "g", A, first, count))
         rows[who].append(Event(who, 0, 0, Kind.VIEW, "g", A, view=2, members=members))
-    info = RunInfo("deep-ring", "g", "ring", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one("deep-ring", "g", "ring", None, members, None, uniform=False, quiesced=True)
     return renumbered(info, [event for who in members for event in rows[who]])
 
 
@@ -159,11 +159,11 @@ def before_any_configuration() -> History:
         Event(B, 0, 0, Kind.MULTICAST, "g", B, 1, 2, view=1),
         Event(B, 0, 0, Kind.DELIVER, "g", B, 1, 2),
     ]
-    info = RunInfo("before", "g", "ring", None, (A, B), None, uniform=False, quiesced=True)
+    info = RunInfo.one("before", "g", "ring", None, (A, B), None, uniform=False, quiesced=True)
     return renumbered(info, events)
 
 
 def nowhere() -> History:
     """Nobody recorded a configuration."""
-    info = RunInfo("nowhere", "g", "ring", None, (A,), None, uniform=False, quiesced=True)
+    info = RunInfo.one("nowhere", "g", "ring", None, (A,), None, uniform=False, quiesced=True)
     return History(info, [Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1)])

@@ -374,7 +374,7 @@ def test_crash_or_partition_in_every_phase_of_a_view_change(
             )
         )
     assert len(strikes) == 1, "somebody was caught in that phase"
-    assert len(run.history.crashed) == (lasting is None)
+    assert len(run.history.gone) == (lasting is None)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -390,7 +390,7 @@ def test_one_crash_after_the_other_in_the_same_phase(phase: str) -> None:
                 duration=2500 * MS,
             )
         )
-    assert len(run.history.crashed) == 1 + len(strikes) >= 2
+    assert len(run.history.gone) == 1 + len(strikes) >= 2
 
 
 @pytest.mark.parametrize("victim", ALL)
@@ -585,14 +585,14 @@ def test_a_slow_application_that_has_to_leave() -> None:
     stack = run.stacks[2]
     assert stack.state is State.LEFT
     assert stack.operation.leaving.cause == "the application has not kept up for 300 ms"
-    assert run.history.crashed == (run.hosts[2].member,)
+    assert run.history.gone == (run.hosts[2].member,)
     assert len(run.order(1)) == 600
     assert run.last(Kind.MULTICAST) < 2200 * MS, "the others did not wait for long"
 
 
 def test_who_is_asked_to_leave_when_slow_stays_when_it_can_purge() -> None:
     run = slow(SlowPolicy.LEAVE, fast_items())
-    assert not run.history.crashed
+    assert not run.history.gone
     assert run.stacks[2].stats.purged_delivery > 300
 
 

@@ -109,7 +109,7 @@ class Host:
         self._network = network
         self._codec = codec
         self._recorder = recorder
-        self._watches_buffers = recorder is not None and recorder.info.buffer_limit is not None
+        self._watches_buffers = recorder is not None and recorder.info.only.buffer_limit is not None
         self._cpu = cpu
         self._bursts = bursts
         self._most = 1 if bursts is None else bursts.most
@@ -168,11 +168,12 @@ class Host:
         self.call(_start)
         self._plan_next_message()
 
-    def crash(self) -> None:
-        """Stop for ever, in the middle of nothing."""
+    def crash(self, *, left: bool = False) -> None:
+        """Stop for ever, in the middle of nothing, or because it left the group."""
         self._stop()
         if self._recorder is not None:
-            self._recorder.crash(self._scheduler.now, self.member)
+            record = self._recorder.left if left else self._recorder.crash
+            record(self._scheduler.now, self.member)
 
     def sleep(self, until: Nanos) -> None:
         """Do nothing until then."""
@@ -358,7 +359,7 @@ class Host:
             if recorder is not None:
                 recorder.view(now, self.member, event.view)
         elif isinstance(event, Left):
-            self.crash()
+            self.crash(left=True)
         elif isinstance(event, Blocked):
             self.stats.blocked_since = now
         elif isinstance(event, Unblocked) and self.stats.blocked_since is not None:

@@ -78,7 +78,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     scheduler = Scheduler()
     members = member_names(scenario.size)
     family = FAMILIES.of(scenario.stack)
-    info = RunInfo(
+    info = RunInfo.one(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,

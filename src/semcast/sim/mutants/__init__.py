@@ -30,6 +30,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "suspected-member": Mutant(semantic.SuspectedMember),
         "out-of-order": Mutant(semantic.OutOfOrder),
         "deliver-twice": Mutant(semantic.DeliverTwice),
+        "changed-payload": Mutant(semantic.ChangedPayload),
         "lost-last-message": Mutant(semantic.LostLastMessage),
         "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
@@ -37,6 +38,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     "ring": {
         "safe-after-one-rotation": Mutant(ring.SafeAfterOneRotation),
         "no-transitional-configuration": Mutant(ring.NoTransitionalConfiguration),
+        "changed-payload": Mutant(ring.ChangedPayload),
         "obligation-set-forgotten": Mutant(ring.ObligationSetForgotten),
         "delivered-after-a-hole": Mutant(ring.DeliveredAfterAHole),
         "discarded-before-a-hole": Mutant(ring.DiscardedBeforeAHole),
@@ -49,6 +51,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     },
     "vsync": {
         "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
+        "changed-payload": Mutant(vsync.ChangedPayload),
         "pred-omits-undelivered": Mutant(vsync.PredOmitsUndelivered),
         "purge-across-views": Mutant(vsync.PurgeAcrossViews),
         "installed-too-early": Mutant(vsync.InstalledTooEarly),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from semcast.core.events import TransitionalView
+from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import PurgingBuffer, obsoletes
@@ -17,6 +17,7 @@ from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
+from semcast.sim.mutants.contents import changed
 
 
 class _HastyOrder(RingOrder):
@@ -63,6 +64,14 @@ class _Forgetful(Forming):
 
 class _ObligationSetForgotten(Formation):
     forming_kind = _Forgetful
+
+
+class ChangedPayload(Ring):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class ObligationSetForgotten(Ring):

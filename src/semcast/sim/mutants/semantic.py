@@ -10,6 +10,7 @@ from semcast.core.outbox import Frame, Outbox
 from semcast.obsolescence import OperationTracker, obsoletes
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.frames import Data
+from semcast.sim.mutants.contents import changed
 
 
 class PurgeWithoutSafety(SemanticMulticast):
@@ -101,6 +102,13 @@ class DeliverTwice(SemanticMulticast):
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         again, self._again = self._again, []
         return super().deliver(now, most) + again
+
+
+class ChangedPayload(SemanticMulticast):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Batch]:
+        return list(map(changed, super().deliver(now, most)))
 
 
 class LostLastMessage(SemanticMulticast):

@@ -25,6 +25,15 @@ from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.stream import OrderFactory
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
+from semcast.sim.mutants.contents import changed
+
+
+class ChangedPayload(VirtualSynchrony):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class _HastyConsensus(Consensus):
