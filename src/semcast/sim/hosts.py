@@ -63,6 +63,8 @@ class HostStatistics(msgspec.Struct):
     malformed: int = 0
     blocked_since: Nanos | None = None
     blocked_time: Nanos = 0
+    read: int = 0
+    """Messages that the application took."""
     sent_at: list[Nanos] = msgspec.field(default_factory=list)
 
 
@@ -493,6 +495,7 @@ class Host:
         self._handover.dealt_with(now)
         if self._handover:
             taken = self._reader.read(now)
+            self.stats.read += taken
             self._app_free_at = now + self.app_delay * taken
             self._app_planned = True
             self._scheduler.at(self._app_free_at, self._read)
