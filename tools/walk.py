@@ -1,8 +1,8 @@
 """The walk of one message: which functions it passes from `send` at one member to `async for` at another.
 
-`python tools/walk.py ring` prints them in the order in which they are first called, with who calls them: the
-sender's application, its loop, the receiver's loop, or its application. Functions of the package only, each once;
-what a stack does meanwhile to keep its group together is among them.
+`python tools/walk.py ring` prints them in the order in which they are first called, with the thread that calls
+them: the sender's loop, the receiver's, or the main thread, where both applications run. Functions of the
+package only, each once; what a stack does meanwhile to keep its group together is among them.
 """
 
 import asyncio
