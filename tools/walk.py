@@ -1,7 +1,7 @@
 """The walk of one message: which functions it passes from `send` at one member to `async for` at another.
 
-`python tools/walk.py ring` prints them in the order in which they are first called, with the thread that calls
-them: the sender's loop, the receiver's, or the main thread, where both applications run. Functions of the
+`python tools/walk.py ring` prints them in the order in which they are first called, with the thread that does
+so: the sender's loop, the receiver's, or the main thread, where both applications run. Functions of the
 package only, each once; what a stack does meanwhile to keep its group together is among them.
 """
 
