@@ -5,7 +5,7 @@ Longer swarms are run by hand: `semcast sim swarm --stack s-rm --seeds 0..2000`.
 
 import pytest
 
-from semcast.sim.mutants import MUTANTS
+from semcast.sim.mutants import MUTANTS, swarmed
 from semcast.sim.scenario import draw
 from semcast.sim.swarm import examine, first_catch, hunt, patrol
 
@@ -14,9 +14,6 @@ REGRESSIONS = {
     ("s-rm", 312): "loss came back after the network had healed",
     ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
 }
-
-# Mutants that few seeds catch, and where to look.
-RARE = {"obligation-set-forgotten": range(260, 280)}  # a failure between a promise and the installation
 
 
 @pytest.mark.parametrize(
@@ -34,10 +31,10 @@ def test_seeds_that_once_failed(stack: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "mutant"), [(stack, mutant) for stack, known in MUTANTS.items() for mutant in known]
+    ("stack", "mutant"), [(stack, mutant) for stack in MUTANTS for mutant in swarmed(stack)]
 )
 def test_every_mutant_is_caught(stack: str, mutant: str) -> None:
-    found = first_catch(mutant, stack, RARE.get(mutant, range(100)))
+    found = first_catch(mutant, stack, range(100))
     assert found is not None
 
 

@@ -17,7 +17,7 @@ from semcast.core.ids import SECOND
 from semcast.history import write_history
 from semcast.obsolescence import Purging
 from semcast.protocols.ring import RingSettings, SlowPolicy
-from semcast.sim.mutants import MUTANTS
+from semcast.sim.mutants import MUTANTS, swarmed
 from semcast.sim.scenario import ContentKind, Scenario, Traffic
 from semcast.sim.simulate import Outcome, simulate
 from semcast.sim.stacks import STACKS
@@ -273,7 +273,7 @@ def _patrol(args: argparse.Namespace, seeds: range, variant: Variant) -> list[Re
 def _hunt(args: argparse.Namespace, seeds: range, variant: Variant) -> dict[str, int | None]:
     caught: dict[str, int | None] = {}
     with _progress(Console(stderr=True)) as progress:
-        mutants = list(MUTANTS.get(args.stack, ()))
+        mutants = swarmed(args.stack)
         task = progress.add_task("mutants", total=len(mutants))
         for name, report in hunt(args.stack, seeds, mutants, variant, jobs=args.jobs):
             progress.advance(task)
