@@ -42,7 +42,7 @@ def rings() -> list[History]:
 def otherwise_cut(histories: list[History], random: Random) -> list[History]:
     """Some of them with their runs cut at random."""
     few = [history for history in histories if history.info.run in {f"ring-{seed}" for seed in range(40)}]
-    sound = [history for history in histories if history.info.run in ("sound-2", list(MUTANTS["ring"])[-1])]
+    sound = [history for history in histories if history.info.run in ("sound-2", list(CAUGHT)[-1])]
     chosen = [*sound, *few[::9]]
     return [recut(named(history, f"{history.info.run}-again"), random) for history in chosen]
 
@@ -76,11 +76,11 @@ CAUGHT = {
 
 
 def simulated() -> Iterator[History]:
-    """Sound rings, and every mutant."""
+    """Sound rings, and every mutant that chance finds."""
     for seed in (1, 2, 3):
         yield named(simulate(draw_ring(seed)).history, f"sound-{seed}")
-    for name, mutant in MUTANTS["ring"].items():
-        yield named(simulate(draw_ring(CAUGHT.get(name, 2)), mutant).history, name)
+    for name, seed in CAUGHT.items():
+        yield named(simulate(draw_ring(seed), MUTANTS["ring"][name]).history, name)
 
 
 def drop_change(events: list[Event], random: Random) -> None:

@@ -4,9 +4,25 @@ from collections import deque
 from collections.abc import Callable
 from random import Random
 
-from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer, TransitionalView, ViewChange
+from semcast.core import (
+    Batch,
+    Delivery,
+    Event,
+    Frame,
+    MemberId,
+    MessageId,
+    Nanos,
+    Outbox,
+    Purged,
+    Sent,
+    Timer,
+    TransitionalView,
+    ViewChange,
+)
 from semcast.core.ids import MILLISECOND
+from semcast.history import Recorder, RunInfo
 from semcast.protocols.ring import Ring, RingSettings
+from semcast.specs import Status, check
 
 Carried = Callable[[str, str, Frame], bool]
 """Whether a frame from one member to another arrives."""
@@ -93,9 +109,51 @@ class RingLab:
 
     def _take(self, name: str) -> None:
         for each in self.rings[name].deliver(self.now, 1 << 30):
-            if isinstance(each, Batch):
-                self.story[name] += [payload.decode() for payload in each.payloads]
-            elif isinstance(each, ViewChange | TransitionalView):
-                members = " ".join(member.name for member in each.view.members)
-                kind = "regular" if isinstance(each, ViewChange) else "transitional"
-                self.story[name].append(f"{kind} {{{members}}}")
+            self.note(name, each)
+
+    def note(self, name: str, each: Delivery) -> None:
+        """An application was given something."""
+        if isinstance(each, Batch):
+            self.story[name] += [payload.decode() for payload in each.payloads]
+        elif isinstance(each, ViewChange | TransitionalView):
+            members = " ".join(member.name for member in each.view.members)
+            kind = "regular" if isinstance(each, ViewChange) else "transitional"
+            self.story[name].append(f"{kind} {{{members}}}")
+
+
+class RecordingLab(RingLab):
+    """Writes a history, so that the checkers can judge what the applications saw."""
+
+    def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
+        super().__init__(names, settings, kind)
+        members = tuple(self.ids.values())
+        info = RunInfo.one("lab", "g", "ring", None, members, None, uniform=False, quiesced=False)
+        self._recorder = Recorder(info)
+        self._sent: dict[MessageId, bytes] = {}
+        self._got: list[tuple[MessageId, bytes]] = []
+
+    def perform(self, name: str) -> None:
+        for event in self.rings[name].out.events:
+            if isinstance(event, Sent):
+                self._recorder.sent(self.now, self.ids[name], event)
+                self._sent |= {message.id: message.payload for message in event.batch.messages()}
+            elif isinstance(event, Purged):
+                self._recorder.purge(self.now, self.ids[name], event)
+        super().perform(name)
+
+    def note(self, name: str, each: Delivery) -> None:
+        super().note(name, each)
+        member = self.ids[name]
+        if isinstance(each, Batch):
+            self._recorder.deliver(self.now, member, each)
+            self._got += [(message.id, message.payload) for message in each.messages()]
+        elif isinstance(each, ViewChange):
+            self._recorder.view(self.now, member, each.view)
+        elif isinstance(each, TransitionalView):
+            self._recorder.transitional(self.now, member, each.view)
+
+    def broken(self) -> set[str]:
+        """What does not hold: properties by name; `contents` where what arrived is not what was sent."""
+        verdicts = check(self._recorder.close(quiesced=True))
+        found = {verdict.property for verdict in verdicts if verdict.status is Status.VIOLATED}
+        return found | {"contents" for message, payload in self._got if self._sent.get(message) != payload}

@@ -17,6 +17,8 @@ from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
+from semcast.protocols.ring.sending import Sending
+from semcast.protocols.ring.states import State
 from semcast.sim.mutants.contents import changed
 
 
@@ -229,6 +231,99 @@ class PurgeWithoutReplacement(Ring):
     """Purges for a message that has arrived but is not in the queue yet."""
 
     operation_kind = _PurgeWithoutReplacement
+
+
+class _Impatient(Handover):
+    def _withheld(self) -> bool:
+        return self._standing.state is State.EVS
+
+
+class _LatePacketsDelivered(Operation):
+    handover_kind = _Impatient
+
+
+class LatePacketsDelivered(Ring):
+    """Goes on delivering in Form, after it has said what it knows."""
+
+    operation_kind = _LatePacketsDelivered
+
+
+class _GoesOn(Sending):
+    def begin(self) -> None:
+        self.last_sent = self.last_safe = 0
+
+
+class _HalfSentGoesOn(Operation):
+    sending_kind = _GoesOn
+
+
+class HalfSentGoesOn(Ring):
+    """Sends only the rest of a message that was cut off by a change of configuration."""
+
+    operation_kind = _HalfSentGoesOn
+
+
+class _Hoarding(Handover):
+    def begin(self, change: Change) -> None:
+        kept = self._assembly
+        super().begin(change)
+        self._assembly = kept
+
+
+class _FragmentsKept(Operation):
+    handover_kind = _Hoarding
+
+
+class FragmentsKept(Ring):
+    """Keeps fragments across a change of configuration: the message that begins again loses its head."""
+
+    operation_kind = _FragmentsKept
+
+
+class _AnyOrder(Forming):
+    def _least_number(self) -> int:
+        return 0
+
+
+class _FormTokensInAnyOrder(Formation):
+    forming_kind = _AnyOrder
+
+
+class FormTokensInAnyOrder(Ring):
+    """Follows a Form token though it has followed a later one since."""
+
+    formation_kind = _FormTokensInAnyOrder
+
+
+class _AnyConfiguration(Forming):
+    def _still_in(self, conf: ConfId) -> bool:  # noqa: ARG002
+        return True
+
+
+class _FormTokenOfAnotherConfiguration(Formation):
+    forming_kind = _AnyConfiguration
+
+
+class FormTokenOfAnotherConfiguration(Ring):
+    """Follows a Form token that lists it under a configuration it has left."""
+
+    formation_kind = _FormTokenOfAnotherConfiguration
+
+
+class _Lenient(Forming):
+    def fail(self) -> list[MemberId]:
+        super().fail()
+        return []
+
+
+class _NobodyFails(Formation):
+    forming_kind = _Lenient
+
+
+class NobodyFails(Ring):
+    """Tries again with the same members when the Form token is lost."""
+
+    formation_kind = _NobodyFails
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
