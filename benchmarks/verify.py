@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -151,6 +152,7 @@ def _table(process: int, before: int, rounds: _Ints, place: _Ints, *, items: boo
         "count": ones,
         "annotation": _items(rounds, multicast) if items else nothing.cast(SCHEMA.field("annotation").type),
         "bytes": 100 * ones,
+        "crc": crc32(bytes(100)) * ones,
         "order": positions if views else nothing,
         "view": pa.array(ones, mask=~multicast) if views else nothing,
     }

@@ -192,7 +192,7 @@ def deliveries(random: Random, member: MemberId, sent: dict[MemberId, int]) -> l
 
 
 def recut(history: History, random: Random) -> History:
-    """The same history with its runs cut at random."""
+    """The same history with its runs cut at random; what the pieces contain is not known."""
     events: list[Event] = []
     for event in history.events:
         if event.sender is None or event.count < 2:
@@ -200,7 +200,7 @@ def recut(history: History, random: Random) -> History:
             continue
         cuts = sorted(random.sample(range(event.seq + 1, event.last + 1), random.randint(1, event.count - 1)))
         for first, after in zip([event.seq, *cuts], [*cuts, event.last + 1], strict=True):
-            events.append(msgspec.structs.replace(event, seq=first, count=after - first))
+            events.append(msgspec.structs.replace(event, seq=first, count=after - first, crc=None))
     return renumbered(history.info, events)
 
 

@@ -1,7 +1,7 @@
 """The rows of a journal become columns, many at a time: an event object for each would cost too much."""
 
-from collections.abc import Callable, Iterable
-from itertools import accumulate, chain, repeat
+from collections.abc import Callable
+from itertools import accumulate, repeat
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -134,24 +134,17 @@ class Block:
         )
 
     def _noted(self, at: Nanos, row: NotedRow) -> None:
-        before, who = len(self), self._process
-        count = min(len(row.sizes), len(row.notes))
+        before = len(self)
+        crcs = repeat(None, len(row.sizes)) if row.crcs is None else row.crcs
+        messages = list(zip(row.sizes, crcs, row.notes, strict=False))
+        count = len(messages)
         self._check_multicast(row.seq, count)
-        self._run(
-            repeat(_MULTICAST, count),
-            repeat(at),
-            repeat(who.name),
-            repeat(who.incarnation),
-            range(row.seq, row.seq + count),
-            repeat(1),
-            repeat(row.view),
-            repeat(SAFE if row.safe else None),
-            repeat(None),
-            row.sizes,
-            repeat(None) if row.crcs is None else row.crcs,
-        )
+        name, incarnation = self._process.name, self._process.incarnation
+        view, level, cells = row.view, SAFE if row.safe else None, self._cells
+        for seq, (size, crc, _) in enumerate(messages, row.seq):
+            cells += (_MULTICAST, at, name, incarnation, seq, 1, view, level, None, size, crc)
         self._noted_rows += range(before, before + count)
-        for note in row.notes[:count]:
+        for _, _, note in messages:
             if type(note) is Item:
                 self._notes += (_ITEM, note.item, None, None, None, None)
             elif isinstance(note, Positions):
@@ -168,24 +161,15 @@ class Block:
         count = min(len(row.seqs), len(row.by_seqs))
         if count and min(row.seqs) < 1:
             self._refuse(Kind.PURGE, who, min(row.seqs), 1)
-        self._run(
-            repeat(_PURGE, count),
-            repeat(at),
-            repeat(who.name),
-            repeat(who.incarnation),
-            row.seqs,
-            repeat(1),
-            repeat(None),
-            repeat(None),
-            repeat(None),
-            repeat(0),
-            repeat(None),
-        )
+        name, incarnation, cells = who.name, who.incarnation, self._cells
+        for seq in row.seqs[:count]:
+            cells += (_PURGE, at, name, incarnation, seq, 1, None, None, None, 0, None)
         if row.by is not None:
             self._noted_rows += range(before, before + count)
             self._notes += _ONE_ID * count
-            replacing = zip(repeat(row.by.name, count), repeat(row.by.incarnation), row.by_seqs, strict=False)
-            self._ids += chain.from_iterable(replacing)
+            name, incarnation = row.by.name, row.by.incarnation
+            for seq in row.by_seqs[:count]:
+                self._ids += (name, incarnation, seq)
 
     def _view(self, at: Nanos, row: ViewRow) -> None:
         view, who = row.view, row.view.representative
@@ -252,10 +236,6 @@ class Block:
         columns["members"] = self._views(count)
         columns |= {name: pa.nulls(count, SCHEMA.field(name).type) for name in CERTIFICATES}
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-
-    def _run(self, *columns: Iterable[Any]) -> None:
-        """Rows of one kind, given by columns; the shortest says how many."""
-        self._cells += chain.from_iterable(zip(*columns, strict=False))
 
     def _annotations(self, count: int) -> pa.Array:
         if not self._noted_rows:
