@@ -18,7 +18,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: install
 	$(BIN)/semcast demo
 
-# The inner loop: everything pure, and the shorter simulations. No sockets, no Spark; under 90 seconds on two cores.
+# The inner loop: everything pure, and the shorter simulations. No live groups, no Spark; under 90 seconds on two cores.
 PURE := obsolescence wire protocols specs history models patterns net docs families
 SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.py ring_situations.py vsync_situations.py)
 
