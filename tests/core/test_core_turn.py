@@ -31,7 +31,7 @@ from semcast.core.events import (
     StateRequested,
     Unblocked,
 )
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import RESERVE, Handover, Outgoing
 from semcast.core.messages import batch_of
 from semcast.core.turn import Turn
 
@@ -229,7 +229,7 @@ def test_who_waits_in_send_is_woken_when_there_is_room() -> None:
     desk = Desk(send_messages=1)
     desk.send(b"1", b"2", b"3")
     assert not desk.handover.room_for(1)
-    desk.handover.waits = True
+    desk.handover.wait(reading=False)
     before = desk.world.woken
     desk.hear(b"room")
     assert desk.world.woken > before
@@ -245,7 +245,10 @@ def test_who_waits_in_send_is_delivered_to_if_only_that_can_end_it() -> None:
     desk.stack.stuck = True
     desk.send(b"answer")
     assert desk.world.sent == []
-    desk.handover.waits = True
+    desk.handover.wait(reading=False)
+    desk.turn.run(2)
+    assert desk.stack.queue, "another task reads: it may take its time"
+    desk.handover.wait(reading=True)
     desk.turn.run(2)
     assert not desk.stack.queue
     desk.stack.out.deliver(Unblocked())
@@ -345,3 +348,16 @@ def test_a_call_is_always_welcome_where_nothing_waits() -> None:
     handover.taken(99)
     assert handover.room_for(1)
     assert not handover.room_for(2)
+
+
+def test_what_a_reader_that_waits_in_send_is_given_has_a_bound() -> None:
+    desk = Desk()
+    desk.stack.queue.append(batch_of(B, 1, [b"."] * RESERVE))
+    desk.turn.run(1)
+    desk.handover.wait(reading=True)
+    desk.stack.queue.append(batch_of(B, 2, [b"."]))
+    desk.turn.run(2)
+    desk.stack.stuck = True
+    desk.stack.queue.append(batch_of(B, 3, [b"."]))
+    desk.turn.run(3)
+    assert desk.stack.queue, "no more than the reserve"

@@ -134,7 +134,7 @@ class Host:
         # What the application comes to once it has taken all that was delivered: where states are handed
         # over, they are the same at the beginning of a view, and that is recorded beside the view.
         self._ledger = Replicas() if transfers and recorder is not None else None
-        self._writer = Writer(self._handover, source, 1 if bursts is None else bursts.run, rng)
+        self._writer = Writer(self._handover, source, bursts or Bursts(), rng)
         self._turn = Turn(member, stack, self._handover, self, watchers=(self,), renew=renew)
         network.attach(number, self._receive)
 
@@ -446,7 +446,7 @@ class Host:
     def _hand_over(self) -> None:
         if self._bursts is None:  # one input after the other, in the order in which they came
             self.call(self._hand_over_now)
-        elif self._writer.flush():
+        elif self._writer.flush() or self._writer.blocked():
             self.call(_nothing)
 
     def _hand_over_now(self, _stack: Stack, _now: Nanos) -> None:
@@ -459,6 +459,7 @@ class Host:
                 self.call(_nothing)
             if not self._writer.blocked():
                 self._plan_next_message()
+                self._plan_reading()
 
     def _asks(self, now: Nanos, *, reads: bool) -> bool:
         """Without bursts: whether the application would deal with a list at once."""
@@ -489,9 +490,12 @@ class Host:
         now = self._scheduler.now
         if self.crashed:
             return
-        if self._app_free_at > now:
-            self._plan_reading()
+        if self._app_free_at > now:  # it was put to sleep
+            self._app_planned = True
+            self._scheduler.at(self._app_free_at, self._read)
             return
+        if self._writer.blocked() and self._bursts is not None and self._bursts.single:
+            return  # it comes back when it has sent what it has to send
         self._handover.dealt_with(now)
         if self._handover:
             taken = self._reader.read(now)
