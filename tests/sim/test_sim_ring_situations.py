@@ -825,4 +825,4 @@ def test_memory_is_bounded_while_alone_and_flapping() -> None:
     alone = [Partition((300 + 400 * at) * MS, 350 * MS, ((0,), (1,), (2, 3))) for at in range(4)]
     run = play(base(*alone, traffic=tuple(Traffic(n, "plain", "constant", 500.0, 800) for n in ALL)))
     assert run.high_water() < 500
-    assert all(len(stack.operation.left) == len(stack.operation.handover.rest) == 0 for stack in run.stacks)
+    assert all(len(stack.operation.left) == len(stack.operation.outlet.rest) == 0 for stack in run.stacks)

@@ -11,9 +11,9 @@ from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
 from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
-from semcast.protocols.ring.handover import Handover
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
@@ -44,12 +44,12 @@ class _RegularOnly(DeliveryQueue):
             super().change(change)
 
 
-class _RegularOnlyHandover(Handover):
+class _RegularOnlyHandover(Outlet):
     queue_kind = _RegularOnly
 
 
 class _NoTransitionalConfiguration(Operation):
-    handover_kind = _RegularOnlyHandover
+    outlet_kind = _RegularOnlyHandover
 
 
 class NoTransitionalConfiguration(Ring):
@@ -134,12 +134,12 @@ class _OneBuffer(DeliveryQueue):
                 self._messages -= sum(_purge(segment, batch) for batch in batches)
 
 
-class _OneBufferHandover(Handover):
+class _OneBufferHandover(Outlet):
     queue_kind = _OneBuffer
 
 
 class _PurgeAcrossConfigurations(Operation):
-    handover_kind = _OneBufferHandover
+    outlet_kind = _OneBufferHandover
 
 
 class PurgeAcrossConfigurations(Ring):
@@ -214,7 +214,7 @@ class ConfIdReused(Ring):
 class _Anticipating(Rotation):
     def on_packets(self, now: Nanos, packets: Sequence[Packet]) -> None:
         super().on_packets(now, packets)
-        queue = self._handover.queue
+        queue = self._outlet.queue
         tail = queue._tail
         for packet in packets:
             if packet.seq > self.order.delivered and tail is not None:
@@ -233,13 +233,13 @@ class PurgeWithoutReplacement(Ring):
     operation_kind = _PurgeWithoutReplacement
 
 
-class _Impatient(Handover):
+class _Impatient(Outlet):
     def _withheld(self) -> bool:
         return self._standing.state is State.EVS
 
 
 class _LatePacketsDelivered(Operation):
-    handover_kind = _Impatient
+    outlet_kind = _Impatient
 
 
 class LatePacketsDelivered(Ring):
@@ -263,7 +263,7 @@ class HalfSentGoesOn(Ring):
     operation_kind = _HalfSentGoesOn
 
 
-class _Hoarding(Handover):
+class _Hoarding(Outlet):
     def begin(self, change: Change) -> None:
         kept = self._assembly
         super().begin(change)
@@ -271,7 +271,7 @@ class _Hoarding(Handover):
 
 
 class _FragmentsKept(Operation):
-    handover_kind = _Hoarding
+    outlet_kind = _Hoarding
 
 
 class FragmentsKept(Ring):

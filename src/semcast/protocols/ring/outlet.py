@@ -21,7 +21,7 @@ from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.settings import SlowPolicy
 
 
-class Handover:
+class Outlet:
     """What the ring has ordered, until the application takes it."""
 
     queue_kind: ClassVar[type[DeliveryQueue]] = DeliveryQueue
