@@ -444,7 +444,7 @@ def test_everybody_crashes_and_comes_back() -> None:
 
 def leave(host: Host) -> None:
     """Its application sends nothing more."""
-    host.stop_writing()
+    host.application.writer.stop()
     host.leave()
 
 
@@ -476,7 +476,7 @@ def test_the_last_messages_of_a_leaver_arrive() -> None:
 
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None  # these payloads are no records
+            host.application.reader.replicas = None  # these payloads are no records
         cluster.scheduler.at(800 * MS, last_words, cluster.hosts[2])
 
     run = play(base(traffic=(), loss=0.05), plan)
@@ -652,7 +652,7 @@ def test_an_idle_ring_does_not_spin() -> None:
 def test_an_idle_ring_gives_the_token_at_once_to_who_wants_it() -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None
+            host.application.reader.replicas = None
         for number in ALL:
             host = cluster.hosts[number]
             at = SECOND + 313 * MS * number
@@ -742,7 +742,7 @@ def test_a_member_misses_hundreds_of_packets() -> None:
 def test_empty_payloads(safe: bool) -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None
+            host.application.reader.replicas = None
             for at in (5 * MS, 500 * MS, 501 * MS):  # also before the first view of all
                 send = multicasts(ring_of(host), [b"", b"", b"x", b""], safe=safe)
                 cluster.scheduler.at(at, host.call, send)
