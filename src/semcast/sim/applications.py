@@ -50,7 +50,6 @@ class Reader:
         elif isinstance(each, Rejoining):
             self.view = None
             self.replicas = None if self.replicas is None else Replicas()
-            self._handover.go_on()
 
     def export(self) -> bytes:
         """The state, for who joins."""

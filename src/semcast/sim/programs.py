@@ -116,6 +116,7 @@ class Asker(Application):
 
     def wake(self, *, running: bool) -> None:  # noqa: ARG002
         """What it is told, and what it asked for, it takes at once."""
+        self.handover.go_on()
         while self.handover:
             self._read()
 
@@ -162,6 +163,8 @@ class Program(Application):
 
     def wake(self, *, running: bool) -> None:
         """There may be room again for what it wants to send, and something to read."""
+        if self.handover.renewed:
+            self.handover.go_on()  # whoever sends must know who it is now, also if it reads nothing
         if self.writer.blocked():
             if self.writer.retry() and not running:
                 self.nudge(None)

@@ -228,8 +228,8 @@ class VirtualSynchrony(Membership, Stack):
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
 
     def behind(self) -> bool:
-        """Whether nothing can be sent before the application was given what waits for it."""
-        return not self._up_to_date()
+        """Whether what waits for the application is in the way: views it does not know, or full buffers."""
+        return not self._up_to_date() or self.deliverable()
 
     def provide(self, view: int, state: bytes) -> None:
         """The state of the application, as a `StateRequested` asked for it."""
