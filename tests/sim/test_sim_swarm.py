@@ -16,11 +16,26 @@ REGRESSIONS = {
 
 
 @pytest.mark.parametrize(
-    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring") for f in (0, 10, 20)]
+    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring", "vsync") for f in (0, 10, 20)]
 )
 def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
     for report in patrol(stack, range(first, first + 10)):
         assert not report.broken, f"seed {report.seed}: {report.scenario}"
+
+
+# Seeds that fail because of how members come, stay and go: what is wrong, and not mended yet.
+LIFE_CYCLE = {
+    (
+        "vsync",
+        150,
+    ): "twelve members talk a shared wire of 10 Mbit/s full, and no change of view comes to an end",
+}
+
+
+@pytest.mark.xfail(strict=True, reason="belongs to the life cycle of groups")
+@pytest.mark.parametrize(("stack", "seed"), LIFE_CYCLE)
+def test_seeds_that_still_fail(stack: str, seed: int) -> None:
+    assert examine(scenario_of(stack, seed)).clean
 
 
 @pytest.mark.parametrize(("stack", "seed"), REGRESSIONS)
