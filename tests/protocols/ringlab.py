@@ -1,101 +1,53 @@
 """A bench on which a test moves frames between members of a ring by hand."""
 
-from collections import deque
-from collections.abc import Callable
 from random import Random
 
-from semcast.core import Batch, Event, Frame, MemberId, Nanos, Outbox, Timer, TransitionalView, ViewChange
+from semcast.core import Batch, MemberId, Outbox, TransitionalView, ViewChange
+from semcast.core.events import Delivery
+from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.ring import Ring, RingSettings
-
-Carried = Callable[[str, str, Frame], bool]
-"""Whether a frame from one member to another arrives."""
+from semcast.testing import Application, Keeper, Lab
 
 
-class RingLab:
+class Listener(Keeper):
+    """An application that says what it sees, in words."""
+
+    def __init__(self, words: list[str]) -> None:
+        super().__init__()
+        self._words = words
+
+    def on_delivery(self, each: Delivery) -> None:
+        if isinstance(each, Batch):
+            self._words += [payload.decode() for payload in each.payloads]
+        elif isinstance(each, ViewChange | TransitionalView):
+            members = " ".join(member.name for member in each.view.members)
+            kind = "regular" if isinstance(each, ViewChange) else "transitional"
+            self._words.append(f"{kind} {{{members}}}")
+
+
+class RingLab(Lab):
     """Members by name; frames travel in order and in no time, unless `carries` says that they are lost."""
 
     def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
-        self.now: Nanos = 0
+        super().__init__()
         self.ids = {name: MemberId(name) for name in names}
         self.rings = {
             name: kind(member, settings, Random(name), Outbox()) for name, member in self.ids.items()
         }
-        self.wire: deque[tuple[str, str, Frame]] = deque()
-        self.events: dict[str, list[Event]] = {name: [] for name in names}
         self.story: dict[str, list[str]] = {name: [] for name in names}
         """What each application saw, in words."""
-        self.carries: Carried = lambda _source, _dest, _frame: True
-        self._timers: dict[tuple[str, Timer], Nanos] = {}
-
-    def start(self) -> None:
         for name, ring in self.rings.items():
-            ring.start(self.now)
-            self.drain(name)
+            self.add(self.ids[name], ring, self.application(name), self.handover())
 
-    def run(self, until: Nanos) -> None:
-        """Carry frames and let timers fire until then."""
-        while True:
-            self.carry()
-            at, name, timer = min(
-                ((at, name, timer) for (name, timer), at in self._timers.items()),
-                key=lambda due: (due[0], due[1], due[2].value),
-            )
-            if at > until:
-                self.now = until
-                return
-            self.now = max(self.now, at)
-            del self._timers[name, timer]
-            self.rings[name].on_timer(self.now, timer)
-            self.drain(name)
+    def application(self, name: str) -> Application:
+        return Listener(self.story[name])
+
+    def handover(self) -> Handover | None:
+        return None
 
     def run_for(self, milliseconds: int) -> None:
-        self.run(self.now + milliseconds * MILLISECOND)
-
-    def carry(self) -> None:
-        while self.wire:
-            self.step()
-
-    def step(self) -> None:
-        """Carry one frame."""
-        source, dest, frame = self.wire.popleft()
-        if dest in self.rings and self.carries(source, dest, frame):
-            self.rings[dest].on_frame(self.now, self.ids[source], frame)
-            self.drain(dest)
+        self.run(milliseconds * MILLISECOND)
 
     def multicast(self, name: str, payload: bytes, *, safe: bool = False) -> None:
-        assert self.rings[name].multicast(self.now, [payload], safe=safe) == 1
-        self.drain(name)
-
-    def drain(self, name: str) -> None:
-        ring, out = self.rings[name], self.rings[name].out
-        while out.sends or out.timers or out.events or ring.deliverable():
-            self.perform(name)
-            self._take(name)
-
-    def perform(self, name: str) -> None:
-        """Do what a ring wants of the world."""
-        out = self.rings[name].out
-        for timer, at in out.timers:
-            if at is None:
-                self._timers.pop((name, timer), None)
-            else:
-                self._timers[name, timer] = at
-        out.timers.clear()
-        self.events[name] += out.events
-        out.events.clear()
-        for dest, frame in out.sends:
-            others = [other for other in self.rings if other != name]
-            self.wire.extend(
-                (name, to, frame) for to in ([dest.name] if isinstance(dest, MemberId) else others)
-            )
-        out.sends.clear()
-
-    def _take(self, name: str) -> None:
-        for each in self.rings[name].deliver(self.now, 1 << 30):
-            if isinstance(each, Batch):
-                self.story[name] += [payload.decode() for payload in each.payloads]
-            elif isinstance(each, ViewChange | TransitionalView):
-                members = " ".join(member.name for member in each.view.members)
-                kind = "regular" if isinstance(each, ViewChange) else "transitional"
-                self.story[name].append(f"{kind} {{{members}}}")
+        assert self.seats[name].multicast(payload, safe=safe) == 1
