@@ -40,7 +40,7 @@ class Lab:
     @property
     def wire(self) -> list[tuple[str, str, Frame]]:
         """What waits there: from whom, to whom."""
-        return [(letter.source.name, letter.dest, letter.frame) for letter in self.bench.wire]
+        return [(each.source.name, each.dest, frame) for each in self.bench.wire for frame in each.frames]
 
     def multicast(self, name: str, payload: bytes, annotation: Annotation | None = None) -> bool:
         return self.bench.seats[name].multicast(payload, annotation=annotation) == 1

@@ -99,7 +99,7 @@ class Bench:
 
     def sent(self) -> list[Frame]:
         """What is under way."""
-        return [letter.frame for letter in self.lab.wire]
+        return [frame for letter in self.lab.wire for frame in letter.frames]
 
     def _carries(self, source: str, dest: str, frame: Frame) -> bool:
         if not self.passes(source, dest, frame):

@@ -46,7 +46,7 @@ class Pair:
         self.p_seat.fire(SsrmTimer.RESEND)
 
     def sent(self) -> list[Frame]:
-        return [letter.frame for letter in self.lab.wire]
+        return [frame for letter in self.lab.wire for frame in letter.frames]
 
 
 def payloads(seat: Seat, most: int = 100) -> list[bytes]:

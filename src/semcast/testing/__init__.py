@@ -2,6 +2,17 @@
 
 from semcast.testing.application import Application, Keeper
 from semcast.testing.lab import Lab, Letter
+from semcast.testing.measured import Counter, Forgetful, stateless
 from semcast.testing.seat import EVERYTHING, Seat
 
-__all__ = ["EVERYTHING", "Application", "Keeper", "Lab", "Letter", "Seat"]
+__all__ = [
+    "EVERYTHING",
+    "Application",
+    "Counter",
+    "Forgetful",
+    "Keeper",
+    "Lab",
+    "Letter",
+    "Seat",
+    "stateless",
+]

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from semcast.core.handover import Handover
@@ -17,11 +18,11 @@ Carries = Callable[[str, str, Frame], bool]
 
 
 class Letter(NamedTuple):
-    """A frame on the wire."""
+    """What travels together: one frame, or with bursts all that was sent to a member in a row."""
 
     source: MemberId
     dest: str
-    frame: Frame
+    frames: Sequence[Frame]
     at: Nanos
     """When it arrives, if it does."""
 
@@ -44,7 +45,7 @@ class Lab:
     (1, None)
     >>> p.multicast(b"found")
     1
-    >>> [(letter.dest, letter.frame.first) for letter in lab.wire]
+    >>> [(letter.dest, letter.frames[0].first) for letter in lab.wire]
     [('q', 2)]
     >>> lab.run(1_000_000_000)                # q learns that something is missing, and asks for it
     >>> [each.payloads for each in q.application.taken if isinstance(each, Batch)]
@@ -85,17 +86,15 @@ class Lab:
 
     def post(self, source: MemberId, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """Put frames on the wire."""
-        at, wire = self.now + self._latency, self.wire
-        for dest, frame in sends:
-            names = (dest.name,) if isinstance(dest, MemberId) else self._others[source.name]
-            for name in names:
-                if self._codec is None:
-                    wire.append(Letter(source, name, frame, at))
-                else:
-                    wire.extend([Letter(source, name, each, at) for each in self._coded(source, frame)])
+        at = self.now + self._latency
+        for dest, frames in self._runs(sends):
+            data = None if self._codec is None else self._codec.encode(source, frames)
+            for name in (dest.name,) if isinstance(dest, MemberId) else self._others[source.name]:
+                arriving = frames if data is None else self._decoded(data)
+                self.wire.append(Letter(source, name, arriving, at))
 
     def step(self) -> None:
-        """Carry the next frame; with bursts, all that arrive at the same moment."""
+        """Carry the next letter; with bursts, all that arrive at the same moment."""
         self.now = max(self.now, self.wire[0].at)
         letters = [self.wire.popleft()]
         while self._bursts and self.wire and self.wire[0].at <= self.now:
@@ -172,26 +171,36 @@ class Lab:
     # Inside
 
     def _bring(self, letters: Iterable[Letter]) -> None:
-        arrivals: dict[str, list[tuple[MemberId, list[Frame]]]] = {}
-        for source, dest, frame, _ in letters:
-            if dest not in self.seats or not self.carries(source.name, dest, frame):
-                continue
-            mine = arrivals.setdefault(dest, [])
-            if mine and mine[-1][0] == source:
-                mine[-1][1].append(frame)
-            else:
-                mine.append((source, [frame]))
-        for dest, mine in arrivals.items():
-            self.seats[dest].run(mine)
+        arrivals: dict[str, list[tuple[MemberId, Sequence[Frame]]]] = {name: [] for name in self.seats}
+        for source, dest, sent, _ in letters:
+            frames = sent
+            if self.carries is not _always:
+                frames = [frame for frame in sent if self.carries(source.name, dest, frame)]
+            if frames and dest in arrivals:
+                arrivals[dest].append((source, frames))
+        for name, mine in arrivals.items():
+            if mine:
+                self.seats[name].run(mine)
 
-    def _coded(self, source: MemberId, frame: Frame) -> list[Frame]:
+    def _runs(self, sends: Sequence[tuple[Dest, Frame]]) -> list[tuple[Dest, list[Frame]]]:
+        """What travels together."""
+        if not self._bursts:
+            return [(dest, [frame]) for dest, frame in sends]
+        return [(dest, [frame for _, frame in run]) for dest, run in groupby(sends, key=_place)]
+
+    def _decoded(self, datagrams: Iterable[bytes]) -> list[Frame]:
         assert self._codec is not None
         found: list[Frame] = []
-        for data in self._codec.encode(source, [frame]):
+        for data in datagrams:
             decoded = self._codec.decode(data)
-            assert isinstance(decoded, Datagram), f"{frame} does not decode"
+            assert isinstance(decoded, Datagram), f"{decoded}"
             found += decoded.frames
         return found
+
+
+def _place(send: tuple[Dest, Frame]) -> MemberId | None:
+    """Whom a frame is for; None for all others: in a lab there are no strangers."""
+    return send[0] if isinstance(send[0], MemberId) else None
 
 
 def _always(_source: str, _dest: str, _frame: Frame) -> bool:

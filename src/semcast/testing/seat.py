@@ -234,12 +234,12 @@ class Seat:
 
     def _read(self) -> None:
         """Let the application deal with what it was given, one by one: it may have to wait in the middle."""
-        handover, unread = self.handover, self._unread
+        handover, unread, held = self.handover, self._unread, self._held
         while self._may_read() and (unread or handover):
-            if unread:
-                self.application.on_delivery(unread.popleft())
-            else:
+            if not unread:
                 unread.extend(handover.take(self._wire.now))
+            while unread and not held:
+                self.application.on_delivery(unread.popleft())
         if not self._asks:
             handover.mailbox.asked = self._may_read()
         self._offer()

@@ -100,7 +100,7 @@ class Lab:
 
     def sent(self) -> list[Frame]:
         """What is under way."""
-        return [letter.frame for letter in self.bench.wire]
+        return [frame for letter in self.bench.wire for frame in letter.frames]
 
     def phases(self) -> dict[str, str]:
         return {name: node.stack.phase() for name, node in self.nodes.items() if node.alive}
