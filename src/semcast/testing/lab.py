@@ -176,8 +176,13 @@ class Lab:
             frames = sent
             if self.carries is not _always:
                 frames = [frame for frame in sent if self.carries(source.name, dest, frame)]
-            if frames and dest in arrivals:
-                arrivals[dest].append((source, frames))
+            mine = arrivals.get(dest)
+            if mine is None or not frames:
+                continue
+            if mine and mine[-1][0] is source:
+                mine[-1] = source, [*mine[-1][1], *frames]
+            else:
+                mine.append((source, frames))
         for name, mine in arrivals.items():
             if mine:
                 self.seats[name].run(mine)
