@@ -153,7 +153,7 @@ class Seat:
         self._running = True
         try:
             self._take_turn(arrivals, timers)
-            while self.alive and self.turn.busy():
+            while self.alive and self._has_more():
                 self._take_turn()
         finally:
             self._running = False
@@ -161,7 +161,7 @@ class Seat:
     def wants(self) -> bool:
         """Whether a turn would do something, because the application did."""
         self.handover.mailbox.asked = self._may_read()
-        return self.alive and (self.turn.busy() or self.application.waiting() is not None)
+        return self.alive and (self._has_more() or self.application.waiting() is not None)
 
     def due(self, now: Nanos) -> list[Timer]:
         """Timers that go off now, which are then set no more."""
@@ -173,12 +173,14 @@ class Seat:
     def _take_turn(
         self, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (), timers: Iterable[Timer] = ()
     ) -> None:
-        if not self._asks:
-            self.handover.mailbox.asked = self._may_read()
-        self._offer()
+        self._read()
         self.turn.run(self._wire.now, arrivals, timers)
         if self._offers:
             self._take_back()
+
+    def _has_more(self) -> bool:
+        """Whether another turn would do something, or the application can go on with what it was given."""
+        return self.turn.busy() or (self._may_read() and (bool(self._unread) or bool(self.handover)))
 
     # What a turn does to the world
 
@@ -225,7 +227,7 @@ class Seat:
             self._offer()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """As before."""
+        """The test hears of it by `Rejoining`."""
 
     # The application
 
