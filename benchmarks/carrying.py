@@ -1,85 +1,46 @@
-"""Stacks of one group in one process: frames are carried between them in order and at once.
+"""Stacks of one group in one process: a member takes in all that has come for it in one turn.
 
 Nothing is lost, and only timers make time pass.
 """
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from semcast.core import Batch, Frame, MemberId, Nanos, Timer
+from semcast.core import MemberId, Nanos
+from semcast.core.handover import Outgoing
 from semcast.core.stack import Stack
+from semcast.testing import Counter, Forgetful, Lab, Seat, stateless
 
 MEMBERS = 3
+FOREVER: Nanos = 1 << 62
 
 
 class Bench:
-    """The members, and what is on its way to each.
+    """The members, each with an application that takes everything at once.
 
     Args:
         make: a stack for a member, given its number.
     """
 
     def __init__(self, make: Callable[[MemberId, int], Stack]) -> None:
-        self.now: Nanos = 0
-        self.members = [MemberId(f"p{number}") for number in range(MEMBERS)]
-        self.stacks = {member: make(member, number) for number, member in enumerate(self.members)}
-        self.delivered = dict.fromkeys(self.members, 0)
-        self._inbox: dict[MemberId, deque[tuple[MemberId, Frame]]] = {m: deque() for m in self.members}
-        self._timers: dict[tuple[MemberId, Timer], Nanos] = {}
+        self._lab = Lab(bursts=True)
+        self._counters = [Counter() for _ in range(MEMBERS)]
+        self._seats: list[Seat] = []
+        for number, counter in enumerate(self._counters):
+            member = MemberId(f"p{number}")
+            stack = make(member, number)
+            self._seats.append(self._lab.add(member, stack, counter, stateless(), Forgetful))
 
     def form(self) -> None:
         """Start all, and wait until each sees all."""
-        for member, stack in self.stacks.items():
-            stack.start(self.now)
-            self.drain(member)
-        while any(len(stack.view().members) < MEMBERS for stack in self.stacks.values()):
-            self.turn()
+        self._lab.start()
+        while any(len(seat.stack.view().members) < MEMBERS for seat in self._seats):
+            self._lab.advance(FOREVER)
 
-    def turn(self) -> None:
-        """Let every member handle what has come; if nothing has, let the next timer fire."""
-        busy = False
-        for member in self.members:
-            inbox, stack = self._inbox[member], self.stacks[member]
-            if inbox:
-                busy = True
-                self._inbox[member] = deque()
-                for source, frame in inbox:
-                    stack.on_frame(self.now, source, frame)
-                self.drain(member)
-            busy = self._due(member) or busy
-        if not busy:
-            (member, timer), at = min(self._timers.items(), key=lambda due: (due[1], due[0][0]))
-            self.now = max(self.now, at)
-            self._fire(member, timer)
-
-    def drain(self, member: MemberId) -> None:
-        """Take what is delivered, and carry what is sent."""
-        stack = self.stacks[member]
-        out = stack.out
-        if stack.deliverable():
-            batches = stack.deliver(self.now, 1 << 30)
-            self.delivered[member] += sum([len(b.payloads) for b in batches if type(b) is Batch])
-        for timer, at in out.timers:
-            if at is None:
-                self._timers.pop((member, timer), None)
-            else:
-                self._timers[member, timer] = at
-        out.timers.clear()
-        out.events.clear()
-        for dest, frame in out.sends:
-            for other in (dest,) if isinstance(dest, MemberId) else self.members:
-                if other is not member:
-                    self._inbox[other].append((member, frame))
-        out.sends.clear()
-
-    def _due(self, member: MemberId) -> bool:
-        """What a member asked for at the end of this burst."""
-        due = [timer for (whose, timer), at in self._timers.items() if whose is member and at <= self.now]
-        for timer in due:
-            self._fire(member, timer)
-        return bool(due)
-
-    def _fire(self, member: MemberId, timer: Timer) -> None:
-        del self._timers[member, timer]
-        self.stacks[member].on_timer(self.now, timer)
-        self.drain(member)
+    def spread(self, payloads: Sequence[bytes], messages: int) -> None:
+        """Let all members multicast, again and again, until so many messages came to everybody."""
+        outgoing, sent = Outgoing(payloads), 0
+        while min([counter.count for counter in self._counters]) < messages:
+            for seat in self._seats:
+                if sent < messages:
+                    sent += seat.offer(outgoing)
+            self._lab.advance(FOREVER)

@@ -35,15 +35,8 @@ def _ring(packet_bytes: int, accelerated: int = 16) -> float:
     )
     bench = Bench(lambda member, number: Ring(member, settings, Random(number), Outbox()))
     bench.form()
-    payloads = [PAYLOAD] * AT_ONCE
     started = time.process_time()
-    sent = 0
-    while min(bench.delivered.values()) < MESSAGES:
-        for member, ring in bench.stacks.items():
-            if sent < MESSAGES:
-                sent += ring.multicast(bench.now, payloads)
-                bench.drain(member)
-        bench.turn()
+    bench.spread([PAYLOAD] * AT_ONCE, MESSAGES)
     return MESSAGES / (time.process_time() - started)
 
 

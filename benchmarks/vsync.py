@@ -52,13 +52,6 @@ def rate(settings: VsyncSettings) -> float:
     """Messages a second of processor time, delivered at all members."""
     bench = Bench(lambda member, number: VirtualSynchrony(member, settings, Random(number), Outbox()))
     bench.form()
-    payloads = [PAYLOAD] * AT_ONCE
-    sent = dict.fromkeys(bench.members, 0)
     started = time.process_time()
-    while min(bench.delivered.values()) < MESSAGES:
-        for member, stack in bench.stacks.items():
-            if sum(sent.values()) < MESSAGES:
-                sent[member] += stack.multicast(bench.now, payloads)
-                bench.drain(member)
-        bench.turn()
+    bench.spread([PAYLOAD] * AT_ONCE, MESSAGES)
     return MESSAGES / (time.process_time() - started)

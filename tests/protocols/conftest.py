@@ -5,85 +5,92 @@ from random import Random
 
 import pytest
 
-from semcast.core import Annotation, Event, Frame, MemberId, Nanos, Outbox, Purged
+from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbox, Purged
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.exchange import SrmTimer
+from semcast.testing import Keeper
+from semcast.testing import Lab as Bench
 
 
 class Lab:
-    """Members by name; frames wait in `wire` until the test carries or drops them."""
+    """Members by name; frames wait on the wire until the test carries or drops them, timers for the test."""
 
     def __init__(
         self, names: str, settings: Settings, kind: type[SemanticMulticast] = SemanticMulticast
     ) -> None:
-        self.now: Nanos = 0
         self.ids = {name: MemberId(name) for name in names}
-        members = list(self.ids.values())
-        self.members = {
-            name: kind(member, members, settings, Random(name), Outbox()) for name, member in self.ids.items()
-        }
-        self.wire: list[tuple[str, str, Frame]] = []
-        self.events: dict[str, list[Event]] = {name: [] for name in names}
-        self.crashed: set[str] = set()
-        for stack in self.members.values():
-            stack.start(0)
-            stack.out.events.clear()
-            stack.out.timers.clear()
+        self.bench = Bench()
+        self.members: dict[str, SemanticMulticast] = {}
+        self.events: dict[str, list[Event]] = {}
+        self._keepers = {name: Keeper() for name in names}
+        for name, member in self.ids.items():
+            stack = kind(member, list(self.ids.values()), settings, Random(name), Outbox())
+            seat = self.bench.add(member, stack, self._keepers[name])
+            seat.reads = False
+            self.members[name], self.events[name] = stack, seat.events
+        self.bench.start()
+        for events in self.events.values():
+            events.clear()
+
+    @property
+    def now(self) -> Nanos:
+        return self.bench.now
+
+    @property
+    def wire(self) -> list[tuple[str, str, Frame]]:
+        """What waits there: from whom, to whom."""
+        return [(each.source.name, each.dest, frame) for each in self.bench.wire for frame in each.frames]
 
     def multicast(self, name: str, payload: bytes, annotation: Annotation | None = None) -> bool:
-        accepted = self.members[name].multicast(self.now, [payload], annotation)
-        self._drain(name)
-        return accepted == 1
+        return self.bench.seats[name].multicast(payload, annotation=annotation) == 1
+
+    def multicast_many(self, name: str, payloads: Sequence[bytes]) -> int:
+        return self.bench.seats[name].multicast(*payloads)
+
+    def drop(self) -> None:
+        self.bench.drop()
 
     def gossip(self, name: str, *to: str) -> None:
         """Let one member gossip; only the frames for `to` stay on the wire."""
-        earlier = list(self.wire)
-        self.members[name].on_timer(self.now, SrmTimer.GOSSIP)
-        self._drain(name)
-        self.wire = earlier + [f for f in self.wire[len(earlier) :] if f[1] in to]
+        earlier = len(self.bench.wire)
+        self.bench.seats[name].fire(SrmTimer.GOSSIP)
+        self.keep(lambda place, _source, dest: place < earlier or dest in to)
 
     def request(self, name: str, after: Nanos = 10 * MILLISECOND) -> None:
         """Let one member ask for what it misses."""
-        self.now += after
-        self.members[name].on_timer(self.now, SrmTimer.REQUEST)
-        self._drain(name)
+        self.bench.now += after
+        self.bench.seats[name].fire(SrmTimer.REQUEST)
+
+    def hear(self, name: str, source: str, frame: Frame) -> None:
+        """A frame that the test made up."""
+        self.bench.seats[name].hear(self.ids[source], frame)
 
     def carry(self, accept: Callable[[str, str, Frame], bool] = lambda *_: True) -> None:
         """Deliver what is on the wire and accepted, drop the rest; answers wait for the next call."""
-        frames, self.wire = self.wire, []
-        self.now += MILLISECOND
-        for source, dest, frame in frames:
-            if accept(source, dest, frame) and dest not in self.crashed:
-                self.members[dest].on_frame(self.now, self.ids[source], frame)
-                self._drain(dest)
+        self.bench.now += MILLISECOND
+        self.bench.carries = accept
+        self.bench.carry()
 
     def crash(self, name: str) -> None:
-        self.crashed.add(name)
-        self.wire = [frame for frame in self.wire if frame[0] != name]
-        for other in self.members:
-            if other != name:
-                self.members[other].member_failed(self.now, self.ids[name])
-                self._drain(other)
+        self.bench.seats[name].alive = False
+        self.keep(lambda _place, source, _dest: source != name)
+        for seat in self.bench.seats.values():
+            seat.call(lambda stack, now: stack.member_failed(now, self.ids[name]))
+
+    def keep(self, kept: Callable[[int, str, str], bool]) -> None:
+        """Drop the other frames: asked for their places, sources and destinations."""
+        letters = list(enumerate(self.bench.wire))
+        self.bench.drop()
+        self.bench.wire.extend(each for place, each in letters if kept(place, each.source.name, each.dest))
 
     def read(self, name: str, most: int = 1000) -> list[bytes]:
-        batches = self.members[name].deliver(self.now, most)
-        self._drain(name)
-        return [payload for batch in batches for payload in batch.payloads]
+        self.bench.seats[name].read(most)
+        deliveries, self._keepers[name].taken = self._keepers[name].taken, []
+        return [payload for each in deliveries if isinstance(each, Batch) for payload in each.payloads]
 
     def purged(self, name: str) -> list[int]:
         return [event.id.seq for event in self.events[name] if isinstance(event, Purged)]
-
-    def _drain(self, name: str) -> None:
-        out = self.members[name].out
-        for dest, frame in out.sends:
-            others = [other for other in self.members if other != name]
-            dests: Sequence[str] = [dest.name] if isinstance(dest, MemberId) else others
-            self.wire.extend((name, other, frame) for other in dests)
-        self.events[name].extend(out.events)
-        out.sends.clear()
-        out.events.clear()
-        out.timers.clear()
 
 
 @pytest.fixture

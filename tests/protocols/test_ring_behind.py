@@ -6,8 +6,12 @@ import msgspec
 import pytest
 from tests.protocols.ringlab import RingLab
 
-from semcast.core import Batch, Nanos
+from semcast.core import Batch, ViewChange
+from semcast.core.events import Delivery
+from semcast.core.handover import Handover, Outgoing
+from semcast.core.mailbox import Mailbox
 from semcast.protocols.ring import Cause, Ring, RingSettings, State
+from semcast.testing import Keeper
 
 QUESTIONS = 60
 ROOM = 2
@@ -21,65 +25,59 @@ class NeverBehind(Ring):
         return False
 
 
-class Program:
+class Program(Keeper):
     """Asks so many questions in a task of its own, and answers those of others from its handler."""
 
-    def __init__(self, name: str, questions: int) -> None:
-        self.name = name
+    def __init__(self, lab: RingLab, name: str, questions: int) -> None:
+        super().__init__()
         self.questions = deque(b"?%d" % number for number in range(questions))
-        self.answer: bytes | None = None  # waits in `send`, and takes nothing meanwhile
-        self.mailbox: deque[tuple[str, bytes]] = deque()
         self.heard: list[tuple[str, bytes]] = []
+        self._lab, self._name = lab, name
+        self._together = False
 
-    def act(self, ring: Ring, now: Nanos) -> bool:
-        """Go on as far as `send` allows; whether anything was done."""
-        moved = False
-        if self.answer is not None and ring.multicast(now, [self.answer]):
-            self.answer, moved = None, True
-        while self.mailbox and self.answer is None:
-            sender, payload = self.mailbox.popleft()
-            self.heard.append((sender, payload))
-            moved = True
-            if sender != self.name and payload.startswith(b"?"):
-                answer = b"!" + payload[1:]
-                self.answer = None if ring.multicast(now, [answer]) else answer
-        if self.questions and ring.multicast(now, [self.questions[0]]):
-            self.questions.popleft()
-            moved = True
-        return moved
+    def on_delivery(self, each: Delivery) -> None:
+        if isinstance(each, ViewChange):
+            self._together = len(each.view.members) > 1
+        elif isinstance(each, Batch):
+            for payload in each.payloads:
+                self._hear(each.sender.name, payload)
+
+    def _hear(self, sender: str, payload: bytes) -> None:
+        self.heard.append((sender, payload))
+        if sender != self._name and payload.startswith(b"?"):
+            self._lab.seats[self._name].send_or_wait(Outgoing([b"!" + payload[1:]]))
+
+    def waiting(self) -> tuple[bytes, None] | None:
+        return (self.questions[0], None) if self.questions and self._together else None
+
+    def sent(self) -> None:
+        self.questions.popleft()
 
 
 class AnsweringLab(RingLab):
-    """Drives programs as the live driver does: it delivers to one that waits only where it is behind."""
+    """Drives programs as live groups do: it delivers to one that waits only where it is behind."""
 
     def __init__(
         self, names: str, settings: RingSettings, kind: type[Ring], questions: int = QUESTIONS
     ) -> None:
+        self.programs = {name: Program(self, name, questions) for name in names}
         super().__init__(names, settings, kind)
-        self.programs = {name: Program(name, questions) for name in names}
 
-    def drain(self, name: str) -> None:
-        self.perform(name)
-        while self._go_on(name):
-            self.perform(name)
+    def application(self, name: str) -> Program:
+        return self.programs[name]
 
-    def _go_on(self, name: str) -> bool:
-        """Let the program act, and give it what it has room for; whether anything was done."""
-        ring, program = self.rings[name], self.programs[name]
-        moved = len(ring.order.members) > 1 and program.act(ring, self.now)
-        while ring.deliverable() and self._takes(ring, program):
-            moved = True
-            for each in ring.deliver(self.now, 1):
-                if isinstance(each, Batch):
-                    program.mailbox.extend((each.sender.name, payload) for payload in each.payloads)
-        return moved
+    def handover(self) -> Handover:
+        mailbox = Mailbox(ROOM)
+        mailbox.want = 1
+        return Handover(1, mailbox)
 
-    def _takes(self, ring: Ring, program: Program) -> bool:
-        return len(program.mailbox) < ROOM or (program.answer is not None and ring.behind())
+    def waiting(self) -> list[str]:
+        """Whose handlers wait."""
+        return [name for name, seat in self.seats.items() if seat.waits]
 
 
 TIGHT = RingSettings(queue_messages=1, send_messages=1, visit=1, visit_least=1, window=1, packet_bytes=10)
-STALLS = [("pq", 1, 1, 1), ("pqr", 1, 3, 2), ("pqr", 2, 1, 1), ("pqr", 8, 3, 2)]
+STALLS = [("pq", 1, 1, 1), ("pqr", 1, 3, 2), ("pqr", 2, 1, 1), ("pqr", 8, 1, 3)]
 """Members, window, delivery queue and send queue with which these programs stop a ring."""
 
 
@@ -100,7 +98,7 @@ def test_members_that_answer_from_their_handlers_do_not_stop_the_ring(
     heard = [program.heard for program in lab.programs.values()]
     assert len(heard[0]) == total
     assert all(each == heard[0] for each in heard)
-    assert all(program.answer is None for program in lab.programs.values())
+    assert not lab.waiting()
 
 
 @pytest.mark.parametrize(("names", "window", "queue", "send"), STALLS)
@@ -112,7 +110,7 @@ def test_without_behind_they_do(names: str, window: int, queue: int, send: int) 
     before = {name: len(program.heard) for name, program in lab.programs.items()}
     lab.run_for(1000)
     assert before == {name: len(program.heard) for name, program in lab.programs.items()}
-    assert any(program.answer is not None for program in lab.programs.values())
+    assert lab.waiting()
 
 
 @pytest.mark.parametrize("names", ["pq", "pqr"])
@@ -128,7 +126,7 @@ def test_nor_do_they_when_the_ring_breaks_again_and_again(names: str) -> None:
     lab.carries = lambda *_: True
     lab.run_for(20_000)
     for name, program in lab.programs.items():
-        assert program.answer is None
+        assert not lab.seats[name].waits
         assert not program.questions
         assert len(lab.rings[name].order.members) == len(names)
         assert lab.rings[name].standing.moves[State.EVS, Cause.RECOVERED] > 2
@@ -140,11 +138,9 @@ def test_nor_do_they_when_the_ring_breaks_again_and_again(names: str) -> None:
 class HeapingLab(RingLab):
     """The application of p takes only what the test takes for it."""
 
-    def drain(self, name: str) -> None:
-        if name == "p":
-            self.perform(name)
-        else:
-            super().drain(name)
+    def __init__(self, names: str, settings: RingSettings) -> None:
+        super().__init__(names, settings)
+        self.seats["p"].reads = False
 
 
 def test_an_application_that_has_not_seen_the_configuration_is_behind() -> None:
@@ -155,7 +151,7 @@ def test_an_application_that_has_not_seen_the_configuration_is_behind() -> None:
     lab.run_for(1000)
     assert [len(each.order.members) for each in lab.rings.values()] == [2, 2]
     assert ring.behind()
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     assert not ring.behind(), "it has seen it, and nothing else waits"
 
 
@@ -165,7 +161,7 @@ def test_a_full_queue_is_behind_only_where_it_stops_the_ring() -> None:
     ring = lab.rings["p"]
     lab.start()
     lab.run_for(1000)
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     told = []
     for number in range(20):
         lab.multicast("q", b"message %d" % number)
@@ -173,7 +169,7 @@ def test_a_full_queue_is_behind_only_where_it_stops_the_ring() -> None:
         told.append((ring.order.highest_seq, ring.behind()))
     assert told == [(min(seq, 15), seq >= 15) for seq in range(1, 21)], "2 in the queue, 1 rests, 4 + 8"
     assert not lab.rings["q"].behind()
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     assert not ring.behind(), "room for one more in the window"
     lab.run_for(100)
     assert ring.order.highest_seq == 16
@@ -185,13 +181,13 @@ def test_who_is_alone_is_behind_as_soon_as_its_queue_is_full() -> None:
     ring = lab.rings["p"]
     lab.start()
     lab.run_for(1000)
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     for _ in range(2):
         lab.multicast("p", b"message")
     assert not ring.behind()
     lab.multicast("p", b"message")
     assert ring.behind()
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     assert not ring.behind()
 
 
@@ -201,7 +197,7 @@ def test_who_has_more_than_its_queue_holds_is_behind() -> None:
     ring = lab.rings["p"]
     lab.start()
     lab.run_for(1000)
-    ring.deliver(lab.now, 1)
+    lab.seats["p"].read(1)
     for number in range(10):
         lab.multicast("q", b"message %d" % number)
     lab.run_for(1000)
@@ -211,13 +207,13 @@ def test_who_has_more_than_its_queue_holds_is_behind() -> None:
     assert ring.operation.overfull
     while ring.operation.overfull:
         assert ring.behind()
-        ring.deliver(lab.now, 1)
+        lab.seats["p"].read(1)
 
 
 def test_who_has_left_is_not_behind() -> None:
     lab = HeapingLab("p", TIGHT)
     lab.start()
-    lab.rings["p"].leave(lab.now)
+    lab.seats["p"].call(lambda stack, now: stack.leave(now))
     assert lab.rings["p"].state is State.LEFT
     assert lab.rings["p"].deliverable()
     assert not lab.rings["p"].behind()

@@ -14,30 +14,31 @@ from semcast.protocols.ring import Ring, RingSettings, State
 from semcast.protocols.ring.delivery import DeliveryQueue
 from semcast.protocols.ring.frames import Packet, Part, Presence, TokenWanted
 from semcast.protocols.ring.packing import MAX_NOTED, Assembly, SendQueue, batches_of
+from semcast.testing import Keeper, Seat
 
 P = MemberId("p")
 FAR = 1 << 40
 
 
-def formed() -> tuple[Ring, MemberId]:
-    """A member of a ring of three, and another member."""
+def formed() -> tuple[Ring, MemberId, Seat]:
+    """A member of a ring of three whose application is busy, another member, and its seat."""
     lab = RingLab("pqr", RingSettings(window=64, visit=16, queue_messages=40))
     lab.start()
     lab.run_for(600)
-    ring = lab.rings["q"]
+    ring, seat = lab.rings["q"], lab.seats["q"]
     assert len(ring.order.members) == 3
-    ring.out = Outbox()
+    seat.reads = False
     other = next(member for member in ring.order.members if member != ring.me)
-    return ring, other
+    return ring, other, seat
 
 
-def told(ring: Ring) -> tuple[object, ...]:
+def told(ring: Ring, seat: Seat) -> tuple[object, ...]:
     """All that can be seen of a member after some packets."""
-    payloads = []
+    keeper = seat.application = Keeper()
     while ring.deliverable():
-        for each in ring.deliver(0, 7):
-            if isinstance(each, Batch):
-                payloads += [(message.id, message.payload) for message in each.messages()]
+        seat.read(7)
+    batches = [each for each in keeper.taken if isinstance(each, Batch)]
+    payloads = [(message.id, message.payload) for each in batches for message in each.messages()]
     order = ring.order
     seen = (ring.stats.malformed + ring.stats.duplicates, ring.stats.stale)
     return order.my_aru, order.highest_seq, order.delivered, sorted(order.store), payloads, seen
@@ -48,7 +49,7 @@ def told(ring: Ring) -> tuple[object, ...]:
 def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool, int]]) -> None:
     results = []
     for together in (True, False):
-        ring, other = formed()
+        ring, other, seat = formed()
         order = ring.order
         base = order.highest_seq
         frames: list[Frame] = []
@@ -57,18 +58,15 @@ def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool,
             frames.append(Packet(order.conf, seq, rank, safe, [Part(seq, [b"%d" % seq])]))
             if number == 7:
                 frames.append(Presence(order.conf))
-        if together:
-            ring.on_frames(0, other, frames)
-        else:
-            for frame in frames:
-                ring.on_frame(0, other, frame)
-        results.append(told(ring))
+        for run in [frames] if together else [[frame] for frame in frames]:
+            seat.hear(other, *run)
+        results.append(told(ring, seat))
     assert results[0] == results[1]
 
 
 def test_what_waits_to_be_handed_over_when_the_ring_breaks_waits_for_the_next_one() -> None:
     """A driver asks again and again while there is something to deliver: there must be an end to it."""
-    ring, _ = formed()
+    ring, _, _ = formed()
     ring.operation.outlet.due = True
     ring.standing.state = State.FORM
     assert ring.deliver(0, 10) == []

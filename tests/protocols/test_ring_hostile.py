@@ -1,8 +1,6 @@
 """The ring against frames that no correct member sends: dropped, counted, bounded."""
 
-import heapq
 from collections.abc import Callable
-from itertools import count
 from random import Random
 from typing import Any
 
@@ -12,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Batch, Frame, MemberId, Nanos, Outbox
-from semcast.core.events import Event, ViewChange
+from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
-from semcast.core.outbox import Timer
 from semcast.protocols.ring import Ring, RingSettings, State
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import (
@@ -36,6 +33,7 @@ from semcast.protocols.ring.passing import RingTimer
 from semcast.protocols.ring.settings import REACH
 from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
 from semcast.protocols.semantic.frames import ChannelAck
+from semcast.testing import Keeper, Lab
 from semcast.wire import Codec, Datagram
 from semcast.wire.annotations import WireItem
 from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ
@@ -47,95 +45,67 @@ STRANGER = MemberId("stranger")
 CODEC = Codec("bench", [], 1400, (*RING_FRAMES, *SEMANTIC_FRAMES))
 
 
+class Listener(Keeper):
+    """Keeps the messages, and who sent them, and the views."""
+
+    def __init__(self, got: list[tuple[MemberId, int, bytes]], views: list[ViewChange]) -> None:
+        super().__init__()
+        self._got = got
+        self._views = views
+
+    def on_delivery(self, each: Delivery) -> None:
+        if isinstance(each, Batch):
+            self._got += [(each.sender, message.id.seq, message.payload) for message in each.messages()]
+        elif isinstance(each, ViewChange):
+            self._views.append(each)
+
+
 class Bench:
     """Members of a ring in virtual time on a perfect network, whose frames can be kept, lost or made up."""
 
     def __init__(self, names: str, limits: RingSettings = SMALL) -> None:
-        self.now: Nanos = 0
         self.ids = {name: MemberId(name) for name in names}
         self.rings = {name: Ring(member, limits, Random(name), Outbox()) for name, member in self.ids.items()}
         self.passes: Callable[[str, str, Frame], bool] = lambda *_: True
         self.seen: list[tuple[str, str, Frame]] = []
+        """What has arrived."""
         self.got: dict[str, list[tuple[MemberId, int, bytes]]] = {name: [] for name in names}
         self.views: dict[str, list[ViewChange]] = {name: [] for name in names}
-        self.events: dict[str, list[Event]] = {name: [] for name in names}
-        self.reads = {*names}
-        self._tie = count()
-        self._heap: list[tuple[Nanos, int, Callable[[], None]]] = []
-        self._timers: dict[tuple[str, Timer], Nanos] = {}
+        self.lab = Lab(latency=50 * MICROSECOND)
+        self.lab.carries = self._carries
+        for name, ring in self.rings.items():
+            self.lab.add(self.ids[name], ring, Listener(self.got[name], self.views[name]))
+
+    @property
+    def now(self) -> Nanos:
+        return self.lab.now
 
     def start(self) -> "Bench":
-        for name, ring in self.rings.items():
-            ring.start(self.now)
-            self.drain(name)
+        self.lab.start()
         return self
 
     def run(self, duration: Nanos) -> "Bench":
-        until = self.now + duration
-        while self._heap and self._heap[0][0] <= until:
-            self.now, _, call = heapq.heappop(self._heap)
-            call()
-        self.now = until
+        self.lab.run(duration)
         return self
 
     def inject(self, name: str, source: MemberId, frame: Frame) -> None:
-        self.rings[name].on_frame(self.now, source, frame)
-        self.drain(name)
+        self.lab.seats[name].hear(source, frame)
 
     def multicast(self, name: str, *payloads: bytes, safe: bool = False) -> int:
-        accepted = self.rings[name].multicast(self.now, payloads, safe=safe)
-        self.drain(name)
-        return accepted
+        return self.lab.seats[name].multicast(*payloads, safe=safe)
 
-    def read(self, name: str) -> None:
-        ring = self.rings[name]
-        for each in ring.deliver(self.now, 1 << 30):
-            if isinstance(each, Batch):
-                self.got[name] += [(each.sender, m.id.seq, m.payload) for m in each.messages()]
-            elif isinstance(each, ViewChange):
-                self.views[name].append(each)
+    def leave(self, name: str) -> None:
+        self.lab.seats[name].call(lambda stack, now: stack.leave(now))
 
-    def drain(self, name: str) -> None:
-        out = self.rings[name].out
-        while out.sends or out.timers or out.events or (name in self.reads and self._deliverable(name)):
-            self.events[name] += out.events
-            sends, timers = list(out.sends), list(out.timers)
-            out.events.clear()
-            out.sends.clear()
-            out.timers.clear()
-            for timer, at in timers:
-                self._set(name, timer, at)
-            for dest, frame in sends:
-                for other in (
-                    [dest.name] if isinstance(dest, MemberId) else [n for n in self.rings if n != name]
-                ):
-                    self._carry(name, other, frame)
-            if name in self.reads:
-                self.read(name)
+    def sent(self) -> list[Frame]:
+        """What is under way."""
+        return [frame for letter in self.lab.wire for frame in letter.frames]
 
-    def _deliverable(self, name: str) -> bool:
-        return self.rings[name].deliverable()
-
-    def _carry(self, source: str, dest: str, frame: Frame) -> None:
-        if dest in self.rings and self.passes(source, dest, frame):
-            self.seen.append((source, dest, frame))
-            self._at(self.now + 50 * MICROSECOND, lambda: self.inject(dest, self.ids[source], frame))
-
-    def _set(self, name: str, timer: Timer, at: Nanos | None) -> None:
-        if at is None:
-            self._timers.pop((name, timer), None)
-            return
-        self._timers[name, timer] = at
-        self._at(at, lambda: self._fire(name, timer, at))
-
-    def _fire(self, name: str, timer: Timer, at: Nanos) -> None:
-        if self._timers.get((name, timer)) == at:
-            del self._timers[name, timer]
-            self.rings[name].on_timer(self.now, timer)
-            self.drain(name)
-
-    def _at(self, at: Nanos, call: Callable[[], None]) -> None:
-        heapq.heappush(self._heap, (at, next(self._tie), call))
+    def _carries(self, source: str, dest: str, frame: Frame) -> bool:
+        if not self.passes(source, dest, frame):
+            return False
+        self.seen.append((source, dest, frame))
+        return True
 
     def together(self) -> bool:
         confs = {ring.order.conf for ring in self.rings.values()}
@@ -267,7 +237,7 @@ def test_requests_that_overlap_cost_no_more_than_what_is_kept() -> None:
     top = 20_000
     order.my_aru = order.highest_seq = order.delivered = order.confirmed_aru = order._asked_upto = top
     bench.inject("q", order.predecessor, token_for(ring, seq=top, aru=top, rtr=[(1, top)] * 256))
-    passed = [frame for _, _, frame in bench.seen if isinstance(frame, Token) and frame.seq == top]
+    passed = [frame for frame in bench.sent() if isinstance(frame, Token) and frame.seq == top]
     assert all(last - first < REACH * SMALL.window for each in passed for first, last in each.rtr)
 
 
@@ -439,8 +409,7 @@ def test_a_leave_of_somebody_unknown_is_stale(bench: Bench) -> None:
 
 def test_whoever_left_ignores_everything(bench: Bench) -> None:
     ring = bench.rings["q"]
-    ring.leave(bench.now)
-    bench.drain("q")
+    bench.leave("q")
     bench.run(SECOND)
     assert ring.state is State.LEFT
     before = ring.stats.stale
@@ -510,7 +479,7 @@ def test_a_flood_of_joins_is_bounded(bench: Bench, number: int) -> None:
         reps = [member] if number == 1 else [member, *many[place : place + 2]]
         bench.inject("p", member, Join(ConfId(5, member), 5, True, sorted({*reps}), []))
     found = sizes(ring)
-    said = [frame for _, _, frame in bench.seen if isinstance(frame, Join)]
+    said = [frame for frame in bench.sent() if isinstance(frame, Join)]
     assert isinstance(decoded(said[-1]), Datagram), "what p says itself can still be read"
     assert all(size <= 2 * MAX_MEMBERS for size in found.values()), found
 
@@ -632,22 +601,23 @@ def test_a_repeated_form_token_is_acknowledged_and_does_nothing(bench: Bench) ->
     ring = bench.rings["q"]
     bench.inject("q", bench.ids["r"], form_for(bench))
     before, moves = ring.stats.stale, dict(ring.standing.moves)
-    seen = len(bench.seen)
+    bench.lab.drop()
     for _ in range(5):
         bench.inject("q", bench.ids["r"], form_for(bench, memb_list=both(bench)))
     assert ring.stats.stale == before + 5
     assert dict(ring.standing.moves) == moves
-    assert [type(frame) for _, _, frame in bench.seen[seen:]] == [TokenAck] * 5
+    assert [type(frame) for frame in bench.sent()] == [TokenAck] * 5
 
 
 def test_a_copy_of_the_first_form_token_is_acknowledged_and_stale(bench: Bench) -> None:
     """Exactly what a predecessor sends again whose token, or the answer to it, was lost."""
     ring = bench.rings["q"]
     bench.inject("q", bench.ids["r"], form_for(bench))
-    before, seen = (ring.stats.malformed, ring.stats.stale + 1), len(bench.seen)
+    before = (ring.stats.malformed, ring.stats.stale + 1)
+    bench.lab.drop()
     bench.inject("q", bench.ids["r"], form_for(bench))
     assert (ring.stats.malformed, ring.stats.stale) == before
-    assert [type(frame) for _, _, frame in bench.seen[seen:]] == [TokenAck]
+    assert [type(frame) for frame in bench.sent()] == [TokenAck]
 
 
 def test_a_form_token_with_an_absurd_number_of_a_foreign_configuration_harms_nobody(bench: Bench) -> None:
@@ -750,8 +720,7 @@ def captured() -> list[tuple[str, str, Frame]]:
     bench.run(SECOND)
     bench.passes = lambda *_: True
     bench.run(SECOND)
-    bench.rings["r"].leave(bench.now)
-    bench.drain("r")
+    bench.leave("r")
     bench.run(SECOND)
     chosen: dict[str, list[tuple[str, str, Frame]]] = {}
     for seen in bench.seen:

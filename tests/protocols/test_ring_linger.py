@@ -28,11 +28,11 @@ def said(lab: RingLab, name: str) -> str:
 def test_what_comes_next_leaves_at_once_without_the_token_going_round() -> None:
     lab = idle()
     lab.multicast("p", b"a")
-    lab.carry()
+    lab.flow()
     before = hops(lab)
     for letter in b"bcd":
         lab.multicast("p", bytes([letter]))
-        lab.carry()
+        lab.flow()
     assert hops(lab) == before
     assert [said(lab, name) for name in "pqr"] == ["abcd"] * 3
 
@@ -40,7 +40,7 @@ def test_what_comes_next_leaves_at_once_without_the_token_going_round() -> None:
 def test_the_token_goes_round_when_the_time_is_over() -> None:
     lab = idle()
     lab.multicast("p", b"a")
-    lab.carry()
+    lab.flow()
     before = hops(lab)
     lab.run_for(LINGER + 1)
     assert hops(lab) > before
@@ -54,7 +54,7 @@ def test_whoever_wants_the_token_gets_it_at_once() -> None:
     for sender in "rpqqrp":
         before = lab.now
         lab.multicast(sender, sender.encode())
-        lab.carry()
+        lab.flow()
         assert lab.now == before
     assert {said(lab, name) for name in "pqr"} == {"rpqqrp"}
 
@@ -63,7 +63,7 @@ def test_what_must_be_safe_does_not_wait() -> None:
     lab = idle()
     lab.multicast("p", b"a")
     lab.multicast("p", b"b", safe=True)
-    lab.carry()
+    lab.flow()
     assert [said(lab, name) for name in "pqr"] == ["ab"] * 3
 
 
@@ -72,7 +72,7 @@ def test_a_packet_lost_while_the_token_stays_is_asked_for_when_it_goes() -> None
     lab.carries = lambda _source, dest, frame: not (dest == "q" and isinstance(frame, Packet))
     lab.multicast("p", b"a")
     lab.multicast("p", b"b")
-    lab.carry()
+    lab.flow()
     assert said(lab, "q") == ""
     lab.carries = lambda _source, _dest, _frame: True
     lab.run_for(10 * LINGER)
@@ -82,8 +82,8 @@ def test_a_packet_lost_while_the_token_stays_is_asked_for_when_it_goes() -> None
 def test_the_published_ring_passes_the_token_on_after_each_visit() -> None:
     lab = idle(linger=0)
     lab.multicast("p", b"a")
-    lab.carry()
+    lab.flow()
     before = hops(lab)
     lab.multicast("p", b"b")
-    lab.carry()
+    lab.flow()
     assert hops(lab) > before

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.protocols.ringlab import RecordingLab
 
-from semcast.core import Frame
+from semcast.core import Frame, Nanos, Stack
 from semcast.protocols.ring import Cause, Ring, RingSettings, State
 from semcast.protocols.ring.frames import FormToken, Packet, Token
 from semcast.sim.mutants import MUTANTS
@@ -49,8 +49,7 @@ def until(lab: RecordingLab, name: str, state: State) -> None:
 
 def given(lab: RecordingLab, name: str, source: str, frame: Frame) -> None:
     """A frame that was long under way arrives."""
-    lab.rings[name].on_frame(lab.now, lab.ids[source], frame)
-    lab.drain(name)
+    lab.seats[name].hear(lab.ids[source], frame)
 
 
 def late_packet(kind: type[Ring]) -> RecordingLab:
@@ -63,8 +62,7 @@ def late_packet(kind: type[Ring]) -> RecordingLab:
             late.append(frame)
         if isinstance(frame, FormToken) and (source, dest) == ("p", "q") and late:
             assert lab.rings["p"].state is State.FORM
-            lab.rings["p"].on_frame(lab.now, lab.ids["r"], late.pop())
-            lab.drain("p")
+            given(lab, "p", "r", late.pop())
         return "r" not in (source, dest) or (isinstance(frame, Token) and not late)
 
     lab.carries = carries
@@ -167,9 +165,12 @@ def an_earlier_attempt_comes_back(kind: type[Ring]) -> RecordingLab:
         return source + dest in links
 
     lab.carries = carries
-    for payload in (b"1", b"2", b"3"):
-        lab.rings["x"].multicast(lab.now, [payload], safe=payload == b"2")  # three packets
-    lab.drain("x")
+
+    def three_packets(stack: Stack, now: Nanos) -> None:
+        for payload in (b"1", b"2", b"3"):
+            stack.multicast(now, [payload], safe=payload == b"2")
+
+    lab.seats["x"].call(three_packets)
     until(lab, "p", State.EVS)
     assert q.state is State.FORM
     links.clear()

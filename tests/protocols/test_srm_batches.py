@@ -14,29 +14,27 @@ SETTINGS = Settings(buffer_messages=1000, frame_bytes=1300, senders=(0,))
 def test_a_batch_of_any_size_arrives_whole(make_lab: Any, size: int) -> None:
     lab = make_lab("pqr", SETTINGS)
     payloads = [bytes([number]) * size for number in range(100)]
-    assert lab.members["p"].multicast(0, payloads) == 100
-    lab._drain("p")
+    assert lab.multicast_many("p", payloads) == 100
     lab.carry()
     assert lab.read("q") == lab.read("p") == payloads
 
 
 def test_small_messages_share_frames(make_lab: Any) -> None:
     lab = make_lab("pq", SETTINGS)
-    lab.members["p"].multicast(0, [bytes(60)] * 100)
-    frames = [frame for _, frame in lab.members["p"].out.sends]
+    lab.multicast_many("p", [bytes(60)] * 100)
+    frames = [frame for _, _, frame in lab.wire]
     assert [len(frame.payloads) for frame in frames if isinstance(frame, Data)] == [20] * 5
 
 
 def test_a_batch_is_cut_where_flow_control_says(make_lab: Any) -> None:
     lab = make_lab("pq", Settings(buffer_messages=10, senders=(0,)))
-    assert lab.members["p"].multicast(0, [b"%d" % n for n in range(30)]) == 10
+    assert lab.multicast_many("p", [b"%d" % n for n in range(30)]) == 10
 
 
 def test_a_receiver_takes_the_part_it_has_room_for_and_asks_for_the_rest(make_lab: Any) -> None:
     lab = make_lab("pq", Settings(buffer_messages=10, senders=(0,)))
     q = lab.members["q"]
-    lab.members["p"].multicast(0, [b"%d" % n for n in range(10)])
-    lab._drain("p")
+    lab.multicast_many("p", [b"%d" % n for n in range(10)])
     q.buffers.occupancy.add(0, 4, 0)  # four slots are taken
     lab.carry()
     assert q.buffers.queued == [6, 0]
@@ -49,13 +47,12 @@ def test_a_receiver_takes_the_part_it_has_room_for_and_asks_for_the_rest(make_la
 
 def test_a_repaired_part_of_a_batch_does_not_repeat_the_rest(make_lab: Any) -> None:
     lab = make_lab("pqr", SETTINGS)
-    lab.members["p"].multicast(0, [b"%d" % n for n in range(10)])
-    lab._drain("p")
+    lab.multicast_many("p", [b"%d" % n for n in range(10)])
     [(_, _, frame)] = [entry for entry in lab.wire if entry[1] == "q"]
-    lab.wire.clear()
+    lab.drop()
     q = lab.members["q"]
     for first, last in ((4, 6), (5, 9), (1, 4), (3, 10), (1, 10)):
-        q.on_frame(0, lab.ids["p"], Data(0, first, frame.payloads[first - 1 : last]))
+        lab.hear("q", "p", Data(0, first, frame.payloads[first - 1 : last]))
     assert lab.read("q") == [b"%d" % n for n in range(10)]
     assert q.stats.duplicates > 0
     assert q.buffers.occupancy.messages == q.buffered()
@@ -63,8 +60,7 @@ def test_a_repaired_part_of_a_batch_does_not_repeat_the_rest(make_lab: Any) -> N
 
 def test_partial_delivery_keeps_the_books(make_lab: Any) -> None:
     lab = make_lab("pq", SETTINGS)
-    lab.members["p"].multicast(0, [b"%d" % n for n in range(10)])
-    lab._drain("p")
+    lab.multicast_many("p", [b"%d" % n for n in range(10)])
     lab.carry()
     q = lab.members["q"]
     assert lab.read("q", 3) == [b"0", b"1", b"2"]

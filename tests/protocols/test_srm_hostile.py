@@ -71,7 +71,7 @@ def test_a_request_for_everything_is_answered_within_bounds(make_lab: Any) -> No
     lab = make_lab("pqr", SETTINGS)
     for number in range(5):
         lab.multicast("p", b"%d" % number)
-    lab.wire.clear()
+    lab.drop()
     for spans, answered in (
         ([(1, MAX_SEQ)], 5),
         ([(5, 1)], 0),
@@ -79,19 +79,19 @@ def test_a_request_for_everything_is_answered_within_bounds(make_lab: Any) -> No
         ([(1, 5)] * 256, 5),
         ([(2, 3), (1, 2), (3, 3)], 3),
     ):
-        lab.members["p"].on_frame(0, lab.ids["q"], Request(0, spans))
-        sent = sum(len(f.payloads) for _, f in lab.members["p"].out.sends if isinstance(f, Data))
+        lab.hear("p", "q", Request(0, spans))
+        sent = sum(len(f.payloads) for *_, f in lab.wire if isinstance(f, Data))
         assert sent == answered, "each message once"
-        lab.members["p"].out.sends.clear()
+        lab.drop()
 
 
 def test_reversed_spans_inside_a_batch_do_not_raise(make_lab: Any) -> None:
     lab = make_lab("pq", Settings())
-    lab.members["p"].multicast(0, [b"x"] * 12)
-    lab.members["p"].out.sends.clear()
+    lab.multicast_many("p", [b"x"] * 12)
+    lab.drop()
     for spans in ([(10, 5)], [(1, 12)] * 21 + [(1, 4), (2, 9)]):
-        lab.members["p"].on_frame(0, lab.ids["q"], Request(0, spans))
-    assert sum(len(f.payloads) for _, f in lab.members["p"].out.sends if isinstance(f, Data)) == 12
+        lab.hear("p", "q", Request(0, spans))
+    assert sum(len(f.payloads) for *_, f in lab.wire if isinstance(f, Data)) == 12
 
 
 def test_a_failed_stranger_is_ignored(make_lab: Any) -> None:
@@ -105,11 +105,9 @@ def test_floods_do_not_grow_memory(make_lab: Any) -> None:
     member = lab.members["q"]
     for round_number in range(200):
         for seq in range(2, 65):
-            member.on_frame(0, lab.ids["p"], Data(0, seq, [b"x" * 100]))
-        member.on_frame(0, lab.ids["p"], Notice(0, 2, b"\xff\xff\xff\x7f"))
-        member.on_frame(
-            0, lab.ids["p"], Data(2, round_number % 60 + 2, [b"x"], WireBitmap(MAX_SEQ, b"\xff" * 512, False))
-        )
+            lab.hear("q", "p", Data(0, seq, [b"x" * 100]))
+        lab.hear("q", "p", Notice(0, 2, b"\xff\xff\xff\x7f"))
+        lab.hear("q", "p", Data(2, round_number % 60 + 2, [b"x"], WireBitmap(MAX_SEQ, b"\xff" * 512, False)))
     assert member.buffered() <= SETTINGS.buffer_messages
     assert all(len(skips) <= SETTINGS.window for skips in member.buffers.skips)
     assert sys.getsizeof(member.buffers.to_deliver) < 10_000

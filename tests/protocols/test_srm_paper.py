@@ -146,7 +146,7 @@ def test_a_holder_repairs_when_the_sender_died(make_lab: Any) -> None:
 def test_the_last_message_is_missed_by_gossip_alone(make_lab: Any) -> None:
     lab = make_lab("pqr", SETTINGS)
     lab.multicast("p", b"only")
-    lab.wire.clear()
+    lab.drop()
     lab.gossip("p", "q", "r")
     lab.carry()
     for name in "qr":
@@ -276,7 +276,7 @@ def test_requests_are_not_repeated_before_their_time(make_lab: Any) -> None:
     lab.carry(lambda _s, dest, frame: dest == "q" and frame.first == 2)
     lab.request("q")
     assert len(lab.wire) == 1
-    lab.wire.clear()
+    lab.drop()
     lab.request("q", after=1)
     assert lab.wire == []
     lab.request("q", after=60 * MILLISECOND)
@@ -288,7 +288,7 @@ def test_gossip_is_linear_in_the_group_whatever_was_sent(make_lab: Any) -> None:
     lab = make_lab("pqrstuv", Settings(buffer_messages=100))
     for number in range(50):
         lab.multicast("p", b"%d" % number, Item("x"))
-    lab.wire.clear()
+    lab.drop()
     lab.gossip("p", *"qrstuv")
     frames = [frame for *_, frame in lab.wire]
     assert len(frames) == 3, "the fanout"
@@ -319,11 +319,11 @@ def test_two_members_full_of_their_own_bytes_do_not_deadlock(make_lab: Any) -> N
     for name in "pq":
         lab.multicast(name, b"s")
     exchange(lab, 5)
-    lab.wire.clear()
+    lab.drop()
     for name in "pq":
         lab.multicast(name, b"x" * 998)
         lab.multicast(name, b"x" * 1000)
-    lab.wire.clear()
+    lab.drop()
     for _ in range(40):
         exchange(lab, 2)
         for name in "pq":
@@ -348,7 +348,7 @@ def test_messages_of_a_crashed_sender_still_have_a_slot(make_lab: Any) -> None:
     lab.crash("p")
     while lab.multicast("q", b"busy"):
         pass
-    lab.wire.clear()
+    lab.drop()
     lab.gossip("r", "q")
     lab.carry()
     for _ in range(3):
@@ -362,7 +362,7 @@ def test_what_waits_for_a_predecessor_is_bounded_in_bytes(make_lab: Any) -> None
     lab = make_lab("pq", Settings(buffer_messages=1000, max_message=1000, buffer_bytes=4000))
     q = lab.members["q"]
     for seq in range(2, 900):
-        q.on_frame(0, lab.ids["p"], Data(0, seq, [bytes(1000)]))
+        lab.hear("q", "p", Data(0, seq, [bytes(1000)]))
     assert sum(batch.size for batch in q.buffers.pending[0].values()) <= 4000
 
 

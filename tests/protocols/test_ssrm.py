@@ -2,133 +2,152 @@
 
 import pytest
 
-from semcast.core import Frame, Item, MemberId, Outbox, Purged
+from semcast.core import Annotation, Batch, Frame, Item, MemberId, Nanos, Outbox, Purged
 from semcast.core.ids import SECOND
 from semcast.protocols.semantic import ChannelSettings, SenderMulticast
 from semcast.protocols.semantic.frames import ChannelAck, ChannelData, Request
 from semcast.protocols.semantic.ssrm import SsrmTimer
+from semcast.testing import Keeper, Lab, Seat
 
 P, Q = MemberId("p"), MemberId("q")
 
 
-def pair(settings: ChannelSettings | None = None) -> tuple[SenderMulticast, SenderMulticast]:
-    made = [SenderMulticast(me, [P, Q], settings or ChannelSettings(), Outbox()) for me in (P, Q)]
-    for member in made:
-        member.start(0)
-        member.out.events.clear()
-    return made[0], made[1]
+class Pair:
+    """p, q and the wire between them; applications read when they are told to."""
+
+    def __init__(self, settings: ChannelSettings | None = None) -> None:
+        self.lab = Lab()
+        self._seats: list[Seat] = []
+        stacks = [SenderMulticast(me, [P, Q], settings or ChannelSettings(), Outbox()) for me in (P, Q)]
+        for stack, me in zip(stacks, (P, Q), strict=True):
+            self._seats.append(self.lab.add(me, stack))
+            self._seats[-1].reads = False
+        self.p, self.q = stacks
+        self.p_seat, self.q_seat = self._seats
+        self.lab.start()
+
+    def multicast(self, *payloads: bytes, annotation: Annotation | None = None) -> int:
+        """By p."""
+        return self.p_seat.multicast(*payloads, annotation=annotation)
+
+    def carry(self, lose: frozenset[int] = frozenset()) -> None:
+        """Carry what is on the wire; `lose` names sequence numbers whose data is lost."""
+        self.lab.carries = lambda _source, _dest, frame: (
+            not (isinstance(frame, ChannelData) and frame.payloads and frame.first in lose)
+        )
+        self.lab.carry()
+        self.lab.carries = lambda *_: True
+
+    def exchange(self) -> None:
+        self.lab.flow()
+
+    def resend(self, now: Nanos) -> None:
+        self.lab.now = now
+        self.p_seat.fire(SsrmTimer.RESEND)
+
+    def sent(self) -> list[Frame]:
+        return [frame for letter in self.lab.wire for frame in letter.frames]
 
 
-def carry(
-    source: SenderMulticast, dest: SenderMulticast, now: int = 0, lose: frozenset[int] = frozenset()
-) -> None:
-    """Carry frames one way; `lose` names sequence numbers whose data is lost."""
-    sends, source.out.sends = source.out.sends, []
-    for _, frame in sends:
-        if not (isinstance(frame, ChannelData) and frame.payloads and frame.first in lose):
-            dest.on_frame(now, Q if P in source.outgoing else P, frame)
+def payloads(seat: Seat, most: int = 100) -> list[bytes]:
+    assert isinstance(seat.application, Keeper)
+    seat.read(most)
+    deliveries, seat.application.taken = seat.application.taken, []
+    return [payload for each in deliveries if isinstance(each, Batch) for payload in each.payloads]
 
 
-def exchange(p: SenderMulticast, q: SenderMulticast, now: int = 0) -> None:
-    for _ in range(6):
-        carry(p, q, now)
-        carry(q, p, now)
-
-
-def payloads(member: SenderMulticast, most: int = 100) -> list[bytes]:
-    return [payload for batch in member.deliver(0, most) for payload in batch.payloads]
+def firsts(frames: list[Frame]) -> list[int]:
+    return [frame.first for frame in frames if isinstance(frame, ChannelData)]
 
 
 def test_messages_arrive_in_order() -> None:
-    p, q = pair()
-    assert p.multicast(0, [b"1", b"2", b"3"]) == 3
-    exchange(p, q)
-    assert payloads(q) == payloads(p) == [b"1", b"2", b"3"]
-    assert len(p.outgoing[Q].to_send) == 0
+    pair = Pair()
+    assert pair.multicast(b"1", b"2", b"3") == 3
+    pair.exchange()
+    assert payloads(pair.q_seat) == payloads(pair.p_seat) == [b"1", b"2", b"3"]
+    assert len(pair.p.outgoing[Q].to_send) == 0
 
 
 def test_the_window_bounds_what_is_under_way() -> None:
-    p, _ = pair(ChannelSettings(window=4))
-    p.multicast(0, [b"%d" % n for n in range(10)])
-    assert [frame.first for _, frame in p.out.sends if isinstance(frame, ChannelData)] == [1, 2, 3, 4]
+    pair = Pair(ChannelSettings(window=4))
+    pair.multicast(*[b"%d" % n for n in range(10)])
+    assert firsts(pair.sent()) == [1, 2, 3, 4]
 
 
 def test_a_purged_message_slides_the_window() -> None:
     """B.2: purging the message at s lets the one at s + w be sent."""
-    p, _ = pair(ChannelSettings(window=2))
+    pair = Pair(ChannelSettings(window=2))
     for n in range(3):
-        p.multicast(0, [b"%d" % n], Item("x"))
-    assert [frame.first for _, frame in p.out.sends if isinstance(frame, ChannelData)] == [1, 2, 3]
+        pair.multicast(b"%d" % n, annotation=Item("x"))
+    assert firsts(pair.sent()) == [1, 2, 3]
 
 
 def test_a_receiver_skips_what_the_window_left_behind() -> None:
-    p, q = pair()
-    p.multicast(0, [b"old"], Item("x"))
-    p.multicast(0, [b"new"], Item("x"))
-    carry(p, q, lose=frozenset({1}))
-    assert payloads(q) == [b"new"]
-    assert [event.id.seq for event in q.out.events if isinstance(event, Purged)] == [1]
+    pair = Pair()
+    pair.multicast(b"old", annotation=Item("x"))
+    pair.multicast(b"new", annotation=Item("x"))
+    pair.carry(lose=frozenset({1}))
+    assert payloads(pair.q_seat) == [b"new"]
+    assert [event.id.seq for event in pair.q_seat.events if isinstance(event, Purged)] == [1]
 
 
 def test_an_empty_window_is_said_so() -> None:
     """B.2: if there is nothing left to send, the receiver must be told explicitly."""
-    p, q = pair(ChannelSettings(rto_initial=1 * SECOND))
-    p.multicast(0, [b"1"])
-    p.multicast(0, [b"2"], Item("x"))
-    carry(p, q, lose=frozenset({2}))
-    p.outgoing[Q].to_send.discard(P, 2)
-    carry(q, p)
-    p.on_timer(SECOND * 5, SsrmTimer.RESEND)
-    frames = [frame for _, frame in p.out.sends]
-    assert frames == [ChannelData(3, 3, [])] * 2, "at once, and again as long as it is not acknowledged"
-    exchange(p, q)
-    assert q.incoming[P].upto == 2
+    pair = Pair(ChannelSettings(rto_initial=1 * SECOND))
+    pair.multicast(b"1")
+    pair.multicast(b"2", annotation=Item("x"))
+    pair.carry(lose=frozenset({2}))
+    pair.p.outgoing[Q].to_send.discard(P, 2)
+    pair.carry()
+    pair.resend(SECOND * 5)
+    assert pair.sent() == [ChannelData(3, 3, [])] * 2, "at once, and again as long as it is not acknowledged"
+    pair.exchange()
+    assert pair.q.incoming[P].upto == 2
 
 
 def test_a_lost_message_is_sent_again() -> None:
-    p, q = pair()
-    p.multicast(0, [b"1", b"2"])
-    carry(p, q, lose=frozenset({1}))
-    assert payloads(q) == []
-    exchange(p, q)
-    p.on_timer(SECOND, SsrmTimer.RESEND)
-    exchange(p, q)
-    assert payloads(q) == [b"1", b"2"]
+    pair = Pair()
+    pair.multicast(b"1", b"2")
+    pair.carry(lose=frozenset({1}))
+    assert payloads(pair.q_seat) == []
+    pair.exchange()
+    pair.resend(SECOND)
+    pair.exchange()
+    assert payloads(pair.q_seat) == [b"1", b"2"]
 
 
 def test_a_lost_acknowledgement_does_no_harm() -> None:
-    p, q = pair()
-    p.multicast(0, [b"1"])
-    carry(p, q)
-    q.out.sends.clear()
-    p.on_timer(SECOND, SsrmTimer.RESEND)
-    exchange(p, q)
-    assert payloads(q) == [b"1"]
-    assert q.stats.duplicates == 1
-    assert p.outgoing[Q].resend_at() is None, "no endless retransmission"
+    pair = Pair()
+    pair.multicast(b"1")
+    pair.carry()
+    pair.lab.drop()
+    pair.resend(SECOND)
+    pair.exchange()
+    assert payloads(pair.q_seat) == [b"1"]
+    assert pair.q.stats.duplicates == 1
+    assert pair.p.outgoing[Q].resend_at() is None, "no endless retransmission"
 
 
 def test_a_full_receiver_closes_and_opens_the_window() -> None:
-    p, q = pair(ChannelSettings(buffer_messages=2))
-    accepted = p.multicast(0, [b"1", b"2", b"3", b"4", b"5"])
-    assert accepted == 2
-    exchange(p, q)
-    payloads(p)
-    assert p.multicast(0, [b"3"]) == 1
-    exchange(p, q)
-    assert len(q.to_deliver) == 2
-    assert payloads(q, 1) == [b"1"]
-    exchange(p, q)
-    assert payloads(q) == [b"2", b"3"]
+    pair = Pair(ChannelSettings(buffer_messages=2))
+    assert pair.multicast(b"1", b"2", b"3", b"4", b"5") == 2
+    pair.exchange()
+    payloads(pair.p_seat)
+    assert pair.multicast(b"3") == 1
+    pair.exchange()
+    assert len(pair.q.to_deliver) == 2
+    assert payloads(pair.q_seat, 1) == [b"1"]
+    pair.exchange()
+    assert payloads(pair.q_seat) == [b"2", b"3"]
 
 
 def test_a_failed_member_holds_nobody_back() -> None:
-    p, _ = pair(ChannelSettings(buffer_messages=1))
-    assert p.multicast(0, [b"1"]) == 1
-    payloads(p)
-    assert p.multicast(0, [b"2"]) == 0
-    p.member_failed(0, Q)
-    assert p.multicast(0, [b"2"]) == 1
+    pair = Pair(ChannelSettings(buffer_messages=1))
+    assert pair.multicast(b"1") == 1
+    payloads(pair.p_seat)
+    assert pair.multicast(b"2") == 0
+    pair.p_seat.call(lambda stack, now: stack.member_failed(now, Q))
+    assert pair.multicast(b"2") == 1
 
 
 @pytest.mark.parametrize(
@@ -145,14 +164,14 @@ def test_a_failed_member_holds_nobody_back() -> None:
     ],
 )
 def test_absurd_frames_are_dropped_and_counted(frame: Frame) -> None:
-    _, q = pair()
-    q.on_frame(0, P, frame)
-    assert q.stats.malformed == 1
-    assert q.buffered() == 0
-    assert not q.out.sends
+    pair = Pair()
+    pair.q_seat.hear(P, frame)
+    assert pair.q.stats.malformed == 1
+    assert pair.q.buffered() == 0
+    assert not pair.lab.wire
 
 
 @pytest.mark.parametrize("settings", [ChannelSettings(buffer_messages=0), ChannelSettings(window=0)])
 def test_settings_that_cannot_work_are_refused(settings: ChannelSettings) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        pair(settings)
+        Pair(settings)

@@ -150,6 +150,14 @@ class PrimaryBackup(Pattern):
         """The items, the last replies, and the requests without one."""
         return _encode(_State(self._replica.state, self._replies, self._requests))
 
+    def restore(self, state: bytes) -> None:
+        """Go on from this state: of the service, and of the requests that it does not answer."""
+        restored = _read_state(state)
+        self._replica.state.clear()
+        self._replica.state.update(restored.items)
+        self._replies = restored.replies
+        self._requests = restored.requests
+
     def waiting(self) -> Outgoing | None:
         """The next message to multicast."""
         return self._writer.waiting()
@@ -252,10 +260,3 @@ class PrimaryBackup(Pattern):
                 del self._requests[item]  # also if its own reply was purged
             if reply.origin == self.me and self._mine.pop(reply.number, None) is not None:
                 self._answers.append(Answer(reply.number, reply.reply))
-
-    def _restore(self, state: bytes) -> None:
-        restored = _read_state(state)
-        self._replica.state.clear()
-        self._replica.state.update(restored.items)
-        self._replies = restored.replies
-        self._requests = restored.requests

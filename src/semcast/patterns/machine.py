@@ -123,6 +123,10 @@ class StateMachine(Pattern):
         """All items."""
         return _encode(self._state)
 
+    def restore(self, state: bytes) -> None:
+        """Go on from this state."""
+        self._state = _read_state(state)
+
     def waiting(self) -> Outgoing | None:
         """The next message to multicast; a reply says what is obsolete by now."""
         if not self._outgoing:
@@ -177,6 +181,3 @@ class StateMachine(Pattern):
 
     def _on_view(self, change: ViewChange) -> None:
         """Nothing changes: positions go on."""
-
-    def _restore(self, state: bytes) -> None:
-        self._state = _read_state(state)

@@ -2,7 +2,8 @@
 
 A pattern is told what the stack delivers, in order, and says what it wants to multicast, one message after
 the other: an annotation names earlier messages, so the next can be made only once the last has left. Nothing
-here waits, or knows of time. `take` and `multicast_waiting` are all that a driver needs to do.
+here waits, or knows of time. A pattern is an application of a lab (`semcast.testing`) as it is; `take` and
+`multicast_waiting` are for whoever puts one directly on a stack.
 """
 
 from abc import ABC, abstractmethod
@@ -45,11 +46,15 @@ class Pattern(ABC):
             self.view = each.view
             self._on_view(each)
         elif isinstance(each, StateReceived):
-            self._restore(each.state)
+            self.restore(each.state)
 
     @abstractmethod
     def export(self) -> bytes:
         """The state at the beginning of a view, for those who join."""
+
+    @abstractmethod
+    def restore(self, state: bytes) -> None:
+        """Somebody exported this at the beginning of the view that follows."""
 
     # To the stack
 
@@ -70,10 +75,6 @@ class Pattern(ABC):
     @abstractmethod
     def _on_view(self, change: ViewChange) -> None:
         """A view was installed: everything of the one before has been delivered."""
-
-    @abstractmethod
-    def _restore(self, state: bytes) -> None:
-        """Somebody exported this at the beginning of the view that follows."""
 
 
 class Receiver(Protocol):

@@ -78,6 +78,16 @@ class ReplicatedState(Pattern):
         """All items of everybody, as delivered."""
         return msgspec.msgpack.encode({name: self._replicas[name].state for name in self.writers()})
 
+    def restore(self, state: bytes) -> None:
+        """Forget all items, and go on from these."""
+        self._replicas = {}
+        for name, items in _read_state(state).items():
+            replica = self._replicas[name] = self.replica()
+            replica.state.update(items)
+        self._written = dict(self.seen(self.me.name))
+        for changes in self._writer.operations():
+            assign(self._written, changes)
+
     def waiting(self) -> Outgoing | None:
         """The next message to multicast."""
         return self._writer.waiting()
@@ -98,12 +108,3 @@ class ReplicatedState(Pattern):
         for replica in self._replicas.values():
             replica.begin_view()
         self._writer.begin_view()
-
-    def _restore(self, state: bytes) -> None:
-        self._replicas = {}
-        for name, items in _read_state(state).items():
-            replica = self._replicas[name] = self.replica()
-            replica.state.update(items)
-        self._written = dict(self.seen(self.me.name))
-        for changes in self._writer.operations():
-            assign(self._written, changes)

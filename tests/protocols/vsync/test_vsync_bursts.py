@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 
-from semcast.core import Enumeration, Frame, Item, KEnumeration, MemberId, Nanos
+from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId
 from semcast.core.ids import SECOND
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic.frames import Data
@@ -26,29 +26,17 @@ ORDERS = [
 class SlowNode(Node):
     """An application that takes a few messages now and then."""
 
-    def _take(self) -> None:
-        pass
+    def __init__(self, lab: Lab, member: MemberId, given: VsyncSettings) -> None:
+        super().__init__(lab, member, given)
+        self.seat.reads = False
 
     def read(self, most: int) -> None:
-        for each in self.stack.deliver(self.lab.now, most):
-            for message in getattr(each, "messages", list)():
-                self.messages.append((str(message.sender), message.id.seq, message.payload))
-        self._drain()
-
-    def _drain(self) -> None:
-        out = self.stack.out
-        while out.sends or out.timers or out.events:
-            deliverable, self.stack.deliverable = self.stack.deliverable, lambda: False  # type: ignore[method-assign]
-            super()._drain()
-            self.stack.deliverable = deliverable  # type: ignore[method-assign]
+        self.seat.read(most)
 
 
 def updates(node: Node, items: Sequence[str], payload: bytes) -> int:
     notes = [Item(item) for item in items]
-    taken: int = node.input(
-        node.stack.multicast_each, [b"%s %s" % (i.encode(), payload) for i in items], notes
-    )
-    return taken
+    return node.multicast_each([b"%s %s" % (i.encode(), payload) for i in items], notes)
 
 
 def last_of_each(messages: Sequence[tuple[str, int, bytes]]) -> dict[tuple[str, bytes], bytes]:
@@ -140,48 +128,22 @@ def test_who_is_deaf_does_not_stop_updates_that_replace_each_other() -> None:
 def test_annotations_of_several_kinds_go_one_by_one() -> None:
     lab = group()
     a, b = lab.nodes["a"], lab.nodes["b"]
-    notes = [Item("x"), Enumeration(()), Item("x")]
-    assert a.input(a.stack.multicast_each, [b"1", b"2", b"3"], notes) == 3
+    notes: list[Annotation] = [Item("x"), Enumeration(()), Item("x")]
+    assert a.multicast_each([b"1", b"2", b"3"], notes) == 3
     large = [b"4", bytes(3000)]
-    assert a.input(a.stack.multicast_each, large, [Item("x"), Item("y")]) == 2
+    assert a.multicast_each(large, [Item("x"), Item("y")]) == 2
     with pytest.raises(ValueError, match="item of 0 characters"):
         a.stack.multicast_each(lab.now, [b"5"], [Item("")])
     lab.run(SECOND)
     assert [payload for _, _, payload in b.messages] == [b"1", b"2", b"3", *large]
 
 
-class BurstNode(Node):
-    """Gets what arrives at one moment in a row."""
-
-    def __init__(self, lab: Lab, member: MemberId, given: VsyncSettings) -> None:
-        super().__init__(lab, member, given)
-        self._waiting: list[tuple[MemberId, Frame]] = []
-
-    def hear(self, source: MemberId, frame: Frame) -> None:
-        if not self._waiting:
-            self.lab.at(self.lab.now, self._hand_in)
-        self._waiting.append((source, frame))
-
-    def _hand_in(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        while waiting and self.alive:
-            source = waiting[0][0]
-            run = 1
-            while run < len(waiting) and waiting[run][0] == source:
-                run += 1
-            self.input(self._give, source, [frame for _, frame in waiting[:run]])
-            waiting = waiting[run:]
-
-    def _give(self, now: Nanos, source: MemberId, frames: list[Frame]) -> None:
-        self.stack.on_frames(now, source, frames)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_frames_in_a_row_come_to_the_same_through_changes_of_view(order: dict[str, Any]) -> None:
     rng = Random(5)
-    lab = Lab()
+    lab = Lab(bursts=True)
     for name in "abcd":
-        lab.add(name, kind=BurstNode, **{"minimum": 3, "fair": True, **order})
+        lab.add(name, **{"minimum": 3, "fair": True, **order})
     lab.lost = lambda _source, _dest, frame: isinstance(frame, InView | Received) and rng.random() < 0.1
     lab.run(SECOND)
     for number in range(150):
@@ -228,7 +190,7 @@ def test_what_another_sender_replaces_in_a_run_takes_up_no_room(engine: Engine, 
         stream = b.stack.stream
         assert stream is not None
         everything = KEnumeration(stream.order.position + 1, (1 << 12) - 1, total=True)
-        assert b.input(b.stack.multicast, [b"note"], everything) == 1
+        assert b.multicast(b"note", annotation=everything) == 1
         lab.run(100 * MS)
         c.read(1000)
         lab.run(20 * MS)

@@ -86,7 +86,7 @@ def test_what_is_obsolete_and_safe_takes_up_nothing_of_a_share() -> None:
     a = lab.nodes["a"]
     lab.lost = lambda _source, dest, frame: dest == "c" and of_kind(frame, Data)
     for _ in range(40):
-        assert a.input(a.stack.multicast, [b"x"], Item("x"))
+        assert a.multicast(b"x", annotation=Item("x"))
         lab.run(25 * MS)
     assert len(lab.nodes["b"].messages) == 40
 
@@ -137,7 +137,7 @@ def test_who_leaves_stays_until_others_have_what_it_has(linger: int) -> None:
     lab.lost = lambda _source, dest, frame: dest == "c" and of_kind(frame, Data)
     a.multicast(*[b"x"] * 10)
     lab.run(2 * MS)
-    a.input(a.stack.leave)
+    a.leave()
     assert a.stack.phase() == ("operational" if linger else "flushing")
     lab.run(30 * MS)
     lab.lost = lambda _source, _dest, _frame: False
@@ -161,7 +161,7 @@ def test_who_leaves_does_not_wait_for_ever() -> None:
     a = lab.nodes["a"]
     lab.lost = lambda _source, dest, frame: dest == "c" and of_kind(frame, Data)
     a.multicast(b"x")
-    a.input(a.stack.leave)
+    a.leave()
     lab.run(90 * MS)
     assert a.stack.phase() == "operational"
     lab.run(50 * MS)
@@ -208,12 +208,10 @@ def test_a_lost_window_comes_back_in_a_few_round_trips(order: Order, messages: i
 def test_one_request_is_answered_within_bounds() -> None:
     lab = group(buffer_messages=1 << 15, repair_bytes=5000)
     a, b = lab.nodes["a"], lab.nodes["b"]
-    lab.lost = lambda _source, _dest, _frame: True
     assert a.multicast(*[bytes(64)] * 2000) == 2000
-    sent: list[Frame] = []
-    lab.lost = lambda _source, _dest, frame: bool(sent.append(frame))  # type: ignore[func-returns-value]
+    lab.bench.drop()
     a.hear(b.member, InView(1, Request(0, [(1, 500), (400, 2000), (3000, 1 << 61), (7, 5)])))
-    again = [frame.frame.payloads for frame in sent if of_kind(frame, Data)]  # type: ignore[attr-defined]
+    again = [frame.frame.payloads for frame in lab.sent() if of_kind(frame, Data)]  # type: ignore[attr-defined]
     assert 5000 <= sum(67 * len(payloads) for payloads in again) <= 5000 + 1300
 
 

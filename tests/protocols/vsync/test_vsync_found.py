@@ -76,7 +76,7 @@ def test_a_holder_that_lacks_what_was_ordered_before_has_nothing_to_say() -> Non
 def test_everybody_leaves_at_once(state: bool) -> None:
     lab = group("ab", state=state)
     for node in lab.nodes.values():
-        node.input(node.stack.leave)
+        node.leave()
     lab.run(2 * SECOND)
     assert set(lab.phases().values()) == {"left"}
 
@@ -88,7 +88,7 @@ def test_the_only_one_with_the_state_leaves_while_another_waits_for_it() -> None
     b = lab.add("b", minimum=0, state=True)
     while b.stack.view().id < 2:
         lab.run(MS)
-    a.input(a.stack.leave, "x" * 1000)
+    a.leave("x" * 1000)
     lab.run(2 * SECOND)
     assert lab.phases() == {"a": "left", "b": "operational"}
     assert b.views[-1] == ["b"]
@@ -173,8 +173,6 @@ def test_frames_that_no_correct_member_sends_harm_nobody(order: Order) -> None:
 
 def test_a_stranger_is_not_given_the_state() -> None:
     lab = group(state=True)
-    sent: list[Frame] = []
-    lab.lost = lambda _source, _dest, frame: bool(sent.append(frame))  # type: ignore[func-returns-value]
     lab.nodes["a"].stack.provide(1, b"secret")
     lab.nodes["a"].hear(STRANGER, StateWanted(1, 0))
-    assert not [frame for frame in sent if isinstance(frame, StateChunk)]
+    assert not [frame for frame in lab.sent() if isinstance(frame, StateChunk)]

@@ -109,7 +109,7 @@ def old_chunk_accepted(lab: WatchedLab) -> None:
         lab.run(MS)
     lab["a"].multicast(b"in view 2")
     lab.run(20 * MS)
-    lab["c"].input(lab["c"].stack.leave)
+    lab["c"].leave()
     while d.stack.view().id < 3:
         lab.run(MS)
     d.hear(A, chunks[0])
@@ -164,7 +164,7 @@ def leaver_not_in_cut(lab: WatchedLab) -> None:
     while not b.messages:
         lab.run(MS)
     b.crash()
-    c.input(c.stack.leave)
+    c.leave()
     lab.run(5 * MS)
     assert lab["a"].stack.phase() == "flushing"
     lab.lost = nothing

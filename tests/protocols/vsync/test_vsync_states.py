@@ -41,7 +41,7 @@ def test_a_member_goes_the_ways_of_the_table() -> None:
         Cause.SUPERSEDED,
     ]
     c = lab.nodes["c"].stack
-    lab.nodes["c"].input(c.leave)
+    lab.nodes["c"].leave()
     lab.run(SECOND)
     assert c.phase() == "left"
     assert c.moves[State.FLUSHING, Cause.LEAVING] == 1
@@ -50,7 +50,7 @@ def test_a_member_goes_the_ways_of_the_table() -> None:
 def test_who_leaves_before_its_first_view_is_out_at_once() -> None:
     lab = Lab()
     a = lab.add("a", minimum=2)
-    a.input(a.stack.leave)
+    a.leave()
     assert a.stack.moves == {(State.JOINING, Cause.LEAVING): 1}
 
 

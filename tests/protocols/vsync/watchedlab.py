@@ -1,18 +1,37 @@
 """A bench whose runs are recorded and judged: of the real protocol, and of protocols broken on purpose."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from tests.protocols.vsync.vsynclab import Lab, Node, settings
 
-from semcast.core import Batch, Event, Item, MemberId
-from semcast.core.events import Delivery, Left, Purged, Sent, StateReceived, StateRequested, ViewChange
+from semcast.core import Batch, Event, Item, MemberId, Nanos
+from semcast.core.events import Delivery, Left, Purged, Sent, ViewChange
 from semcast.core.ids import SECOND
 from semcast.history import Recorder, RunInfo
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.sim.replica import Record, RecordKind, Replicas
 from semcast.sim.swarm import violated
 from semcast.specs import check
+from semcast.testing import Seat
+
+
+class WatchedSeat(Seat):
+    """Writes down what the stack says."""
+
+    recorder: Recorder
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        super().on_events(now, events)
+        for event in events:
+            if isinstance(event, Sent):
+                self.recorder.sent(now, self.member, event)
+            elif isinstance(event, Purged):
+                self.recorder.purge(now, self.member, event)
+            elif isinstance(event, Left):
+                self.alive = False
+                self.recorder.crash(now, self.member)
 
 
 class WatchedNode(Node):
@@ -20,36 +39,30 @@ class WatchedNode(Node):
 
     def __init__(self, lab: "WatchedLab", member: MemberId, given: VsyncSettings) -> None:
         super().__init__(lab, member, given)
-        self._recorder = lab.recorder
+        assert isinstance(self.seat, WatchedSeat)
+        self.seat.recorder = self._recorder = lab.recorder
         self._transfers = given.state
         self._replicas = Replicas()
         self._values = 0
 
-    def update(self, *items: str) -> Any:
+    def seats(self) -> type[Seat]:
+        return WatchedSeat
+
+    def update(self, *items: str) -> int:
         """Multicast updates: several as a run."""
         payloads = []
         for item in items:
             self._values += 1
             payloads.append(msgspec.msgpack.encode(Record(RecordKind.UPDATE, item, self._values)))
         if len(items) == 1:
-            return self.input(self.stack.multicast, payloads, Item(items[0]))
-        return self.input(self.stack.multicast_each, payloads, list(map(Item, items)))
+            return self.multicast(*payloads, annotation=Item(items[0]))
+        return self.multicast_each(payloads, list(map(Item, items)))
 
     def crash(self) -> None:
         self.alive = False
         self._recorder.crash(self.lab.now, self.member)
 
-    def note(self, events: list[Event]) -> None:
-        super().note(events)
-        for event in events:
-            if isinstance(event, Sent):
-                self._recorder.sent(self.lab.now, self.member, event)
-            elif isinstance(event, Purged):
-                self._recorder.purge(self.lab.now, self.member, event)
-            elif isinstance(event, Left):
-                self.crash()
-
-    def got(self, each: Delivery) -> None:
+    def on_delivery(self, each: Delivery) -> None:
         now = self.lab.now
         if isinstance(each, Batch):
             self._recorder.deliver(now, self.member, each, each.order)
@@ -58,12 +71,13 @@ class WatchedNode(Node):
             self._recorder.view(now, self.member, each.view)
             if self._transfers:
                 self.record_state(each.view.id)
-        elif isinstance(each, StateReceived):
-            self._replicas.restore(each.state)
-        if isinstance(each, StateRequested):
-            self.stack.provide(each.view, self._replicas.export())
-        else:
-            super().got(each)
+        super().on_delivery(each)
+
+    def export(self) -> bytes:
+        return self._replicas.export()
+
+    def restore(self, state: bytes) -> None:
+        self._replicas.restore(state)
 
     def record_state(self, view: int | None = None) -> None:
         for sender, digest in self._replicas.digests():

@@ -1,28 +1,27 @@
 """V2: the share of causality in the cost of a multicast (Birman et al. 1991, tables IV and V).
 
 Real processor time, as there by comparing causally ordered and FIFO messages: from the multicast of one
-member to the delivery at all, through the wire format, in memory. Members send in turn, so that every message
-has a timestamp to carry. Nothing is spent on a network, so the share in a real group is smaller. The figures
-are not a function of the cell alone: they are the machine's.
+member to the delivery at all, through the wire format and the turns of all members, in memory. Members send
+one after the other, so that every message has a timestamp to carry. Nothing is spent on a network, so the
+share in a real group is smaller. The figures are not a function of the cell alone: they are the machine's.
 """
 
-from collections.abc import Sequence
 from random import Random
 from statistics import mean
 from time import process_time_ns
 
-from semcast.core.ids import SECOND, MemberId, Nanos
-from semcast.core.stack import Stack
+from semcast.core.handover import Outgoing
+from semcast.core.ids import SECOND, Nanos
 from semcast.protocols.vsync import VSYNC, Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
-from semcast.wire import Codec, Datagram
+from semcast.testing import Counter, Forgetful, Lab, stateless
+from semcast.wire import Codec
 
 FOUNDED: Nanos = SECOND
-EVERYTHING = 1 << 30
 
 
 class CausalityCell(Parameters, frozen=True):
@@ -69,47 +68,19 @@ class InMemory:
         )
         group.start()
         group.run(FOUNDED)
-        self._members = group.members
-        self._stacks: Sequence[Stack] = [host.stack for host in group.hosts]
-        self._others = [
-            {
-                member: stack
-                for member, stack in zip(self._members, self._stacks, strict=True)
-                if stack is not one
-            }
-            for one in self._stacks
+        self._lab = Lab(codec=Codec(GROUP, group.members, DATAGRAM_LIMIT, VSYNC.frames))
+        self._lab.now = FOUNDED
+        self._seats = [
+            self._lab.add(member, host.stack, Counter(), stateless(), Forgetful)
+            for member, host in zip(group.members, group.hosts, strict=True)
         ]
-        self._codec = Codec(GROUP, group.members, DATAGRAM_LIMIT, VSYNC.frames)
-        self._payloads = [bytes(cell.size)] * cell.batch
+        self._outgoing = Outgoing([bytes(cell.size)] * cell.batch)
 
     def exchange(self, multicasts: int) -> float:
         """Nanoseconds of one multicast, on average."""
         started = process_time_ns()
         for number in range(multicasts):
-            sender = number % len(self._stacks)
-            taken = self._stacks[sender].multicast(FOUNDED, self._payloads)
-            assert taken == len(self._payloads), "buffers are large, and nobody is slow"
-            while any(self._carry(rank) for rank in range(len(self._stacks))):
-                pass
+            taken = self._seats[number % len(self._seats)].offer(self._outgoing)
+            assert taken == len(self._outgoing.payloads), "buffers are large, and nobody is slow"
+            self._lab.flow()
         return (process_time_ns() - started) / multicasts
-
-    def _carry(self, rank: int) -> bool:
-        """Deliver at one member, and carry what it sends to the others; False if there is nothing."""
-        stack, others = self._stacks[rank], self._others[rank]
-        if stack.deliverable():
-            stack.deliver(FOUNDED, EVERYTHING)
-        out = stack.out
-        out.timers.clear()
-        out.events.clear()
-        sends, out.sends = out.sends, []
-        for dest, frame in sends:
-            for data in self._codec.encode(self._members[rank], [frame]):
-                for stack in (others[dest],) if isinstance(dest, MemberId) else others.values():
-                    self._receive(stack, data)
-        return bool(sends)
-
-    def _receive(self, stack: Stack, data: bytes) -> None:
-        decoded = self._codec.decode(data)
-        assert isinstance(decoded, Datagram)
-        for frame in decoded.frames:
-            stack.on_frame(FOUNDED, decoded.source, frame)
