@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -83,7 +84,7 @@ def _measured(
 def generate(spark: SparkSession, folder: Path, deliveries: int, *, items: bool, views: bool = False) -> None:
     """Write a sound run: all multicast, all deliver everything in turn, one file for each task."""
     stack = "vsync" if views else "s-rm"
-    info = RunInfo("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
+    info = RunInfo.one("bench", "g", stack, None, PROCESSES, None, uniform=False, quiesced=True, order=TOTAL)
     metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), RUN_KEY: msgspec.json.encode(info)}
     messages = deliveries // len(PROCESSES) ** 2
     rounds = max(1, PIECE // len(PROCESSES))
@@ -151,6 +152,7 @@ def _table(process: int, before: int, rounds: _Ints, place: _Ints, *, items: boo
         "count": ones,
         "annotation": _items(rounds, multicast) if items else nothing.cast(SCHEMA.field("annotation").type),
         "bytes": 100 * ones,
+        "crc": crc32(bytes(100)) * ones,
         "order": positions if views else nothing,
         "view": pa.array(ones, mask=~multicast) if views else nothing,
     }

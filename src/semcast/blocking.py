@@ -16,6 +16,7 @@ import threading
 from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from contextvars import Context, ContextVar
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -27,6 +28,8 @@ from semcast.group import join as join_async
 from semcast.group.errors import GroupClosedError
 
 T = TypeVar("T")
+_THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
+"""The thread of the program that calls."""
 _Heard = GroupEvent | StateRequested | StateReceived | BaseException
 
 
@@ -46,6 +49,7 @@ class BlockingGroup:
         self._events: queue.SimpleQueue[_Heard] = queue.SimpleQueue()
         self._reader: asyncio.Task[None] | None = None
         self._wanted: asyncio.Event | None = None
+        self._reading: int | None = None  # the thread that iterates
 
     def __enter__(self) -> "BlockingGroup":
         self._thread.start()
@@ -101,6 +105,7 @@ class BlockingGroup:
 
         State hooks are called here, in the thread that iterates. One that raises is called again next time.
         """
+        self._reading = threading.get_ident()
         while True:
             self._see_to_the_state()
             assert self._wanted is not None
@@ -139,15 +144,19 @@ class BlockingGroup:
         if not self._thread.is_alive():
             work.close()
             raise GroupClosedError(f"{self._name} is closed")
+        _THREAD.set(threading.get_ident())  # goes along with what is scheduled
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _open(self) -> None:
         self._wanted = asyncio.Event()
         group = join_async(self._name, state=self._state, **self._settings)
         group.leave_state_to_program()
+        group.called_by(lambda: _THREAD.get() or self._reading)
         await group.__aenter__()
         self._group = group
-        self._reader = asyncio.create_task(self._read(group))
+        self._reader = asyncio.create_task(
+            self._read(group), context=Context()
+        )  # it reads for another thread
 
     async def _read(self, group: Group) -> None:
         """Take an event only when somebody waits for one: what is not taken can still be purged."""

@@ -16,7 +16,7 @@ A, B = MemberId("a"), MemberId("b")
 
 
 def history(run: str, *, lost: bool = False, stack: str = "s-rm") -> History:
-    recorder = Recorder(RunInfo(run, "g", stack, 7, (A, B), 40, uniform=False, quiesced=False))
+    recorder = Recorder(RunInfo.one(run, "g", stack, 7, (A, B), 40, uniform=False, quiesced=False))
     batch = batch_of(A, 1, [b"x", b"y"])
     recorder.multicast(0, A, batch)
     recorder.deliver(1, A, batch)
@@ -75,6 +75,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "status": "violated",
         "count": 1,
         "detail": "b has neither (a,2) nor a replacement",
+        "note": "",
         "offending": [
             {
                 "process": "a",

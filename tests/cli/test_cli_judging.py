@@ -14,7 +14,7 @@ A, B = MemberId("a"), MemberId("b")
 
 
 def record(folder: Path, *, lost: bool) -> Path:
-    recorder = Recorder(RunInfo(folder.name, "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
+    recorder = Recorder(RunInfo.one(folder.name, "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
     batch = batch_of(A, 1, [b"x", b"y"])
     recorder.multicast(0, A, batch)
     recorder.deliver(1, A, batch)

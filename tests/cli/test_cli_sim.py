@@ -33,7 +33,7 @@ def test_sim_run_records_a_history_that_check_accepts(
     figures = json.loads(capsys.readouterr().out)
     assert figures["members"][0]["sent"] == 100
     assert set(figures["properties"].values()) == {"holds"}
-    assert read_history(tmp_path / "history.parquet").info.stack == "s-rm"
+    assert read_history(tmp_path / "history.parquet").info.only.stack == "s-rm"
     assert main(["check", str(tmp_path)]) == 0
     assert "semantic_agreement" in capsys.readouterr().out
 

@@ -48,3 +48,17 @@ def test_every_verb_of_the_readme_exists(capsys: pytest.CaptureFixture[str]) -> 
     offered = capsys.readouterr().out
     for verb in set(re.findall(r"`semcast (\w+)", text)):
         assert verb in offered
+
+
+def test_the_walk_through_a_stack_quotes_what_is_there() -> None:
+    """Each block of code stands, word for word, in the file that was named last."""
+    text = (ROOT / "docs" / "adding-a-stack.md").read_text(encoding="utf8")
+    source = ""
+    quoted = 0
+    for name, block in re.findall(r"`(tests/toy/\w+\.py)`|```python\n(.*?)```", text, re.DOTALL):
+        if name:
+            source = (ROOT / name).read_text(encoding="utf8")
+        else:
+            assert block in source, block
+            quoted += 1
+    assert quoted >= 8

@@ -7,12 +7,14 @@ import sys
 import msgspec
 import pytest
 
+import semcast
 from semcast.bench import families as bench
 from semcast.cli import families as cli
 from semcast.core import Frame
 from semcast.core.registry import Registry, UnknownNameError
 from semcast.extensions import VARIABLE
 from semcast.group import families as group
+from semcast.group.stacks import build
 from semcast.protocols.families import FAMILIES as PROTOCOLS
 from semcast.protocols.families import Family
 from semcast.protocols.ring.frames import Packet
@@ -63,3 +65,9 @@ def test_a_module_that_is_not_there_is_told() -> None:
     ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert ran.stderr.strip() == f"semcast: {VARIABLE}: no.such: No module named 'no'"
+
+
+def test_settings_of_another_type_are_refused() -> None:
+    """A stack is never built from settings that nobody checked for it."""
+    with pytest.raises(semcast.ConfigurationError, match="settings of vsync are SynchronySettings"):
+        build("g", semcast.GroupSettings(stack="vsync"))

@@ -65,8 +65,8 @@ def test_a_run_is_recorded_and_checked(tmp_path: Path) -> None:
     assert "semantic_sender_reliability" in command("check", str(tmp_path))  # and it exits with 0
     [path] = tmp_path.glob("*.parquet")
     history = read_history(path)
-    assert history.info.stack == "toy"
-    assert "semantic_sender_reliability" in properties_for(history.info)
+    assert history.info.only.stack == "toy"
+    assert "semantic_sender_reliability" in properties_for(history.info.only)
 
 
 def test_its_flag_is_refused_by_other_stacks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,8 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.group import Group, join
 from semcast.group.recording import Recording
 from semcast.history import History, Kind, RunInfo, read_history, record_crash
-from semcast.history.journal import JournalWriter, read_journal
+from semcast.history.journal import JournalWriter
+from semcast.history.replay import read_journal
 from semcast.specs import Status, check
 
 A, B = MemberId("a"), MemberId("b")
@@ -99,8 +100,8 @@ async def converse(folder: Path) -> None:
 def test_a_live_history_keeps_every_promise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(converse(tmp_path))
     history = read_history(tmp_path)
-    assert (history.info.run, history.info.stack, history.info.cut_off) == ("three", "ring", ())
-    assert [process.name for process in history.crashed] == ["a", "b", "c"]  # they have left
+    assert (history.info.run, history.info.only.stack, history.info.cut_off) == ("three", "ring", ())
+    assert [process.name for process in history.gone] == ["a", "b", "c"]  # they have left
     assert violations(history) == []
     sent = {
         process.name: [event for event in history.of(process) if event.kind is Kind.MULTICAST]
@@ -211,14 +212,14 @@ async def disseminate(folder: Path) -> None:
 def test_a_fixed_group_is_recorded_as_well(tmp_path: Path) -> None:
     asyncio.run(disseminate(tmp_path))
     history = read_history(tmp_path)
-    assert (history.info.stack, history.info.cut_off) == ("s-rm", ())
+    assert (history.info.only.stack, history.info.cut_off) == ("s-rm", ())
     assert [process.name for process in history.correct] == ["a", "b", "c"]
     assert violations(history) == []
     assert [str(verdict) for verdict in check(history, ["integrity"])] == ["integrity: holds"]
 
 
 def recording(folder: Path, *, announced: bool) -> Recording:
-    info = RunInfo("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
+    info = RunInfo.one("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
     ticks = iter(range(100))
     return Recording(
         A, lambda who: JournalWriter(folder, who, info), announced=announced, clock=lambda: next(ticks)
@@ -268,7 +269,7 @@ def test_rows_that_go_on_are_one_row(tmp_path: Path) -> None:
         "a[8] at 2 ns: deliver (a,1..4)",
         "a[9] at 2 ns: deliver (b,5)",
         "a[10] at 2 ns: deliver (b,7)",
-        "a[11] at 3 ns: crash",
+        "a[11] at 3 ns: left",
     ]
 
 

@@ -96,8 +96,8 @@ def test_three_members_in_every_order(tmp_path: Path, order: str) -> None:
 
     run(test)
     history = read_history(tmp_path)
-    assert history.info.order == ORDERS[order].get("order", "fifo")
-    assert history.info.uniform == ORDERS[order].get("uniform", False)
+    assert history.info.only.order == ORDERS[order].get("order", "fifo")
+    assert history.info.only.uniform == ORDERS[order].get("uniform", False)
     judge(tmp_path)
 
 

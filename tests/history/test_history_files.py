@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, MessageId
 from semcast.core.messages import batch_of
 from semcast.history import (
+    KINDS,
     SCHEMA,
     Event,
     History,
@@ -38,9 +39,9 @@ annotations: st.SearchStrategy[Annotation] = st.one_of(
 )
 optional = st.none() | int64
 infos = st.builds(
-    RunInfo,
+    RunInfo.one,
     run=st.text(),
-    group=st.text(),
+    group=st.just("g"),
     stack=st.sampled_from(["s-srm", "s-rm", "reliable"]),
     seed=optional,
     members=st.just(MEMBERS),
@@ -64,8 +65,8 @@ def histories(draw: st.DrawFn) -> History:
 def local_events(draw: st.DrawFn, process: MemberId) -> list[Event]:
     events = []
     multicast = 0
-    for index, kind in enumerate(draw(st.lists(st.sampled_from(Kind), max_size=5))):
-        event = Event(process, index, draw(int64), kind, draw(st.text(max_size=3)))
+    for index, kind in enumerate(draw(st.lists(st.sampled_from(list(KINDS.values())), max_size=5))):
+        event = Event(process, index, draw(int64), kind, "g")
         match kind:
             case Kind.MULTICAST | Kind.DELIVER | Kind.PURGE:
                 annotation = draw(st.none() | annotations) if kind is not Kind.PURGE else None
@@ -74,7 +75,8 @@ def local_events(draw: st.DrawFn, process: MemberId) -> list[Event]:
                     sender=process if kind is Kind.MULTICAST else draw(members),
                     seq=multicast + 1 if kind is Kind.MULTICAST else draw(seqs),
                     count=1 if annotation is not None else draw(st.integers(1, 9)),
-                    size=draw(int64),
+                    size=draw(st.integers(0, 2**40)),
+                    crc=draw(st.none() | st.integers(0, 2**32 - 1)),
                     annotation=annotation,
                     by=draw(st.none() | ids) if kind is Kind.PURGE else None,
                     level=draw(st.none() | st.text(max_size=3)),
@@ -120,7 +122,7 @@ def test_a_run_may_be_spread_over_files_in_any_order(history: History, random: o
 
 
 def small_history(run: str, cuts: list[int]) -> History:
-    recorder = Recorder(RunInfo(run, "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
+    recorder = Recorder(RunInfo.one(run, "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
     first = 1
     for length in cuts:
         recorder.multicast(5, A, batch_of(A, first, [b"x"] * length))
@@ -139,7 +141,7 @@ def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
 def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     write_history(small_history("run", [1]), tmp_path / "run.parquet")
     schema = pq.read_schema(tmp_path / "run.parquet")
-    assert schema.metadata[b"semcast.schema"] == b"1"
+    assert schema.metadata[b"semcast.schema"] == b"2"
     assert b'"run":"run"' in schema.metadata[b"semcast.run"]
     assert schema.names == SCHEMA.names
 

@@ -19,12 +19,12 @@ from semcast.history.journal import (
     ViewRow,
     journal_name,
     note_of,
-    read_journal,
 )
+from semcast.history.replay import read_journal
 
 A, B = MemberId("a", 7), MemberId("b")
-LIVE = RunInfo("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
-FIXED = RunInfo("run", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=False)
+LIVE = RunInfo.one("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
+FIXED = RunInfo.one("run", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=False)
 NOTES = (
     Item("x"),
     Enumeration((MessageId(B, 3), MessageId(A, 1))),
@@ -70,7 +70,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         Event(A, 9, 3, Kind.PURGE, "g", B, 5, 1),
         Event(A, 10, 4, Kind.TRANSITIONAL, "g", B, view=4, level="primary", members=(A,)),
         Event(A, 11, 4, Kind.MULTICAST, "g", A, 9, 1),
-        Event(A, 12, 99, Kind.CRASH, "g"),
+        Event(A, 12, 99, Kind.LEFT, "g"),
     ]
 
 
@@ -191,9 +191,9 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
 
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("semcast.history.journal.SCHEMA_VERSION", 2)
+        patch.setattr("semcast.history.journal.SCHEMA_VERSION", 3)
         path = write(tmp_path)
-    with pytest.raises(HistoryError, match="schema version 2; this program reads 1"):
+    with pytest.raises(HistoryError, match="schema version 3; this program reads 1 and 2"):
         read_journal(path)
 
 
@@ -210,7 +210,7 @@ def test_a_folder_of_journals_is_one_run(tmp_path: Path) -> None:
 def test_in_a_fixed_group_who_ends_well_is_correct(tmp_path: Path) -> None:
     write(tmp_path, A, FIXED)
     history = read_history(tmp_path)
-    assert (history.crashed, history.correct) == ((), (A,))
+    assert (history.gone, history.correct) == ((), (A,))
     assert history.info.cut_off == (B,)
 
 

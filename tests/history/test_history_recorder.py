@@ -1,5 +1,7 @@
 """What the recorder keeps, joins and leaves out."""
 
+from zlib import crc32
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ A, B = MemberId("a"), MemberId("b", 2)
 
 
 def recorder() -> Recorder:
-    return Recorder(RunInfo("run", "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
+    return Recorder(RunInfo.one("run", "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
 
 
 def run_of(first: int, last: int, sender: MemberId = A) -> Batch:
@@ -30,16 +32,18 @@ def test_each_kind_becomes_the_event_it_says() -> None:
     it.crash(6, A)
     it.recover(7, A)
     it.apply(8, A, B, "d1")
+    it.left(9, A)
     assert it.close(quiesced=True).events == (
         Event(A, 0, 0, Kind.VIEW, "g", view=3, level="non-primary", members=(A, B)),
-        Event(A, 1, 1, Kind.MULTICAST, "g", A, 1, 1, 3, Item("i")),
-        Event(A, 2, 2, Kind.DELIVER, "g", A, 1, 1, 3),
+        Event(A, 1, 1, Kind.MULTICAST, "g", A, 1, 1, 3, Item("i"), crc=crc32(b"xyz")),
+        Event(A, 2, 2, Kind.DELIVER, "g", A, 1, 1, 3, crc=crc32(b"xyz")),
         Event(A, 3, 3, Kind.PURGE, "g", B, 4, 1, by=MessageId(B, 6)),
         Event(A, 4, 4, Kind.PURGE, "g", B, 5, 1),
         Event(A, 5, 5, Kind.BUFFER, "g", count=12),
         Event(A, 6, 6, Kind.CRASH, "g"),
         Event(A, 7, 7, Kind.RECOVER, "g"),
         Event(A, 8, 8, Kind.APPLY, "g", B, digest="d1"),
+        Event(A, 9, 9, Kind.LEFT, "g"),
     )
 
 
@@ -83,7 +87,7 @@ def test_members_without_events_are_processes_and_correct() -> None:
     it = recorder()
     it.crash(0, A)
     history = it.close(quiesced=True)
-    assert (history.processes, history.crashed, history.correct) == ((A, B), (A,), (B,))
+    assert (history.processes, history.gone, history.correct) == ((A, B), (A,), (B,))
     assert history.of(B) == ()
 
 
@@ -107,8 +111,9 @@ def test_a_run_of_one_moment_is_one_row_however_it_was_cut(lengths: list[int], a
     for length in lengths:
         it.multicast(at, A, run_of(first, first + length - 1))
         first += length
+    count = sum(lengths)
     assert it.close(quiesced=True).events == (
-        Event(A, 0, at, Kind.MULTICAST, "g", A, 1, sum(lengths), 2 * sum(lengths)),
+        Event(A, 0, at, Kind.MULTICAST, "g", A, 1, count, 2 * count, crc=crc32(b"xy" * count)),
     )
 
 

@@ -28,7 +28,7 @@ Row = dict[str, object]
 
 def sound() -> History:
     """Rows 0..3 are of a, 4..8 of b."""
-    recorder = Recorder(RunInfo("run", "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
+    recorder = Recorder(RunInfo.one("run", "g", "s-rm", 7, (A, B), 40, uniform=False, quiesced=False))
     recorder.view(0, A, View(1, (A, B)))
     recorder.multicast(1, A, batch_of(A, 1, [b"x"], Item("i")))
     recorder.multicast(2, A, batch_of(A, 2, [b"x"], Item("i")))
@@ -187,8 +187,8 @@ def with_metadata(path: Path, **changes: bytes | None) -> None:
 
 
 def test_unknown_schema_version(path: Path) -> None:
-    with_metadata(path, schema=b"2")
-    assert refusal(path) == f"{path}: schema version 2; this program reads version 1"
+    with_metadata(path, schema=b"3")
+    assert refusal(path) == f"{path}: schema version 3; this program reads 1 and 2"
 
 
 @pytest.mark.parametrize("key", ["schema", "run"])
@@ -253,7 +253,8 @@ def test_a_run_without_events_among_others(path: Path) -> None:
 
 def test_unknown_members_may_be_anybody(path: Path) -> None:
     history = sound()
-    write_history(History(msgspec.structs.replace(history.info, members=()), history.events), path)
+    anybody = msgspec.structs.replace(history.info.only, members=())
+    write_history(History(history.info.alone(anybody), history.events), path)
     assert read_history(path).processes == (A, B)
 
 
@@ -264,7 +265,7 @@ def test_a_restarted_member_is_no_stranger_but_no_member_either(path: Path) -> N
     recorder.recover(2, again)
     write_history(recorder.close(quiesced=True), path)
     history = read_history(path)
-    assert (history.processes, history.crashed, history.correct) == ((A, B, again), (B,), (A,))
+    assert (history.processes, history.gone, history.correct) == ((A, B, again), (B,), (A,))
 
 
 def test_a_delivery_of_what_nobody_multicast_is_for_the_checkers(path: Path) -> None:

@@ -77,8 +77,8 @@ def test_five_that_start_at_the_same_moment_end_in_one_view(tmp_path: Path, orde
         return await finish(cluster)
 
     history = play(tmp_path, scenario, minimum=3, **ORDERS[order])
-    assert history.info.stack == "vsync"
-    assert history.info.order == ORDERS[order].get("order", "fifo")
+    assert history.info.only.stack == "vsync"
+    assert history.info.only.order == ORDERS[order].get("order", "fifo")
 
 
 @pytest.mark.parametrize("order", ORDERS)

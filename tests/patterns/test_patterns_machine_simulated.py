@@ -13,8 +13,8 @@ from semcast.obsolescence import ReadWriteTracker
 from semcast.patterns import StateMachine
 from semcast.patterns.machine import Get, Reply, Update
 from semcast.protocols.vsync import Order, VirtualSynchrony
-from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.frames import Welcome
+from semcast.protocols.vsync.stream import ViewStream
 
 ITEMS = ("a", "b", "c")
 State = dict[str, bytes]
@@ -33,7 +33,7 @@ class LinedUp(ViewStream):
 
     def append(self, batch: Batch) -> None:
         super().append(batch)
-        if not self.is_command(batch):
+        if not self.order.is_command(batch):
             self.log.extend((message.order or 0, message.payload) for message in batch.messages())
 
 

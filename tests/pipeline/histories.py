@@ -154,7 +154,7 @@ def small(seed: int) -> History:
         events += deliveries(random, member, sent)
         if random.random() < 0.25:
             events.append(Event(member, 0, 0, Kind.CRASH, "g"))
-    info = RunInfo(
+    info = RunInfo.one(
         f"small-{seed}", "g", "s-rm", None, MEMBERS, 3, uniform=True, quiesced=random.random() < 0.9
     )
     return renumbered(info, events)
@@ -192,7 +192,7 @@ def deliveries(random: Random, member: MemberId, sent: dict[MemberId, int]) -> l
 
 
 def recut(history: History, random: Random) -> History:
-    """The same history with its runs cut at random."""
+    """The same history with its runs cut at random; what the pieces contain is not known."""
     events: list[Event] = []
     for event in history.events:
         if event.sender is None or event.count < 2:
@@ -200,7 +200,7 @@ def recut(history: History, random: Random) -> History:
             continue
         cuts = sorted(random.sample(range(event.seq + 1, event.last + 1), random.randint(1, event.count - 1)))
         for first, after in zip([event.seq, *cuts], [*cuts, event.last + 1], strict=True):
-            events.append(msgspec.structs.replace(event, seq=first, count=after - first))
+            events.append(msgspec.structs.replace(event, seq=first, count=after - first, crc=None))
     return renumbered(history.info, events)
 
 
@@ -218,7 +218,7 @@ def deep_chain() -> History:
         Event(B, 0, 0, Kind.DELIVER, "g", A, 300, 1),
         Event(members[2], 0, 0, Kind.DELIVER, "g", A, 1, 299),
     ]
-    info = RunInfo("deep", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one("deep", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
     return renumbered(info, events)
 
 
@@ -245,7 +245,7 @@ def cut_short(history: History, seed: int) -> History:
 
 def purged_for_what_is_lost() -> History:
     """A receipt names a message that its sender sent after its recording was cut off."""
-    info = RunInfo("purge", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=True, cut_off=(A,))
+    info = RunInfo.one("purge", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=True, cut_off=(A,))
     events = [
         Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1),
         Event(B, 0, 0, Kind.PURGE, "g", A, 1, 1, by=MessageId(A, 2)),

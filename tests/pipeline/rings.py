@@ -42,7 +42,7 @@ def rings() -> list[History]:
 def otherwise_cut(histories: list[History], random: Random) -> list[History]:
     """Some of them with their runs cut at random."""
     few = [history for history in histories if history.info.run in {f"ring-{seed}" for seed in range(40)}]
-    sound = [history for history in histories if history.info.run in ("sound-2", list(MUTANTS["ring"])[-1])]
+    sound = [history for history in histories if history.info.run in ("sound-2", list(CAUGHT)[-1])]
     chosen = [*sound, *few[::9]]
     return [recut(named(history, f"{history.info.run}-again"), random) for history in chosen]
 
@@ -76,11 +76,11 @@ CAUGHT = {
 
 
 def simulated() -> Iterator[History]:
-    """Sound rings, and every mutant."""
+    """Sound rings, and every mutant that chance finds."""
     for seed in (1, 2, 3):
         yield named(simulate(draw_ring(seed)).history, f"sound-{seed}")
-    for name, mutant in MUTANTS["ring"].items():
-        yield named(simulate(draw_ring(CAUGHT.get(name, 2)), mutant).history, name)
+    for name, seed in CAUGHT.items():
+        yield named(simulate(draw_ring(seed), MUTANTS["ring"][name]).history, name)
 
 
 def drop_change(events: list[Event], random: Random) -> None:
@@ -145,7 +145,7 @@ def deep() -> History:
     for who, first, count in ((A, 1, 60), (B, 60, 1), (C, 1, 59)):
         rows[who].append(Event(who, 0, 0, Kind.DELIVER, "g", A, first, count))
         rows[who].append(Event(who, 0, 0, Kind.VIEW, "g", A, view=2, members=members))
-    info = RunInfo("deep-ring", "g", "ring", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one("deep-ring", "g", "ring", None, members, None, uniform=False, quiesced=True)
     return renumbered(info, [event for who in members for event in rows[who]])
 
 
@@ -159,11 +159,11 @@ def before_any_configuration() -> History:
         Event(B, 0, 0, Kind.MULTICAST, "g", B, 1, 2, view=1),
         Event(B, 0, 0, Kind.DELIVER, "g", B, 1, 2),
     ]
-    info = RunInfo("before", "g", "ring", None, (A, B), None, uniform=False, quiesced=True)
+    info = RunInfo.one("before", "g", "ring", None, (A, B), None, uniform=False, quiesced=True)
     return renumbered(info, events)
 
 
 def nowhere() -> History:
     """Nobody recorded a configuration."""
-    info = RunInfo("nowhere", "g", "ring", None, (A,), None, uniform=False, quiesced=True)
+    info = RunInfo.one("nowhere", "g", "ring", None, (A,), None, uniform=False, quiesced=True)
     return History(info, [Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1)])

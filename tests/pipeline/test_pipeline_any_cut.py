@@ -19,8 +19,10 @@ def test_nothing_depends_on_cuts_partitions_or_files(
 ) -> None:
     """Runs cut otherwise, in several files, their rows in any order; by the plans for many rows."""
     random = Random(7)
+    # Contents are lost where runs are cut, and so is what tells that they were changed.
+    unchanged = [history for history in plain[:-120] if "changed-payload" not in history.info.run]
     some = [
-        *random.sample(plain[:-120], 8),
+        *random.sample(unchanged, 8),
         *plain[-25:],
         *otherwise_cut(rings, random),
         *views(range(90, 120)),

@@ -41,7 +41,7 @@ def test_the_command_takes_journals(
 
 def journals(folder: Path) -> None:
     """A sends 1 to 3 and is cut off; b has 4 from it."""
-    info = RunInfo("live", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=False)
+    info = RunInfo.one("live", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=False)
     JournalWriter(folder, A, info).append(0, [SentRow(1, 3, 3, None, safe=False)])
     writer = JournalWriter(folder, B, info)
     writer.append(0, [DeliveredRow(A, 1, 4, 4)])

@@ -132,7 +132,7 @@ def talk(seed: int) -> History:
                 events[member] += _deliveries(random, member, _spoilt(random, worse, some, order, sent))
     if random.random() < 0.2:
         _move(random, events[random.choice(members)])
-    info = RunInfo(f"talk-{seed}", "g", "vs", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one(f"talk-{seed}", "g", "vs", None, members, None, uniform=False, quiesced=True)
     return renumbered(info, [event for rows in events.values() for event in rows])
 
 
@@ -286,7 +286,7 @@ def test_more_rumours_than_can_be_followed_are_not_passed_over(monkeypatch: pyte
 
 
 def _history(rows: list[Row]) -> History:
-    info = RunInfo("rumours", "g", "vs", None, MEMBERS, None, uniform=False, quiesced=True)
+    info = RunInfo.one("rumours", "g", "vs", None, MEMBERS, None, uniform=False, quiesced=True)
     events = [
         Event(process, 0, 0, kind, "g", view=1, members=MEMBERS)
         if sender is None

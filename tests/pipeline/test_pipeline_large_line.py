@@ -227,7 +227,7 @@ def two_views(orders: dict[MemberId, list[MessageId]], sends: list[MessageId]) -
         ]
         rows += [Event(who, 0, 0, Kind.DELIVER, "g", m.sender, m.seq, 1) for m in orders[who]]
         events += [msgspec.structs.replace(event, index=index) for index, event in enumerate(rows)]
-    info = RunInfo("two", "g", "ring", None, members, None, uniform=False, quiesced=False)
+    info = RunInfo.one("two", "g", "ring", None, members, None, uniform=False, quiesced=False)
     return History(info, events)
 
 

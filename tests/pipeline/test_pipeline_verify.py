@@ -83,7 +83,7 @@ def other_info(table: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (relabelled(b"semcast.schema", b"99"), "schema version 99; this program reads version 1"),
+        (relabelled(b"semcast.schema", b"99"), "schema version 99; this program reads 1 and 2"),
         (lambda table: table.drop_columns(["level", "order"]), "missing columns: level, order"),
         (lambda table: table.replace_schema_metadata(None), "not a recorded history"),
         (lambda table: table.slice(0, 0), "run small-5 has no events"),

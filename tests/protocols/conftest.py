@@ -8,7 +8,7 @@ import pytest
 from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbox, Purged
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.semantic import SemanticMulticast, Settings
-from semcast.protocols.semantic.dissemination import SrmTimer
+from semcast.protocols.semantic.exchange import SrmTimer
 from semcast.testing import Keeper
 from semcast.testing import Lab as Bench
 

@@ -67,7 +67,7 @@ def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool,
 def test_what_waits_to_be_handed_over_when_the_ring_breaks_waits_for_the_next_one() -> None:
     """A driver asks again and again while there is something to deliver: there must be an end to it."""
     ring, _, _ = formed()
-    ring.operation.handover.due = True
+    ring.operation.outlet.due = True
     ring.standing.state = State.FORM
     assert ring.deliver(0, 10) == []
     assert not ring.deliverable()

@@ -452,7 +452,7 @@ def sizes(ring: Ring) -> dict[str, int]:
         "left": len(operation.left),
         "candidates": len(ring.formation.forming.candidates),
         "store": len(ring.order.store),
-        "rest": len(operation.handover.rest),
+        "rest": len(operation.outlet.rest),
     }
 
 

@@ -35,10 +35,10 @@ def test_a_receiver_takes_the_part_it_has_room_for_and_asks_for_the_rest(make_la
     lab = make_lab("pq", Settings(buffer_messages=10, senders=(0,)))
     q = lab.members["q"]
     lab.multicast_many("p", [b"%d" % n for n in range(10)])
-    q.occupancy.add(0, 4, 0)  # four slots are taken
+    q.buffers.occupancy.add(0, 4, 0)  # four slots are taken
     lab.carry()
-    assert q.queued == [6, 0]
-    q.occupancy.remove(0, 4, 0)
+    assert q.buffers.queued == [6, 0]
+    q.buffers.occupancy.remove(0, 4, 0)
     lab.request("q")
     lab.carry()
     lab.carry()
@@ -55,7 +55,7 @@ def test_a_repaired_part_of_a_batch_does_not_repeat_the_rest(make_lab: Any) -> N
         lab.hear("q", "p", Data(0, first, frame.payloads[first - 1 : last]))
     assert lab.read("q") == [b"%d" % n for n in range(10)]
     assert q.stats.duplicates > 0
-    assert q.occupancy.messages == q.buffered()
+    assert q.buffers.occupancy.messages == q.buffered()
 
 
 def test_partial_delivery_keeps_the_books(make_lab: Any) -> None:
@@ -67,7 +67,7 @@ def test_partial_delivery_keeps_the_books(make_lab: Any) -> None:
     for source, dest in (("p", "q"), ("q", "p")) * 3:
         lab.gossip(source, dest)
         lab.carry()
-    assert q.stable == [10, 0]
-    assert q.occupancy.messages == q.buffered() == 7
+    assert q.buffers.stable == [10, 0]
+    assert q.buffers.occupancy.messages == q.buffered() == 7
     assert lab.read("q", 3) == [b"3", b"4", b"5"]
-    assert q.occupancy.messages == q.buffered() == 4
+    assert q.buffers.occupancy.messages == q.buffered() == 4

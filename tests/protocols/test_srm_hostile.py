@@ -52,7 +52,7 @@ def test_absurd_frames_are_dropped_and_counted(make_lab: Any, name: str) -> None
     assert member.stats.malformed == 1
     assert member.buffered() == 0
     assert not member.out.sends
-    assert member.high == member.queued == [0, 0, 0]
+    assert member.buffers.high == member.buffers.queued == [0, 0, 0]
     lab.multicast("p", b"still works")
     lab.carry()
     assert lab.read("q") == [b"still works"]
@@ -109,8 +109,8 @@ def test_floods_do_not_grow_memory(make_lab: Any) -> None:
         lab.hear("q", "p", Notice(0, 2, b"\xff\xff\xff\x7f"))
         lab.hear("q", "p", Data(2, round_number % 60 + 2, [b"x"], WireBitmap(MAX_SEQ, b"\xff" * 512, False)))
     assert member.buffered() <= SETTINGS.buffer_messages
-    assert all(len(skips) <= SETTINGS.window for skips in member.skips)
-    assert sys.getsizeof(member.to_deliver) < 10_000
+    assert all(len(skips) <= SETTINGS.window for skips in member.buffers.skips)
+    assert sys.getsizeof(member.buffers.to_deliver) < 10_000
 
 
 @pytest.mark.parametrize(

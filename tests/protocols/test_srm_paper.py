@@ -60,13 +60,13 @@ def test_a_retransmission_buffer_waits_for_safety(make_lab: Any) -> None:
     lab.carry(not_to("q", "r"))
     lab.gossip("p", "q")
     lab.carry()
-    assert len(p.retained[0]) == 2, "nobody else has queued the new one yet"
+    assert len(p.buffers.retained[0]) == 2, "nobody else has queued the new one yet"
     lab.multicast("p", b"other")
     lab.request("q")
     lab.carry()
     lab.carry()
     make_safe(lab, "p", "q")
-    assert [batch.payloads for batch in p.retained[0]] == [[b"new"], [b"other"]]
+    assert [batch.payloads for batch in p.buffers.retained[0]] == [[b"new"], [b"other"]]
 
 
 def test_appendix_a2_first_scenario(make_lab: Any) -> None:
@@ -161,7 +161,7 @@ def test_stability_needs_every_member_and_empties_the_buffers(make_lab: Any) -> 
     lab.multicast("p", b"m1")
     lab.carry(not_to("r"))
     make_safe(lab, "p", "q")
-    assert len(lab.members["p"].retained[0]) == 1
+    assert len(lab.members["p"].buffers.retained[0]) == 1
     lab.gossip("p", "r")
     lab.carry()
     lab.request("r")
@@ -170,7 +170,7 @@ def test_stability_needs_every_member_and_empties_the_buffers(make_lab: Any) -> 
     for source, dest in (("p", "q"), ("q", "r"), ("r", "p"), ("p", "q"), ("q", "r")) * 2:
         lab.gossip(source, dest)
         lab.carry()
-    assert [len(member.retained[0]) for member in lab.members.values()] == [0, 0, 0]
+    assert [len(member.buffers.retained[0]) for member in lab.members.values()] == [0, 0, 0]
 
 
 def test_a_failed_member_no_longer_stops_stability(make_lab: Any) -> None:
@@ -180,7 +180,7 @@ def test_a_failed_member_no_longer_stops_stability(make_lab: Any) -> None:
     make_safe(lab, "p", "q")
     lab.crash("r")
     make_safe(lab, "p", "q")
-    assert len(lab.members["p"].retained[0]) == 0
+    assert len(lab.members["p"].buffers.retained[0]) == 0
 
 
 def test_uniform_delivery_waits_for_safety(make_lab: Any) -> None:
@@ -245,7 +245,7 @@ def test_lazy_purging_purges_only_for_room(make_lab: Any) -> None:
     lab.multicast("p", b"a1", Item("a"))
     lab.multicast("p", b"a2", Item("a"))
     lab.carry()
-    assert len(lab.members["q"].to_deliver) == 2
+    assert len(lab.members["q"].buffers.to_deliver) == 2
     assert lab.read("q") == [b"a1", b"a2"]
 
 
@@ -328,7 +328,7 @@ def test_two_members_full_of_their_own_bytes_do_not_deadlock(make_lab: Any) -> N
         exchange(lab, 2)
         for name in "pq":
             lab.read(name)
-    assert lab.members["p"].queued == lab.members["q"].queued
+    assert lab.members["p"].buffers.queued == lab.members["q"].buffers.queued
 
 
 def test_a_large_message_does_not_slip_in_for_a_small_victim(make_lab: Any) -> None:
@@ -338,7 +338,7 @@ def test_a_large_message_does_not_slip_in_for_a_small_victim(make_lab: Any) -> N
     exchange(lab, 6)
     for number in range(8):
         lab.multicast("p", b"W" * 1000, Item(f"i{number}"))
-    assert lab.members["p"].occupancy.bytes <= 4000
+    assert lab.members["p"].buffers.occupancy.bytes <= 4000
 
 
 def test_messages_of_a_crashed_sender_still_have_a_slot(make_lab: Any) -> None:
@@ -363,7 +363,7 @@ def test_what_waits_for_a_predecessor_is_bounded_in_bytes(make_lab: Any) -> None
     q = lab.members["q"]
     for seq in range(2, 900):
         lab.hear("q", "p", Data(0, seq, [bytes(1000)]))
-    assert sum(batch.size for batch in q.pending[0].values()) <= 4000
+    assert sum(batch.size for batch in q.buffers.pending[0].values()) <= 4000
 
 
 def test_beyond_f_crashes_memory_stays_bounded_and_survivors_go_on(make_lab: Any) -> None:
@@ -378,7 +378,7 @@ def test_beyond_f_crashes_memory_stays_bounded_and_survivors_go_on(make_lab: Any
         lab.gossip("p")
         got += len(lab.read("p"))
     assert got > 100
-    assert len(lab.members["p"].retained[0]._buffer._index_of(lab.ids["p"]).condemned) < 10
+    assert len(lab.members["p"].buffers.retained[0]._buffer._index_of(lab.ids["p"]).condemned) < 10
 
 
 def exchange(lab: Any, times: int) -> None:

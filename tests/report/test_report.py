@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tools import lacking
 
 from semcast.cli.main import main
 from semcast.pipeline.report import charts
@@ -419,7 +420,7 @@ document.title = 'plots ' + document.querySelectorAll('.panel svg').length + ' '
 def test_a_browser_shows_it(tmp_path: Path, width: int) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        pytest.skip(f"no browser: looked for {', '.join(BROWSERS)}")
+        lacking(f"no browser: looked for {', '.join(BROWSERS)}")
     specs = [read_spec(path) for path in SPECS]
     for spec in specs:
         write_table(tmp_path / "sweep", spec, made_up(spec))

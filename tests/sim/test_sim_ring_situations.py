@@ -374,7 +374,7 @@ def test_crash_or_partition_in_every_phase_of_a_view_change(
             )
         )
     assert len(strikes) == 1, "somebody was caught in that phase"
-    assert len(run.history.crashed) == (lasting is None)
+    assert len(run.history.gone) == (lasting is None)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -390,7 +390,7 @@ def test_one_crash_after_the_other_in_the_same_phase(phase: str) -> None:
                 duration=2500 * MS,
             )
         )
-    assert len(run.history.crashed) == 1 + len(strikes) >= 2
+    assert len(run.history.gone) == 1 + len(strikes) >= 2
 
 
 @pytest.mark.parametrize("victim", ALL)
@@ -444,7 +444,7 @@ def test_everybody_crashes_and_comes_back() -> None:
 
 def leave(host: Host) -> None:
     """Its application sends nothing more."""
-    host.stop_writing()
+    host.application.writer.stop()
     host.leave()
 
 
@@ -476,7 +476,7 @@ def test_the_last_messages_of_a_leaver_arrive() -> None:
 
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None  # these payloads are no records
+            host.application.reader.replicas = None  # these payloads are no records
         cluster.scheduler.at(800 * MS, last_words, cluster.hosts[2])
 
     run = play(base(traffic=(), loss=0.05), plan)
@@ -585,14 +585,14 @@ def test_a_slow_application_that_has_to_leave() -> None:
     stack = run.stacks[2]
     assert stack.state is State.LEFT
     assert stack.operation.leaving.cause == "the application has not kept up for 300 ms"
-    assert run.history.crashed == (run.hosts[2].member,)
+    assert run.history.gone == (run.hosts[2].member,)
     assert len(run.order(1)) == 600
     assert run.last(Kind.MULTICAST) < 2200 * MS, "the others did not wait for long"
 
 
 def test_who_is_asked_to_leave_when_slow_stays_when_it_can_purge() -> None:
     run = slow(SlowPolicy.LEAVE, fast_items())
-    assert not run.history.crashed
+    assert not run.history.gone
     assert run.stacks[2].stats.purged_delivery > 300
 
 
@@ -652,7 +652,7 @@ def test_an_idle_ring_does_not_spin() -> None:
 def test_an_idle_ring_gives_the_token_at_once_to_who_wants_it() -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None
+            host.application.reader.replicas = None
         for number in ALL:
             host = cluster.hosts[number]
             at = SECOND + 313 * MS * number
@@ -742,7 +742,7 @@ def test_a_member_misses_hundreds_of_packets() -> None:
 def test_empty_payloads(safe: bool) -> None:
     def plan(cluster: Cluster) -> None:
         for host in cluster.hosts:
-            host._reader.replicas = None
+            host.application.reader.replicas = None
             for at in (5 * MS, 500 * MS, 501 * MS):  # also before the first view of all
                 send = multicasts(ring_of(host), [b"", b"", b"x", b""], safe=safe)
                 cluster.scheduler.at(at, host.call, send)
@@ -825,4 +825,4 @@ def test_memory_is_bounded_while_alone_and_flapping() -> None:
     alone = [Partition((300 + 400 * at) * MS, 350 * MS, ((0,), (1,), (2, 3))) for at in range(4)]
     run = play(base(*alone, traffic=tuple(Traffic(n, "plain", "constant", 500.0, 800) for n in ALL)))
     assert run.high_water() < 500
-    assert all(len(stack.operation.left) == len(stack.operation.handover.rest) == 0 for stack in run.stacks)
+    assert all(len(stack.operation.left) == len(stack.operation.outlet.rest) == 0 for stack in run.stacks)

@@ -64,7 +64,7 @@ def histories(draw: st.DrawFn, annotations: st.SearchStrategy[Annotation | None]
             local.add(Kind.CRASH)
         events += local.rows
     limit, quiesced = draw(st.integers(3, 6)), draw(st.integers(0, 9)) > 0
-    info = RunInfo("run", "g", "s-rm", None, MEMBERS, limit, uniform=True, quiesced=quiesced)
+    info = RunInfo.one("run", "g", "s-rm", None, MEMBERS, limit, uniform=True, quiesced=quiesced)
     return History(info, events)
 
 
@@ -162,7 +162,7 @@ class Literal:
         )
 
     def buffer_bound(self) -> int:
-        limit = self.history.info.buffer_limit or 0
+        limit = self.history.info.only.buffer_limit or 0
         return sum(event.count > limit for event in self.history.events if event.kind is Kind.BUFFER)
 
     def same_state(self) -> int:
@@ -267,7 +267,7 @@ def test_no_verdict_depends_on_how_runs_were_cut(history: History, seed: int) ->
 def test_positions_in_the_total_order_may_be_said_by_runs_of_deliveries() -> None:
     """b delivers (a,1..3) at positions 11..13; (c,1) replaces position 12, which is (a,2)."""
     members = (A, B, C)
-    info = RunInfo("run", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
+    info = RunInfo.one("run", "g", "s-rm", None, members, None, uniform=False, quiesced=True)
     tags = [Event(A, n, 0, Kind.MULTICAST, "g", A, n + 1, 1, annotation=Item(str(n))) for n in range(3)]
     replacing = KEnumeration(14, 0b10, total=True)
     history = History(

@@ -186,7 +186,7 @@ def history(seed: int) -> History:
     for _ in range(random.choice([0, 0, 1, 1, 2, 3, 5])):
         if events:
             events = damaged(events, random)
-    info = RunInfo("run", "g", "ring", seed, MEMBERS, None, uniform=False, quiesced=random.random() < 0.6)
+    info = RunInfo.one("run", "g", "ring", seed, MEMBERS, None, uniform=False, quiesced=random.random() < 0.6)
     return History(info, numbered(events))
 
 

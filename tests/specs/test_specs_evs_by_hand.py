@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from semcast.core import Item, MemberId, MessageId
-from semcast.history import Event, History, Kind, RunInfo
+from semcast.history import Event, GroupInfo, History, Kind, RunInfo
 from semcast.specs import EVS, PROPERTIES, Status, Verdict, check, properties_for
 
 STEP = re.compile(
@@ -29,7 +29,7 @@ def ring(script: str, *, quiesced: bool = True) -> History:
     lines = [line.split(":", 1) for line in script.strip().splitlines()]
     events = [event for name, steps in lines for event in Scribe(member(name.strip())).write(steps.split())]
     processes = tuple(dict.fromkeys(event.process for event in events))
-    info = RunInfo("run", "g", "ring", None, processes, None, uniform=False, quiesced=quiesced)
+    info = RunInfo.one("run", "g", "ring", None, processes, None, uniform=False, quiesced=quiesced)
     return History(info, events)
 
 
@@ -549,7 +549,7 @@ def test_every_property_has_a_history_that_breaks_it() -> None:
 
 
 def test_a_ring_promises_all_of_it() -> None:
-    info = RunInfo("", "", "ring", None, (), None, uniform=False, quiesced=True)
+    info = GroupInfo("", "ring")
     always = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"}
     assert properties_for(info) == [name for name in PROPERTIES if name in always | EVS.keys()]
 

@@ -9,8 +9,9 @@ from tests.specs.vsync_scripts import group, violated
 from semcast.core import KEnumeration, MemberId, MessageId, View
 from semcast.core.events import Purged, Sent
 from semcast.core.messages import batch_of
-from semcast.history import History, Recorder, RunInfo, read_history, write_history
+from semcast.history import GroupInfo, History, Recorder, RunInfo, read_history, write_history
 from semcast.history.journal import AppliedRow, DeliveredRow, JournalWriter, ViewRow
+from semcast.history.versions import RunInfo1
 from semcast.specs import PROPERTIES, VSYNC, Status, check, properties_for
 
 A, B = MemberId("a"), MemberId("b")
@@ -175,7 +176,7 @@ def test_long_runs_cost_nothing() -> None:
 
 
 def promised(order: str, *, uniform: bool = False) -> set[str]:
-    info = RunInfo("", "", "vsync", None, (), None, uniform=uniform, quiesced=True, order=order)
+    info = GroupInfo("", "vsync", uniform=uniform, order=order)
     names = properties_for(info)
     assert names == [name for name in PROPERTIES if name in names]
     return set(names)
@@ -200,7 +201,7 @@ def test_an_order_that_nobody_knows() -> None:
 
 
 def test_states_and_positions_are_kept(tmp_path: Path) -> None:
-    info = RunInfo("r", "g", "vsync", None, (), None, uniform=True, quiesced=False, order="total")
+    info = RunInfo.one("r", "g", "vsync", None, (), None, uniform=True, quiesced=False, order="total")
     recorder = Recorder(info)
     view = View(1, (A, B))
     recorder.view(0, A, view)
@@ -233,13 +234,13 @@ def test_recordings_from_before_there_were_orders_are_fifo() -> None:
     old = msgspec.json.decode(
         msgspec.json.encode({"run": "r", "group": "g", "stack": "ring", "seed": None, "members": []})[:-1]
         + b',"buffer_limit":null,"uniform":false,"quiesced":true}',
-        type=RunInfo,
+        type=RunInfo1,
     )
-    assert old.order == "fifo"
+    assert old.today().only.order == "fifo"
 
 
 def test_journals_keep_states_and_positions(tmp_path: Path) -> None:
-    info = RunInfo("r", "g", "vsync", None, (), None, uniform=False, quiesced=False, order="total")
+    info = RunInfo.one("r", "g", "vsync", None, (), None, uniform=False, quiesced=False, order="total")
     journal = JournalWriter(tmp_path, A, info)
     journal.append(1, [ViewRow(View(1, (A,)), transitional=False), AppliedRow(B, "one", 1)])
     journal.append(2, [DeliveredRow(B, 1, 2, 0, 7), DeliveredRow(B, 3, 1, 0)])

@@ -203,7 +203,7 @@ def random_history(seed: int) -> History:
         events = [event for event in events if event.process != lost] + theirs[:kept]
         cut_off = (lost,)
     quiesced = random.random() < 0.6
-    info = RunInfo(
+    info = RunInfo.one(
         "run", "g", "vsync", seed, (), None, uniform=False, quiesced=quiesced, cut_off=cut_off, order="total"
     )
     return History(info, numbered(sorted(events, key=lambda event: event.process)))
@@ -213,7 +213,7 @@ def sound_history(seed: int) -> History:
     """Nothing is wrong with it, and nothing is missing."""
     random = Random(seed)
     events = Group(random, sound=True).run()
-    info = RunInfo("run", "g", "vsync", seed, (), None, uniform=True, quiesced=True, order="total")
+    info = RunInfo.one("run", "g", "vsync", seed, (), None, uniform=True, quiesced=True, order="total")
     return History(info, events)
 
 

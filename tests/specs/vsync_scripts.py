@@ -26,7 +26,7 @@ STEP = re.compile(
 def group(script: str, *, quiesced: bool = True, order: str = "fifo", uniform: bool = False) -> History:
     lines = [line.split(":", 1) for line in script.strip().splitlines()]
     events = [event for name, steps in lines for event in Scribe(member(name.strip())).write(steps.split())]
-    info = RunInfo("run", "g", "vsync", None, (), None, uniform=uniform, quiesced=quiesced, order=order)
+    info = RunInfo.one("run", "g", "vsync", None, (), None, uniform=uniform, quiesced=quiesced, order=order)
     return History(info, events)
 
 

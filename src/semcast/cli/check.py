@@ -14,7 +14,8 @@ from semcast.specs import PROPERTIES, Status, Verdict, check
 
 _COLOURS = {Status.HOLDS: "green", Status.VIOLATED: "bold red", Status.UNKNOWN: "yellow"}
 
-_Judged = list[tuple[History, list[Verdict]]]
+_Judged = list[tuple[str, History, list[Verdict]]]
+"""By the name of the run, or of one of its groups."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -51,22 +52,26 @@ def _judge(path: Path, properties: list[str] | None) -> _Judged:
         if name not in PROPERTIES:
             raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
     try:
-        return [(history, _check(history, properties)) for history in read_histories(path)]
+        return [
+            (name, alone, _check(name, alone, properties))
+            for history in read_histories(path)
+            for name, alone in zip(history.info.apart(), history.by_group(), strict=True)
+        ]
     except HistoryError as error:
         raise UsageError(str(error)) from error
 
 
-def _check(history: History, properties: list[str] | None) -> list[Verdict]:
+def _check(name: str, history: History, properties: list[str] | None) -> list[Verdict]:
     try:
         return check(history, properties)
     except ValueError as error:
-        raise UsageError(f"run {history.info.run}: {error}; name some with --property") from error
+        raise UsageError(f"run {name}: {error}; name some with --property") from error
 
 
-def _violations(judged: _Judged) -> list[tuple[History, Verdict]]:
+def _violations(judged: _Judged) -> list[tuple[str, Verdict]]:
     return [
-        (history, verdict)
-        for history, verdicts in judged
+        (name, verdict)
+        for name, _, verdicts in judged
         for verdict in verdicts
         if verdict.status is Status.VIOLATED
     ]
@@ -80,27 +85,27 @@ def _print(judged: _Judged) -> None:
     table.add_column("verdict", no_wrap=True)
     table.add_column("cases", justify="right")
     table.add_column("because")
-    for history, verdicts in judged:
+    for name, _, verdicts in judged:
         for verdict in verdicts:
             status = f"[{_COLOURS[verdict.status]}]{verdict.status.value}"
             cases = str(verdict.count) if verdict.count else ""
-            because = verdict.detail if verdict.status is Status.UNKNOWN else ""
-            table.add_row(escape(history.info.run), verdict.property, status, cases, because)
+            because = verdict.detail if verdict.status is Status.UNKNOWN else verdict.note
+            table.add_row(escape(name), verdict.property, status, cases, because)
     console.print(table)
-    for history, verdict in _violations(judged):
-        console.print(f"{history.info.run}: {verdict}", highlight=False, markup=False, soft_wrap=True)
+    for name, verdict in _violations(judged):
+        console.print(f"{name}: {verdict}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _as_json(judged: _Judged) -> dict[str, object]:
     return {
         "runs": [
             {
-                "run": history.info.run,
-                "stack": history.info.stack,
+                "run": name,
+                "stack": history.info.only.stack,
                 "events": len(history.events),
                 "verdicts": [_verdict_json(verdict) for verdict in verdicts],
             }
-            for history, verdicts in judged
+            for name, history, verdicts in judged
         ],
         "violated": len(_violations(judged)),
     }
@@ -112,6 +117,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
         "status": verdict.status.value,
         "count": verdict.count,
         "detail": verdict.detail,
+        "note": verdict.note,
         "offending": [_event_json(event) for event in verdict.offending],
     }
 

@@ -170,7 +170,9 @@ def flags_of(stack: str) -> Family:
 
 def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
     figures = []
-    for member, stats, host in zip(outcome.history.info.members, outcome.stacks, outcome.hosts, strict=True):
+    for member, stats, host in zip(
+        outcome.history.info.only.members, outcome.stacks, outcome.hosts, strict=True
+    ):
         span = (host.sent_at[-1] - host.sent_at[0]) / SECOND if len(host.sent_at) > 1 else 0.0
         figures.append(
             {

@@ -106,7 +106,7 @@ def _show(report: "Report") -> None:
     for verdict in report.verdicts:
         status = f"[{_COLOURS[verdict.status]}]{verdict.status.value}"
         cases = str(verdict.count) if verdict.count else ""
-        because = verdict.detail if verdict.status is Status.UNKNOWN else ""
+        because = verdict.detail if verdict.status is Status.UNKNOWN else verdict.note
         table.add_row(escape(verdict.run), verdict.property, status, cases, because)
     console.print(table)
     for verdict in _violated(report):
@@ -124,7 +124,7 @@ def _as_json(report: "Report") -> dict[str, object]:
         "runs": [
             {
                 "run": run,
-                "stack": info.stack,
+                "stack": info.only.stack,
                 "verdicts": [_verdict_json(verdict) for verdict in report.verdicts if verdict.run == run],
             }
             for run, info in report.runs.items()
@@ -140,6 +140,7 @@ def _verdict_json(verdict: "Verdict") -> dict[str, object]:
         "status": verdict.status.value,
         "count": verdict.count,
         "detail": verdict.detail,
+        "note": verdict.note,
         "offending": [_offence_json(offence) for offence in verdict.sample],
     }
 

@@ -16,6 +16,9 @@ from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.stack import Stack
 
+RESERVE = 1 << 16
+"""Messages that are delivered to an application that can take none, because it waits to send."""
+
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
 
@@ -64,6 +67,8 @@ class Handover:
         self.commands: deque[Command] = deque()
         self.waits = False
         """The application waits for room. The turn that makes some sets it back and wakes the application."""
+        self.stalled = False
+        """Who waits is who reads, in the middle of what it took: nothing is taken until there is room."""
         self.leaving = False
         """The application wants out once everything it handed over was taken."""
         self.unread = False
@@ -97,6 +102,21 @@ class Handover:
         self._taken += count
         waited, self.waits = self.waits, False  # whoever still has to wait says so again
         return waited
+
+    def wait(self, *, reading: bool) -> None:
+        """The application waits for room; `reading` if it could take what is delivered, but for that."""
+        self.stalled = reading
+        self.waits = True
+
+    def has_room(self, stack: Stack) -> bool:
+        """Whether a list may be put into the mailbox.
+
+        An application that answers what it reads, and has to wait for that, reads nothing meanwhile. Where
+        only what it is given next can end that, it is given more than the mailbox holds, up to a bound.
+        """
+        if self.mailbox.has_room() or self.unread:
+            return True
+        return self.waits and self.stalled and self.mailbox.held < RESERVE and stack.behind()
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""

@@ -33,6 +33,8 @@ class Mailbox:
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
         self._lists: deque[Sequence[Delivery]] = deque()
+        self._came = 0  # messages that were put here
+        self._went = 0  # and taken from here
         self._taken_at: Nanos | None = None
         self._taken = 0  # messages in the list that was taken last
 
@@ -40,8 +42,14 @@ class Mailbox:
         """Whether another list is welcome."""
         return len(self._lists) < self._most_lists or (self.asked and not self._lists)
 
+    @property
+    def held(self) -> int:
+        """Messages that lie here."""
+        return self._came - self._went
+
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
+        self._came += _messages(deliveries)
         self._lists.append(deliveries)
 
     def __bool__(self) -> bool:
@@ -50,7 +58,8 @@ class Mailbox:
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
         taken = self._lists.popleft()
-        self._taken = sum([len(each.payloads) for each in taken if type(each) is Batch])
+        self._taken = _messages(taken)
+        self._went += self._taken
         self._taken_at = now
         return taken
 
@@ -66,3 +75,7 @@ class Mailbox:
             self.want = max(1, self.want * _LONG // (2 * elapsed))
         elif elapsed < _BRIEF and self._taken >= self.want:
             self.want = min(_MOST, 2 * self.want)
+
+
+def _messages(deliveries: Sequence[Delivery]) -> int:
+    return sum([len(each.payloads) for each in deliveries if type(each) is Batch])

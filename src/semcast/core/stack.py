@@ -114,9 +114,10 @@ class Stack(ABC):
     def behind(self) -> bool:
         """Whether nothing more can be sent before the application was given what waits for it.
 
-        An application that waits in `send` takes nothing: then its driver delivers all the same.
+        An application that waits in `send` in the middle of what it reads takes nothing: then its driver
+        delivers all the same. A stack that cannot tell says that whatever waits may be in the way.
         """
-        return False
+        return self.deliverable()
 
     # About it
 

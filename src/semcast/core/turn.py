@@ -130,7 +130,7 @@ class Turn:
                 return True
         elif handover.leaving:
             return True
-        return self.left is None and self._has_room() and self.stack.deliverable()
+        return self.left is None and handover.has_room(self.stack) and self.stack.deliverable()
 
     def _settle(self, now: Nanos) -> None:
         """Do what the stack wants, and give it what waits to be sent, until both are done."""
@@ -262,15 +262,10 @@ class Turn:
 
     # To the application
 
-    def _has_room(self) -> bool:
-        """Whether the application takes more; also if it waits in `send`, and only that can end it."""
-        handover = self.handover
-        return handover.mailbox.has_room() or handover.unread or (handover.waits and self.stack.behind())
-
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, mailbox = self.handover, self.handover.mailbox
-        while self.left is None and self._has_room() and self.stack.deliverable():
+        while self.left is None and handover.has_room(self.stack) and self.stack.deliverable():
             deliveries = self.stack.deliver(now, mailbox.want)
             if deliveries:
                 for watcher in self._watchers:

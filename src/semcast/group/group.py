@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -114,6 +114,8 @@ class Group:
         self._left: str | None = None
         self._closed = False
         self._wake_pending = False
+        self._reader: object | None = None
+        self._caller: Callable[[], object] = asyncio.current_task
 
     # Life
 
@@ -249,7 +251,7 @@ class Group:
         handover = self._handover
         while not handover.room_for(count):
             self._room.clear()
-            handover.waits = True
+            handover.wait(reading=self._reader is not None and self._reader == self._caller())
             self._loop.wake()  # what waits for the application may have to be delivered meanwhile
             if not handover.room_for(count):
                 await self._room.wait()
@@ -317,6 +319,7 @@ class Group:
                 if not handover:
                     await self._arrived.wait()
             deliveries = self._seat.take(time.monotonic_ns())
+        self._reader = self._caller()
         self._note_views(deliveries)
         return deliveries
 
@@ -336,6 +339,10 @@ class Group:
     def arrived(self) -> bool:
         """Whether this program has seen the view in which its member began to work."""
         return self.view is not None and self.view.id >= self._seat.first_view
+
+    def called_by(self, caller: Callable[[], object]) -> None:
+        """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
+        self._caller = caller
 
     def leave_state_to_program(self) -> None:
         """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""

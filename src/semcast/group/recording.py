@@ -7,6 +7,7 @@ are about: whatever anybody can know of this member is in its journal.
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from zlib import crc32
 
 from semcast.core.annotations import Item
 from semcast.core.events import Delivery, Event, Purged, Sent, TransitionalView, ViewChange
@@ -33,7 +34,7 @@ from semcast.history.journal import (
 def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Recording":
     """The recording that the settings ask for. Closes the sockets where it cannot be made."""
     asked = parts.family.asked(settings)
-    info = RunInfo(
+    info = RunInfo.one(
         run=settings.record_run or group,
         group=group,
         stack=settings.stack,
@@ -115,7 +116,7 @@ class Recording(Watcher):
         """Messages and views on their way to the application."""
         rows: list[Row] = []
         sender: MemberId | None = None
-        first = following = size = 0
+        first = following = size = crc = 0
         order: int | None = None
         for each in deliveries:
             if (
@@ -126,17 +127,19 @@ class Recording(Watcher):
             ):
                 following += len(each.payloads)
                 size += each.size
+                crc = crc32(b"".join(each.payloads), crc)
                 continue
             if sender is not None:
-                rows.append(DeliveredRow(sender, first, following - first, size, order))
+                rows.append(DeliveredRow(sender, first, following - first, size, order, crc))
                 sender = None
             if isinstance(each, Batch):
                 sender, first, size, order = each.sender, each.first, each.size, each.order
                 following = first + len(each.payloads)
+                crc = crc32(b"".join(each.payloads))
             elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
         if sender is not None:
-            rows.append(DeliveredRow(sender, first, following - first, size, order))
+            rows.append(DeliveredRow(sender, first, following - first, size, order, crc))
         self._write(rows)
 
     def close(self) -> None:
@@ -152,7 +155,8 @@ def _note_sent(rows: list[Row], batch: Batch, view: int | None, safe: bool) -> N
     """Go on with the last row where that can be."""
     if batch.items is not None:
         sizes = list(map(len, batch.payloads))
-        rows.append(NotedRow(batch.first, view, safe, sizes, list(map(Item, batch.items))))
+        crcs = list(map(crc32, batch.payloads))
+        rows.append(NotedRow(batch.first, view, safe, sizes, list(map(Item, batch.items)), crcs))
         return
     last = rows[-1] if rows else None
     first, note = batch.first, batch.annotation
@@ -165,17 +169,20 @@ def _note_sent(rows: list[Row], batch: Batch, view: int | None, safe: bool) -> N
         ):
             last.count += len(batch.payloads)
             last.size += batch.size
+            last.crc = crc32(b"".join(batch.payloads), last.crc or 0)
         else:
-            rows.append(SentRow(first, len(batch.payloads), batch.size, view, safe))
+            crc = crc32(b"".join(batch.payloads))
+            rows.append(SentRow(first, len(batch.payloads), batch.size, view, safe, crc))
         return
     stored = note if type(note) is Item else note_of(note)
     if type(last) is NotedRow and last.view == view and last.safe is safe:
         notes = last.notes
-        if last.seq + len(notes) == first:
+        if last.seq + len(notes) == first and last.crcs is not None:
             last.sizes.append(batch.size)
+            last.crcs.append(crc32(batch.payloads[0]))
             notes.append(stored)
             return
-    rows.append(NotedRow(first, view, safe, [batch.size], [stored]))
+    rows.append(NotedRow(first, view, safe, [batch.size], [stored], [crc32(batch.payloads[0])]))
 
 
 def _note_purged(rows: list[Row], victim: MessageId, by: MessageId | None) -> None:

@@ -44,6 +44,10 @@ class Parts(msgspec.Struct, frozen=True):
 def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
     """Open the sockets and put the stack together. With `state` members hand it over to who joins."""
     family = FAMILIES.of(settings.stack)
+    if not isinstance(settings, family.settings):
+        raise ConfigurationError(
+            f"settings of {family.name} are {family.settings.__name__}; `join` makes them"
+        )
     bind, member = bind_address(settings), _member(settings)
     check_exposure(bind, settings)
     keyring = keyring_of(settings)

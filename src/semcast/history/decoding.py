@@ -1,21 +1,21 @@
 """From the columns of a row to an event. What cannot be an event raises ValueError."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
+import pyarrow as pa
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event
-from semcast.history.schema import AnnotationKind, Kind
-
-_KINDS = {kind.value: kind for kind in Kind}
+from semcast.history.schema import ROW, AnnotationKind, Kind, kind_named
 
 _Struct = dict[str, object]
 
 
 class Columns(msgspec.Struct, gc=False):
-    """A row as stored: its columns, named and ordered as in the schema."""
+    """A row as stored: the columns that make an event, named and ordered as in the schema."""
 
     run: str
     process: str
@@ -34,13 +34,17 @@ class Columns(msgspec.Struct, gc=False):
     annotation: _Struct | None
     members: list[_Struct | None] | None
     bytes: int
+    crc: int | None
+
+
+def rows_of(table: pa.Table) -> Iterator[Columns]:
+    """The rows of a table that has at least these columns."""
+    return map(Columns, *(table.column(name).to_pylist() for name in ROW.names))
 
 
 def decode(row: Columns) -> Event:
     """The event that a row stands for."""
-    kind = _KINDS.get(row.kind)
-    if kind is None:
-        raise ValueError(f"unknown kind {row.kind!r}")
+    kind = kind_named(row.kind)
     annotation, by, digest = (None, None, None) if row.annotation is None else _meaning(kind, row.annotation)
     return Event(
         process=_member(row.process, row.incarnation),
@@ -59,6 +63,7 @@ def decode(row: Columns) -> Event:
         level=row.level,
         order=row.order,
         members=None if row.members is None else tuple(map(_member_of, row.members)),
+        crc=row.crc,
     )
 
 

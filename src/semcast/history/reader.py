@@ -1,6 +1,6 @@
 """Reading histories: a broken file is refused, naming the file and the row (counted from 0)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from semcast.core.ids import MemberId
 from semcast.history.decoding import Columns, decode
 from semcast.history.events import Event, History, HistoryError, RunInfo
-from semcast.history.journal import SUFFIX, Journal, read_journal
-from semcast.history.schema import RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, Kind
+from semcast.history.journal import SUFFIX
+from semcast.history.replay import Journal, read_journal
+from semcast.history.schema import ROW, Kind
+from semcast.history.versions import completed, described
 from semcast.history.wellformed import problem
-from semcast.history.writer import write_history
 
 _Row = tuple[Event, Path, int]
 """An event and where it was found."""
@@ -35,46 +36,90 @@ def read_histories(path: Path) -> list[History]:
     A run may be spread over several files, and its rows may lie in any order. Journals of live processes
     are read as far as they are sound.
     """
-    infos: dict[str, tuple[RunInfo, Path]] = {}
-    rows: dict[str, list[_Row]] = {}
-    journals: list[Journal] = []
-    for file in _files(path):
+    runs: dict[str, _Run] = {}
+    nameless: list[MemberId] = []
+    for file in files_in(path):
         if file.suffix == SUFFIX:
             journal = read_journal(file)
-            journals.append(journal)
             if journal.info is None:
+                nameless.append(journal.process)
                 continue
-            info, found = journal.info, _journal_rows(file, journal)
+            run = _run_of(runs, journal.info, file)
+            run.take_journal(file, journal)
         else:
             info, table = _load(file)
-            found = _rows(file, info, table)
-        known, first = infos.setdefault(info.run, (info, file))
-        if info != known:
-            raise HistoryError(f"{file}: describes run {info.run} differently than {first}")
-        rows.setdefault(info.run, []).extend(found)
-    if not infos:
+            _run_of(runs, info, file).rows.extend(_rows(file, info, table))
+    if not runs:
         raise HistoryError(f"{path}: no journal here has a readable header")
-    return [
-        _history(_with_cut_off(info, rows[run], journals), first, rows[run])
-        for run, (info, first) in infos.items()
-    ]
+    return [run.history(nameless) for run in runs.values()]
 
 
-def converted(paths: Sequence[Path], folder: Path) -> list[Path]:
-    """The same histories for who reads Parquet only: journals are written to a folder as Parquet files."""
-    found: list[Path] = []
-    for number, path in enumerate(paths):
-        journals = path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}")))
-        if not journals:
-            found.append(path)
-            continue
-        for run, history in enumerate(read_histories(path)):
-            found.append(folder / f"{number}-{run}.parquet")
-            write_history(history, found[-1])
-    return found
+class _Run:
+    """What was found of a run so far."""
+
+    def __init__(self, info: RunInfo, first: Path) -> None:
+        self.info = info
+        self.first = first
+        self.rows: list[_Row] = []
+        self._journals: set[Seat] = set()
+        self._cut_off: set[MemberId] = set()
+
+    def take_journal(self, file: Path, journal: Journal) -> None:
+        assert journal.info is not None
+        group = journal.info.only.name
+        self._journals.add((group, journal.process))
+        if journal.unknown is not None:
+            self._cut_off.add(journal.process)
+        for row, event in enumerate(journal.events):
+            fault = foreign(journal.info, event.group, event.process)
+            if fault is not None:
+                _refuse(file, row, fault)
+            self.rows.append((event, file, row))
+
+    def history(self, nameless: Sequence[MemberId]) -> History:
+        """All of it; a journal without a header may belong to any run."""
+        if not self.rows:
+            raise HistoryError(f"{self.first}: run {self.info.run} has no events")
+        info = self.info
+        if self._journals or nameless:
+            views = [event for event, _, _ in self.rows if event.kind is Kind.VIEW]
+            seen = {(event.group, member) for event in views for member in event.members or ()}
+            there = {(event.group, event.process) for event, _, _ in self.rows} | self._journals
+            info = cut_off_at(info, {*self._cut_off, *nameless}, seen, there)
+        return _history(info, self.rows)
 
 
-def _files(path: Path) -> list[Path]:
+def _run_of(runs: dict[str, _Run], info: RunInfo, file: Path) -> _Run:
+    run = runs.setdefault(info.run, _Run(info, file))
+    united = run.info.united(info)
+    if united is None:
+        raise HistoryError(f"{file}: describes run {info.run} differently than {run.first}")
+    run.info = united
+    return run
+
+
+Seat = tuple[str, MemberId]
+"""A group and a process there."""
+
+
+def cut_off_at(info: RunInfo, unknown: Iterable[MemberId], seen: set[Seat], there: set[Seat]) -> RunInfo:
+    """The run with those named of whom not all is known.
+
+    Where processes write journals, a member that has none did something nobody knows.
+
+    Args:
+        info: the run.
+        unknown: whose journals have no end, or no header.
+        seen: who is in views.
+        there: of whom there are journals or rows.
+    """
+    listed = {(group.name, member) for group in info.groups for member in group.members}
+    silent = {member for _, member in (listed | seen) - there}
+    return msgspec.structs.replace(info, cut_off=tuple(sorted({*info.cut_off, *unknown, *silent})))
+
+
+def files_in(path: Path) -> list[Path]:
+    """A file, or the files of histories in a folder."""
     if not path.exists():
         raise HistoryError(f"{path}: no such file or folder")
     if not path.is_dir():
@@ -85,73 +130,23 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _with_cut_off(info: RunInfo, rows: list[_Row], journals: list[Journal]) -> RunInfo:
-    """The run with those named of whom not all is known.
-
-    A journal without a header may belong to any run. Where processes write journals, a member that has
-    none did something nobody knows.
-    """
-    theirs = [journal for journal in journals if journal.info is None or journal.info.run == info.run]
-    if not theirs:
-        return info
-    cut_off = {journal.process for journal in theirs if journal.unknown is not None}
-    seen = {member for event, _, _ in rows if event.kind is Kind.VIEW for member in event.members or ()}
-    silent = (
-        {*info.members, *seen}
-        - {journal.process for journal in theirs}
-        - {event.process for event, _, _ in rows}
-    )
-    return msgspec.structs.replace(info, cut_off=tuple(sorted({*info.cut_off, *cut_off, *silent})))
-
-
-def _journal_rows(file: Path, journal: Journal) -> Iterator[_Row]:
-    assert journal.info is not None
-    for row, event in enumerate(journal.events):
-        fault = problem(event) or _foreign(journal.info, journal.info.run, event)
-        if fault is not None:
-            _refuse(file, row, fault)
-        yield event, file, row
-
-
 def _load(file: Path) -> tuple[RunInfo, pa.Table]:
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            info = _info(file, parquet.schema_arrow.metadata or {})
-            _check_columns(file, parquet.schema_arrow)
-            return info, parquet.read(columns=SCHEMA.names)
+            info = described(file, parquet)
+            there = [name for name in ROW.names if name in parquet.schema_arrow.names]
+            return info, completed(parquet.read(columns=there))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error
 
 
-def _info(file: Path, metadata: dict[bytes, bytes]) -> RunInfo:
-    version = metadata.get(VERSION_KEY)
-    if version is None or RUN_KEY not in metadata:
-        raise HistoryError(f"{file}: a Parquet file, but not a recorded history (no run in its metadata)")
-    if version != str(SCHEMA_VERSION).encode():
-        found = version.decode(errors="replace")
-        raise HistoryError(f"{file}: schema version {found}; this program reads version {SCHEMA_VERSION}")
-    try:
-        return msgspec.json.decode(metadata[RUN_KEY], type=RunInfo)
-    except msgspec.DecodeError as error:
-        raise HistoryError(f"{file}: unreadable description of the run: {error}") from error
-
-
-def _check_columns(file: Path, found: pa.Schema) -> None:
-    missing = [name for name in SCHEMA.names if found.get_field_index(name) < 0]
-    if missing:
-        raise HistoryError(f"{file}: missing columns: {', '.join(missing)}")
-    for field in SCHEMA:
-        actual = found.field(field.name).type
-        if not actual.equals(field.type):
-            raise HistoryError(f"{file}: column {field.name} is {actual}, not {field.type}")
-
-
 def _rows(file: Path, info: RunInfo, table: pa.Table) -> Iterator[_Row]:
-    columns = [_column(file, table, field) for field in SCHEMA]
+    columns = [_column(file, table, field) for field in ROW]
     for row, values in enumerate(map(Columns, *columns)):
         try:
             event = decode(values)
-            fault = problem(event) or _foreign(info, values.run, event)
+            fault = problem(event) or _of_another_run(info, values.run)
+            fault = fault or foreign(info, event.group, event.process)
         except ValueError as error:
             fault = str(error)
         if fault is not None:
@@ -174,12 +169,18 @@ def _refuse(file: Path, row: int, fault: str) -> NoReturn:
     raise HistoryError(f"{file}: row {row}: {fault}")
 
 
-def _foreign(info: RunInfo, run: str, event: Event) -> str | None:
-    """Whether the row belongs to something else than the run that the file describes."""
-    if run != info.run:
-        return f"belongs to run {run}, and the file to run {info.run}"
-    if info.members and not _known(event.process, info.members):
-        return f"unknown process {event.process}: the members are {', '.join(map(str, info.members))}"
+def _of_another_run(info: RunInfo, run: str) -> str | None:
+    return None if run == info.run else f"belongs to run {run}, and the file to run {info.run}"
+
+
+def foreign(info: RunInfo, name: str, process: MemberId) -> str | None:
+    """Whether a row is of a group or a process that the run does not have."""
+    group = info.group(name)
+    if group is None:
+        known = ", ".join(group.name for group in info.groups)
+        return f"unknown group {name}: the run has {known}"
+    if group.members and not _known(process, group.members):
+        return f"unknown process {process}: the members are {', '.join(map(str, group.members))}"
     return None
 
 
@@ -190,12 +191,10 @@ def _known(process: MemberId, members: tuple[MemberId, ...]) -> bool:
     )
 
 
-def _history(info: RunInfo, first: Path, rows: list[_Row]) -> History:
-    if not rows:
-        raise HistoryError(f"{first}: run {info.run} has no events")
-    rows_of: dict[MemberId, list[_Row]] = {}
+def _history(info: RunInfo, rows: list[_Row]) -> History:
+    rows_of: dict[Seat, list[_Row]] = {}
     for row in rows:
-        rows_of.setdefault(row[0].process, []).append(row)
+        rows_of.setdefault((row[0].group, row[0].process), []).append(row)
     for theirs in rows_of.values():
         theirs.sort(key=_index)
         _check_numbering(theirs)
@@ -207,7 +206,7 @@ def _index(row: _Row) -> int:
 
 
 def _check_numbering(rows: list[_Row]) -> None:
-    """Of one process: events count from 0, its messages grow."""
+    """Of one process in one group: events count from 0, its messages grow."""
     latest = 0
     for expected, (event, file, row) in enumerate(rows):
         if event.index != expected:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple, cast
+from zlib import crc32
 
 import msgspec
 
@@ -11,6 +12,7 @@ from semcast.core.events import Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.history.crc import crc32_combine
 from semcast.history.events import Event, History, RunInfo
 from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind
 
@@ -29,20 +31,21 @@ class _Receipt(NamedTuple):
 
 
 _Extra = Annotation | MessageId | View | Sent | _State | _Receipt | int | None
-_Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, _Extra]
-"""kind, at, process, sender, seq, count, size, and what only this kind has."""
-_ROW_CELLS = 8
+_Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
+"""kind, at, process, sender, seq, count, size, crc, and what only this kind has."""
+_ROW_CELLS = 9
 
 
 class Recorder:
     """Collects the events of one run.
 
-    It keeps no payloads. Events of one process are given in their local order.
+    The run has one group. No payloads are kept, only their size and CRC. Events of one process are given in
+    their local order.
 
     >>> from semcast.core import MemberId
     >>> from semcast.core.messages import batch_of
     >>> a, b = MemberId("a"), MemberId("b")
-    >>> info = RunInfo("demo", "g", "reliable", None, (a, b), 40, uniform=False, quiesced=False)
+    >>> info = RunInfo.one("demo", "g", "reliable", None, (a, b), 40, uniform=False, quiesced=False)
     >>> recorder = Recorder(info)
     >>> batch = batch_of(a, 1, [b"x", b"y"])
     >>> recorder.multicast(0, a, batch)
@@ -64,11 +67,11 @@ class Recorder:
 
     def view(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` installed a view."""
-        self._add((Kind.VIEW, at, process, None, 0, 0, 0, view))
+        self._add((Kind.VIEW, at, process, None, 0, 0, 0, None, view))
 
     def transitional(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` goes on from a view with some of its members."""
-        self._add((Kind.TRANSITIONAL, at, process, None, 0, 0, 0, view))
+        self._add((Kind.TRANSITIONAL, at, process, None, 0, 0, 0, None, view))
 
     def sent(self, at: Nanos, process: MemberId, sent: Sent) -> None:
         """Messages of `process` that waited have left, in a view."""
@@ -77,42 +80,50 @@ class Recorder:
             for single in batch.singles():
                 self.sent(at, process, Sent(single, sent.view, sent.safe))
             return
-        self._add((_MULTICAST, at, process, batch.sender, batch.first, len(batch.payloads), batch.size, sent))
+        data = b"".join(batch.payloads)
+        count, size, crc = len(batch.payloads), len(data), crc32(data)
+        self._add((_MULTICAST, at, process, batch.sender, batch.first, count, size, crc, sent))
 
     def multicast(self, at: Nanos, process: MemberId, batch: Batch) -> None:
         """`process` multicast its own messages."""
-        count = len(batch.payloads)
-        self._add((_MULTICAST, at, process, batch.sender, batch.first, count, batch.size, batch.annotation))
+        data = b"".join(batch.payloads)
+        count, size, crc = len(batch.payloads), len(data), crc32(data)
+        self._add((_MULTICAST, at, process, batch.sender, batch.first, count, size, crc, batch.annotation))
 
     def deliver(self, at: Nanos, process: MemberId, batch: Batch, order: int | None = None) -> None:
         """The application at `process` got these messages; `order` is the position of the first, if any."""
-        count = len(batch.payloads)
-        self._add((_DELIVER, at, process, batch.sender, batch.first, count, batch.size, order))
+        data = b"".join(batch.payloads)
+        count, size, crc = len(batch.payloads), len(data), crc32(data)
+        self._add((_DELIVER, at, process, batch.sender, batch.first, count, size, crc, order))
 
     def purge(self, at: Nanos, process: MemberId, purged: Purged, order: int | None = None) -> None:
         """`process` gave up a message for another; `order` is the position it would have had, if any."""
         extra = purged.by if order is None else _Receipt(purged.by, order)
-        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, extra))
+        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, None, extra))
 
     def buffer(self, at: Nanos, process: MemberId, messages: int) -> None:
         """The buffers of `process` hold this many messages; a row only if they never held more."""
         if messages > self._marks.get(process, 0):
             self._marks[process] = messages
-            self._add((_BUFFER, at, process, None, 0, messages, 0, None))
+            self._add((_BUFFER, at, process, None, 0, messages, 0, None, None))
 
     def crash(self, at: Nanos, process: MemberId) -> None:
         """`process` stopped for good."""
-        self._add((Kind.CRASH, at, process, None, 0, 0, 0, None))
+        self._add((Kind.CRASH, at, process, None, 0, 0, 0, None, None))
+
+    def left(self, at: Nanos, process: MemberId) -> None:
+        """`process` is out of its group for good."""
+        self._add((Kind.LEFT, at, process, None, 0, 0, 0, None, None))
 
     def recover(self, at: Nanos, process: MemberId) -> None:
         """`process` started again."""
-        self._add((Kind.RECOVER, at, process, None, 0, 0, 0, None))
+        self._add((Kind.RECOVER, at, process, None, 0, 0, 0, None, None))
 
     def apply(
         self, at: Nanos, process: MemberId, sender: MemberId, digest: str, view: int | None = None
     ) -> None:
         """At `process` the state that `sender` owns has this digest, at the beginning of `view` if given."""
-        self._add((Kind.APPLY, at, process, sender, 0, 0, 0, _State(digest, view)))
+        self._add((Kind.APPLY, at, process, sender, 0, 0, 0, None, _State(digest, view)))
 
     def close(self, *, quiesced: bool) -> History:
         """What was recorded so far."""
@@ -136,7 +147,7 @@ class Recorder:
 
     def _emit(self, row: _Row, events_of: dict[MemberId, list[Event]]) -> None:
         events = events_of.setdefault(row[2], [])
-        events.append(_event(self.info.group, len(events), row))
+        events.append(_event(self.info.only.name, len(events), row))
 
 
 def _continues(before: _Row, row: _Row) -> bool:
@@ -151,20 +162,22 @@ def _continues(before: _Row, row: _Row) -> bool:
 
 def _says_no_more(before: _Row, row: _Row) -> bool:
     """Whether neither has anything of its own, or `row` only the position that follows those of `before`."""
-    if isinstance(before[7], int):
-        return row[7] == before[7] + before[5]
-    return row[7] is None and before[7] is None
+    if isinstance(before[8], int):
+        return row[8] == before[8] + before[5]
+    return row[8] is None and before[8] is None
 
 
 def _joined(before: _Row, row: _Row) -> _Row:
-    kind, at, process, sender, seq, count, size, extra = before
-    return kind, at, process, sender, seq, count + row[5], size + row[6], extra
+    kind, at, process, sender, seq, count, size, crc, extra = before
+    if crc is not None and row[7] is not None:
+        crc = crc32_combine(crc, row[7], row[6])
+    return kind, at, process, sender, seq, count + row[5], size + row[6], crc, extra
 
 
 def _event(group: str, index: int, row: _Row) -> Event:
-    kind, at, process, sender, seq, count, size, extra = row
+    kind, at, process, sender, seq, count, size, crc, extra = row
     if extra is None:
-        return Event(process, index, at, kind, group, sender, seq, count, size)
+        return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc)
     if isinstance(extra, View):
         level = PRIMARY if extra.primary else NON_PRIMARY
         formed_by = extra.representative
@@ -185,6 +198,7 @@ def _event(group: str, index: int, row: _Row) -> Event:
             extra.batch.annotation,
             view=extra.view,
             level=SAFE if extra.safe else None,
+            crc=crc,
         )
     if isinstance(extra, MessageId):
         return Event(process, index, at, kind, group, sender, seq, count, by=extra)
@@ -193,5 +207,5 @@ def _event(group: str, index: int, row: _Row) -> Event:
     if isinstance(extra, _State):
         return Event(process, index, at, kind, group, sender, digest=extra.digest, view=extra.view)
     if isinstance(extra, int):
-        return Event(process, index, at, kind, group, sender, seq, count, size, order=extra)
-    return Event(process, index, at, kind, group, sender, seq, count, size, extra)
+        return Event(process, index, at, kind, group, sender, seq, count, size, order=extra, crc=crc)
+    return Event(process, index, at, kind, group, sender, seq, count, size, extra, crc=crc)

@@ -3,8 +3,9 @@
 A delivery of something that nobody multicast is well formed: that is for the checkers to judge.
 """
 
+from semcast.core.ids import MemberId
 from semcast.history.events import Event
-from semcast.history.schema import Kind
+from semcast.history.schema import CRC_MASK, SHARED, Kind
 
 
 def problem(event: Event) -> str | None:
@@ -20,7 +21,24 @@ def problem(event: Event) -> str | None:
             return f"buffer of {event.count} messages"
         case Kind.APPLY if event.sender is None or event.digest is None:
             return "apply without a sender or without a digest"
-    return None
+    return None if event.kind.columns is None else _added_problem(event)
+
+
+_FIELDS = {"bytes": "size"}
+"""The fields of events that are not named as their columns."""
+
+_EMPTY = Event(MemberId(""), 0, 0, Kind.RECOVER, "")
+
+
+def _added_problem(event: Event) -> str | None:
+    """Of a kind that a family added: it fills only the columns that it said."""
+    kind = event.kind
+    assert kind.columns is not None
+    for column in sorted(SHARED - kind.columns):
+        field = _FIELDS.get(column, column)
+        if getattr(event, field) != getattr(_EMPTY, field):
+            return f"{kind.value} with a {column}, which it does not use"
+    return None if kind.problem is None else kind.problem(event)
 
 
 def _message_problem(event: Event) -> str | None:
@@ -31,6 +49,8 @@ def _message_problem(event: Event) -> str | None:
         return f"{kind} of message {event.seq} of {event.sender}: they count from 1"
     if event.count < 1:
         return f"{kind} of {event.count} messages: at least one is needed"
+    if event.crc is not None and (event.size < 0 or not 0 <= event.crc <= CRC_MASK):
+        return f"{kind} of {event.size} bytes with CRC {event.crc}: that cannot be"
     if event.annotation is not None and event.count > 1:
         return f"an annotation speaks for one message, and this row is about {event.count}"
     return None

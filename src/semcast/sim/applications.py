@@ -12,6 +12,7 @@ from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.sim.bursts import Bursts
 from semcast.sim.replica import Replicas
 from semcast.sim.workloads import Source
 
@@ -49,7 +50,6 @@ class Reader:
         elif isinstance(each, Rejoining):
             self.view = None
             self.replicas = None if self.replicas is None else Replicas()
-            self._handover.go_on()
 
     def export(self) -> bytes:
         """The state, for who joins."""
@@ -68,14 +68,15 @@ class Writer:
     Args:
         handover: where it hands over.
         source: what it sends.
-        run: how many messages it hands over at once, at most.
+        bursts: how many messages it hands over at once, at most, and whether it is also who reads.
         rng: draws how many.
     """
 
-    def __init__(self, handover: Handover, source: Source | None, run: int, rng: Random | None) -> None:
+    def __init__(self, handover: Handover, source: Source | None, bursts: Bursts, rng: Random | None) -> None:
         self._handover = handover
         self._source = source
-        self._run = run
+        self._run = bursts.run
+        self._single = bursts.single
         self._rng = rng
         self._wanted = self._draw()
         self._made: list[Outgoing] = []  # messages that are to leave together
@@ -112,7 +113,7 @@ class Writer:
         handed = False
         while self._waiting:
             if not self._handover.room_for(len(self._waiting[0].payloads)):
-                self._handover.waits = True
+                self._handover.wait(reading=self._single)
                 break
             self._handover.send(self._waiting.pop(0))
             handed = True

@@ -23,6 +23,8 @@ class Bursts(msgspec.Struct, frozen=True):
     """Messages that the application hands over in one call."""
     send_messages: int = 64
     """Messages that wait to be sent before the application has to wait."""
+    single: bool = False
+    """Whether the application reads and sends in one task: while it waits to send, it reads nothing."""
 
 
 def draw_bursts(rng: Random) -> Bursts:
@@ -32,4 +34,5 @@ def draw_bursts(rng: Random) -> Bursts:
         most=rng.choice((2, 8, 64)),
         run=rng.choice((1, 3, 10)),
         send_messages=rng.choice((1, 10, 100)),
+        single=rng.random() < 0.3,
     )

@@ -147,11 +147,12 @@ class Cluster:
                 host.finish()
         return self.recorder.close(quiesced=quiesced)
 
-    def _progress(self) -> tuple[int, int, int, list[View | None]]:
+    def _progress(self) -> tuple[int, int, int, int, list[View | None]]:
         sent = sum(host.stack.stats.sent for host in self.hosts)
         delivered = sum(host.stack.stats.delivered for host in self.hosts)
         skipped = sum(host.stack.stats.skipped for host in self.hosts)
-        return sent, delivered, skipped, [host.view for host in self.hosts]
+        read = sum(host.stats.read for host in self.hosts)
+        return sent, delivered, skipped, read, [host.view for host in self.hosts]
 
     def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
         others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}

@@ -5,42 +5,31 @@ bounded queue, as in a socket buffer; how many of them one turn takes in is for 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from random import Random
 
 import msgspec
 
-from semcast.core.events import (
-    Blocked,
-    Delivery,
-    Event,
-    Left,
-    Purged,
-    Sent,
-    StateReceived,
-    TransitionalView,
-    Unblocked,
-    ViewChange,
-)
-from semcast.core.handover import Command, Handover, Outgoing
+from semcast.core.events import Delivery, Event, Left
+from semcast.core.handover import Command, Outgoing
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.mailbox import Mailbox
-from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.core.stack import Stack
 from semcast.core.turn import Renew, Turn
 from semcast.core.views import View
 from semcast.history import Recorder
-from semcast.sim.applications import Reader, Writer
 from semcast.sim.bursts import Bursts
+from semcast.sim.chronicle import Chronicle
 from semcast.sim.networks import Network, Packet
+from semcast.sim.programs import application
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
+from semcast.sim.statistics import HostStatistics
 from semcast.sim.workloads import Source
 from semcast.wire import Codec, Datagram, Malformed
 
-EVERYTHING = 1 << 30
+Input = Packet | Timer | Command
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -49,28 +38,6 @@ class CpuModel(msgspec.Struct, frozen=True):
     receive: Nanos = 10_000
     send: Nanos = 10_000
     frame: Nanos = 0
-
-
-class HostStatistics(msgspec.Struct):
-    """What a host did."""
-
-    busy: Nanos = 0
-    turns: int = 0
-    datagrams_in: int = 0
-    datagrams_out: int = 0
-    bytes_out: int = 0
-    overflowed: int = 0
-    malformed: int = 0
-    blocked_since: Nanos | None = None
-    blocked_time: Nanos = 0
-    sent_at: list[Nanos] = msgspec.field(default_factory=list)
-
-
-class Read(msgspec.Struct, frozen=True):
-    """An input: the application asks for its next list."""
-
-
-Input = Packet | Timer | Command | Read
 
 
 class Host:
@@ -100,18 +67,13 @@ class Host:
     ) -> None:
         self.number = number
         self.stats = HostStatistics()
-        self.app_delay = app_delay
         self.crashed = False
-        self._announces = announces  # the stack says itself when a message leaves
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
         self._network = network
         self._codec = codec
-        self._recorder = recorder
-        self._watches_buffers = recorder is not None and recorder.info.buffer_limit is not None
         self._cpu = cpu
-        self._bursts = bursts
         self._most = 1 if bursts is None else bursts.most
         self._gather = 0 if bursts is None else bursts.gather
         self._inbox: deque[Input] = deque()
@@ -121,19 +83,14 @@ class Host:
         self._running = False
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
-        self._app_free_at: Nanos = 0
-        self._app_planned = False
         self._high_water = 0
-        if bursts is None:
-            self._handover = Handover(1, Mailbox(0))
-        else:
-            self._handover = Handover(bursts.send_messages)
-        self._reader = Reader(self._handover, observe=observe, transfers=transfers)
-        # What the application comes to once it has taken all that was delivered: where states are handed
-        # over, they are the same at the beginning of a view, and that is recorded beside the view.
-        self._ledger = Replicas() if transfers and recorder is not None else None
-        self._writer = Writer(self._handover, source, 1 if bursts is None else bursts.run, rng)
-        self._turn = Turn(member, stack, self._handover, self, watchers=(self,), renew=renew)
+        self._chronicle = Chronicle(member, recorder, self.stats, announces=announces, transfers=transfers)
+        self.application = application(
+            source, scheduler, self.stats, bursts, rng, delay=app_delay, observe=observe, transfers=transfers
+        )
+        self.application.nudge = self._nudge
+        watchers = (self._chronicle, self)
+        self._turn = Turn(member, stack, self.application.handover, self, watchers=watchers, renew=renew)
         network.attach(number, self._receive)
 
     @property
@@ -149,47 +106,42 @@ class Host:
     @property
     def view(self) -> View | None:
         """The last view that its application has seen."""
-        return self._reader.view
+        return self.application.reader.view
 
     @property
     def replicas(self) -> Replicas | None:
         """The state that its application has built up, if it builds up one."""
-        return self._reader.replicas
+        return self.application.reader.replicas
 
     @property
     def waiting(self) -> bool:
         """Whether its application made something that has not been sent."""
-        return self._writer.waiting
+        return self.application.writer.waiting
 
     # What happens to it
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
         self.call(_start)
-        self._plan_next_message()
+        self.application.plan_next_message()
 
     def crash(self) -> None:
         """Stop for ever, in the middle of nothing."""
         self._stop()
-        if self._recorder is not None:
-            self._recorder.crash(self._scheduler.now, self.member)
+        self._chronicle.crashed(self._scheduler.now)
 
     def sleep(self, until: Nanos) -> None:
         """Do nothing until then."""
         self._free_at = max(self._free_at, until)
-        self._app_free_at = max(self._app_free_at, until)
+        self.application.sleep(until)
 
     def member_failed(self, member: MemberId) -> None:
         """The failure detector speaks."""
         self.call(lambda stack, now: stack.member_failed(now, member))
 
     def leave(self) -> None:
-        """The application wants out, and sends no more."""
+        """The application wants out."""
         self.call(lambda stack, now: stack.leave(now))
-
-    def stop_writing(self) -> None:
-        """The application sends no more."""
-        self._writer.stop()
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""
@@ -197,13 +149,13 @@ class Host:
 
     def finish(self) -> None:
         """The run is over: let the application take what lies there, and write down its state."""
-        while self._handover:
-            self._reader.read(self._scheduler.now)
+        while self.application.handover:
+            self.application.reader.read(self._scheduler.now)
         if self.replicas is not None:
-            self._record_state(self._scheduler.now, self.replicas)
+            self._chronicle.state(self._scheduler.now, self.replicas)
 
     def _stop(self) -> None:
-        self.crashed = True
+        self.crashed = self.application.stopped = True
         self._inbox.clear()
 
     # Inputs
@@ -224,6 +176,10 @@ class Host:
         else:
             self._take_turn(now, (what,))
 
+    def _nudge(self, first: Callable[[], None] | None) -> None:
+        """The application did something, or does it when its turn comes."""
+        self.call(_nothing if first is None else lambda _stack, _now: first())
+
     def _plan_wake(self) -> None:
         if not self._wake_planned:
             self._wake_planned = True
@@ -243,25 +199,23 @@ class Host:
         """One turn of the stack; what comes meanwhile waits for the next."""
         arrivals: list[tuple[MemberId, list[Frame]]] = []
         timers: list[Timer] = []
-        reads = False
         for each in inputs:
             if isinstance(each, Packet):
                 self._open(now, each, arrivals)
             elif isinstance(each, Timer):
                 timers.append(each)
-            elif isinstance(each, Read):
-                reads = True
             else:
-                self._handover.call(each)
+                self.application.handover.call(each)
         self.stats.turns += 1
-        self._handover.mailbox.asked = self._asks(now, reads=reads)
+        self.application.before_turn(now)
         self._running = True
         self._turn.run(now, arrivals, timers)
         self._running = False
-        self._poll_application()
-        if self._bursts is not None and not self.crashed and self._turn.busy():
-            self._inbox.append(_nothing)
-            self._plan_wake()
+        if not self.crashed:
+            self.application.after_turn(deliverable=self.stack.deliverable())
+            if self._turn.busy():
+                self._inbox.append(_nothing)
+                self._plan_wake()
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1
@@ -300,22 +254,21 @@ class Host:
         if self._sends:
             sends, self._sends = self._sends, []
             self._transmit(now, sends)
-        self._note_high_water(now)
+        if self._chronicle.watches_buffers:
+            held = self.stack.buffered()
+            if held > self._high_water:
+                self._high_water = held
+                self._chronicle.held(now, held)
 
     def wake(self) -> None:
         """The application may look."""
-        if self.crashed:
-            return
-        if self._bursts is not None:
-            self._go_on_writing()
-            self._plan_reading()
-            return
-        while self._handover:
-            self._reader.read(self._scheduler.now)
+        if not self.crashed:
+            self.application.wake(running=self._running)
 
     def renew(self, member: MemberId) -> None:  # noqa: ARG002
-        """Another incarnation goes on."""
+        """Another incarnation goes on, on the same machine and with the same application."""
         self._timers.clear()
+        self.crashed = self.application.stopped = False
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
@@ -332,170 +285,24 @@ class Host:
             self._free_at = max(self._free_at, now) + cost
             self.stats.busy += cost
 
-    def _note_high_water(self, now: Nanos) -> None:
-        if self._watches_buffers and self._recorder is not None:
-            held = self.stack.buffered()
-            if held > self._high_water:
-                self._high_water = held
-                self._recorder.buffer(now, self.member, held)
-
-    # What a turn tells: the history of the run
+    # What a turn tells
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
-        """What the stack says."""
-        for event in events:
-            self._on_event(now, event)
+        """Who has left is gone; the turn may put another in its place."""
+        if any(isinstance(event, Left) for event in events):
+            self._stop()
+            self._chronicle.left(now)
 
-    def _on_event(self, now: Nanos, event: Event) -> None:
-        recorder = self._recorder
-        if isinstance(event, Purged):
-            if recorder is not None:
-                recorder.purge(now, self.member, event)
-        elif isinstance(event, Sent):
-            if recorder is not None:
-                recorder.sent(now, self.member, event)
-        elif isinstance(event, ViewChange):
-            if recorder is not None:
-                recorder.view(now, self.member, event.view)
-        elif isinstance(event, Left):
-            self.crash()
-        elif isinstance(event, Blocked):
-            self.stats.blocked_since = now
-        elif isinstance(event, Unblocked) and self.stats.blocked_since is not None:
-            self.stats.blocked_time += now - self.stats.blocked_since
-            self.stats.blocked_since = None
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
+        """A list for the application."""
+        self.application.delivered(now)
 
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """What the application is about to get."""
-        if self._bursts is None and self.app_delay:
-            self._app_free_at = now + self.app_delay
-            self._handover.mailbox.asked = False
-        if self._recorder is None:
-            return
-        for each in deliveries:
-            if isinstance(each, Batch):
-                self._recorder.deliver(now, self.member, each, each.order)
-                if self._ledger is not None:
-                    self._ledger.apply(each)
-            elif isinstance(each, ViewChange):
-                self._recorder.view(now, self.member, each.view)
-                if self._ledger is not None:
-                    self._record_state(now, self._ledger, each.view.id)
-            elif isinstance(each, StateReceived) and self._ledger is not None:
-                self._ledger.restore(each.state)
-            elif isinstance(each, TransitionalView):
-                self._recorder.transitional(now, self.member, each.view)
-
-    def _record_state(self, now: Nanos, state: Replicas, view: int | None = None) -> None:
-        """At the beginning of a view, or at the end of the run."""
-        if self._recorder is not None:
-            for sender, digest in state.digests():
-                self._recorder.apply(now, self.member, sender, digest, view)
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """What the stack took from the application."""
-        for outgoing, count in taken:
-            first = len(self.stats.sent_at) + 1
-            self.stats.sent_at += [now] * count
-            if self._recorder is not None and not self._announces:
-                self._record_multicast(now, first, outgoing, count)
-        if self._bursts is None:
-            self._plan_next_message()
-
-    def _record_multicast(self, now: Nanos, first: int, outgoing: Outgoing, count: int) -> None:
-        assert self._recorder is not None
-        if outgoing.annotations is None:
-            payloads = list(outgoing.payloads[:count])
-            if payloads:
-                batch = batch_of(self.member, first, payloads, outgoing.annotation)
-                self._recorder.multicast(now, self.member, batch)
-            return
-        for place in range(count):
-            batch = batch_of(
-                self.member, first + place, [outgoing.payloads[place]], outgoing.annotations[place]
-            )
-            self._recorder.multicast(now, self.member, batch)
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:  # noqa: ARG002
+        """Messages of the application leave."""
+        self.application.taken()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """Another incarnation goes on; the former one has left."""
-        self.crashed = False
-        self._ledger = None if self._ledger is None else Replicas()
-        if self._recorder is not None:
-            self._recorder.recover(now, member)
-
-    # The application
-
-    def _plan_next_message(self) -> None:
-        gap = self._writer.next_gap()
-        if gap is not None:
-            self._scheduler.at(self._scheduler.now + gap, self._produce)
-        elif self._bursts is not None:
-            self._hand_over()
-
-    def _produce(self) -> None:
-        if self.crashed:
-            return
-        if self._writer.produce():
-            self._hand_over()
-        if self._bursts is not None and not self._writer.blocked():
-            self._plan_next_message()
-
-    def _hand_over(self) -> None:
-        if self._bursts is None:  # one input after the other, in the order in which they came
-            self.call(self._hand_over_now)
-        elif self._writer.flush():
-            self.call(_nothing)
-
-    def _hand_over_now(self, _stack: Stack, _now: Nanos) -> None:
-        self._writer.flush()
-
-    def _go_on_writing(self) -> None:
-        """There may be room again for what the application wants to send."""
-        if self._writer.blocked():
-            if self._writer.retry() and not self._running:
-                self.call(_nothing)
-            if not self._writer.blocked():
-                self._plan_next_message()
-
-    def _asks(self, now: Nanos, *, reads: bool) -> bool:
-        """Without bursts: whether the application would deal with a list at once."""
-        if self._bursts is not None or self._app_free_at > now:
-            return False
-        self._handover.mailbox.want = 1 if self.app_delay else EVERYTHING
-        return reads or (self.app_delay == 0 and not self._app_planned)
-
-    def _poll_application(self) -> None:
-        """Without bursts: an application that is busy asks for more when it is free."""
-        if self._bursts is not None or self._app_planned or self.crashed or not self.stack.deliverable():
-            return
-        self._app_planned = True
-        self._scheduler.at(self._app_free_at, self._ask)
-
-    def _ask(self) -> None:
-        self._app_planned = False
-        self._input(Read())
-
-    def _plan_reading(self) -> None:
-        if not self._app_planned and self._handover:
-            self._app_planned = True
-            self._scheduler.at(max(self._app_free_at, self._scheduler.now), self._read)
-
-    def _read(self) -> None:
-        """With bursts: the application comes back for the next list, in its own time."""
-        self._app_planned = False
-        now = self._scheduler.now
-        if self.crashed:
-            return
-        if self._app_free_at > now:
-            self._plan_reading()
-            return
-        self._handover.dealt_with(now)
-        if self._handover:
-            taken = self._reader.read(now)
-            self._app_free_at = now + self.app_delay * taken
-            self._app_planned = True
-            self._scheduler.at(self._app_free_at, self._read)
-            self.call(_nothing)
+        """The chronicle knows."""
 
 
 def _start(stack: Stack, now: Nanos) -> None:

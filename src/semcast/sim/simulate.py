@@ -12,12 +12,13 @@ from semcast.core.views import View
 from semcast.history import History, RunInfo
 from semcast.sim.cluster import GROUP, Cluster, member_names
 from semcast.sim.families import FAMILIES
-from semcast.sim.hosts import CpuModel, HostStatistics
+from semcast.sim.hosts import CpuModel
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
+from semcast.sim.statistics import HostStatistics
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -78,7 +79,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     scheduler = Scheduler()
     members = member_names(scenario.size)
     family = FAMILIES.of(scenario.stack)
-    info = RunInfo(
+    info = RunInfo.one(
         run=f"{scenario.stack}-{scenario.seed}",
         group=GROUP,
         stack=scenario.stack,

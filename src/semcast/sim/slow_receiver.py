@@ -116,7 +116,7 @@ class Subject(msgspec.Struct, frozen=True):
 def subject(name: str) -> Subject:
     """By name."""
     if name not in SUBJECTS:
-        raise ValueError(f"no stack named {name!r}; there are {', '.join(SUBJECTS)}")
+        raise ValueError(f"stack {name!r}: there are {', '.join(SUBJECTS)}")
     return SUBJECTS[name]
 
 

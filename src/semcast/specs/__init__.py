@@ -4,7 +4,7 @@
 >>> from semcast.core.messages import batch_of
 >>> from semcast.history import Recorder, RunInfo
 >>> a, b = MemberId("a"), MemberId("b")
->>> recorder = Recorder(RunInfo("demo", "g", "s-rm", 1, (a, b), None, uniform=False, quiesced=False))
+>>> recorder = Recorder(RunInfo.one("demo", "g", "s-rm", 1, (a, b), None, uniform=False, quiesced=False))
 >>> recorder.multicast(0, a, batch_of(a, 1, [b"x"]))
 >>> recorder.deliver(1, a, batch_of(a, 1, [b"x"]))
 >>> for verdict in check(recorder.close(quiesced=True), ["integrity", "semantic_agreement"]):
@@ -16,7 +16,7 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 
 from collections.abc import Callable, Iterable
 
-from semcast.history.events import History, RunInfo
+from semcast.history.events import GroupInfo, History
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -53,8 +53,8 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
 }
 
 
-def properties_for(info: RunInfo) -> list[str]:
-    """The properties that the stack of a run promises."""
+def properties_for(info: GroupInfo) -> list[str]:
+    """The properties that the stack of a group promises."""
     if info.stack not in FAMILIES:
         known = ", ".join(FAMILIES.names())
         raise ValueError(f"nothing is known of what stack {info.stack!r} promises, only of {known}")
@@ -63,8 +63,16 @@ def properties_for(info: RunInfo) -> list[str]:
 
 
 def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]:
-    """Judge a history by the named properties, or by those that its stack promises."""
-    names = properties_for(history.info) if names is None else list(names)
+    """Judge a history by the named properties, or by those that its stack promises, group by group."""
+    groups = history.by_group()
+    if len(groups) == 1:
+        return _check_group(history, names)
+    given = None if names is None else list(names)
+    return [verdict.about(each.info.only.name) for each in groups for verdict in _check_group(each, given)]
+
+
+def _check_group(history: History, names: Iterable[str] | None) -> list[Verdict]:
+    names = properties_for(history.info.only) if names is None else list(names)
     unknown = [name for name in names if name not in PROPERTIES]
     if unknown:
         raise ValueError(f"no such property: {', '.join(unknown)}; there are {', '.join(PROPERTIES)}")

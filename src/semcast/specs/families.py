@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from semcast.core.registry import Registry
-from semcast.history.events import RunInfo
+from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
 
@@ -17,7 +17,7 @@ class Family(msgspec.Struct, frozen=True):
     """A stack, for those who judge what it did."""
 
     name: str
-    promises: Callable[[RunInfo], Collection[str]]
+    promises: Callable[[GroupInfo], Collection[str]]
     """Names of properties, as the run was asked for."""
 
 
@@ -38,19 +38,19 @@ _VIEWS = ALWAYS | {
 }
 
 
-def _s_srm(_info: RunInfo) -> Collection[str]:
+def _s_srm(_info: GroupInfo) -> Collection[str]:
     return ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"}
 
 
-def _s_rm(info: RunInfo) -> Collection[str]:
+def _s_rm(info: GroupInfo) -> Collection[str]:
     return _S_RM | {"semantic_uniform_agreement"} if info.uniform else _S_RM
 
 
-def _ring(_info: RunInfo) -> Collection[str]:
+def _ring(_info: GroupInfo) -> Collection[str]:
     return ALWAYS | EVS.keys()
 
 
-def _vsync(info: RunInfo) -> Collection[str]:
+def _vsync(info: GroupInfo) -> Collection[str]:
     """Of views, and of the order that was asked for."""
     ordered = _ORDERED.get(info.order)
     if ordered is None:

@@ -8,7 +8,7 @@ from semcast.specs.verdict import Findings, Verdict, unknown
 def buffer_bound(history: History) -> Verdict:
     """No process ever buffers more messages than the limit; counts the high-water marks above it."""
     name = "buffer_bound"
-    limit = history.info.buffer_limit
+    limit = history.info.only.buffer_limit
     if limit is None:
         return unknown(name, "the run had no limit")
     marks = [event for event in history.events if event.kind is Kind.BUFFER]

@@ -1,8 +1,11 @@
-"""Integrity: nothing twice, nothing out of thin air."""
+"""Integrity: nothing twice, nothing out of thin air, nothing changed on the way."""
 
-from semcast.core.ids import MessageId
-from semcast.history.events import History
+import msgspec
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.history.events import Event, History
 from semcast.history.schema import Kind
+from semcast.specs.contents import known_contents, not_compared, stretches
 from semcast.specs.evidence import Evidence, evidence_of
 from semcast.specs.verdict import Findings, Verdict
 
@@ -12,13 +15,15 @@ def integrity(history: History) -> Verdict:
 
     Counts repeated deliveries, and messages delivered at a process that nobody multicast. That the
     multicast came first is not asked: the clocks of two processes cannot be compared. What a sender may have
-    multicast after its recording was cut off does not count.
+    multicast after its recording was cut off does not count. What is delivered is m and nothing else: counts
+    the stretches of messages with other contents than were multicast, where these can be compared.
     """
     evidence = evidence_of(history)
     findings = Findings("integrity")
     _find_repeats(evidence, findings)
     _find_inventions(evidence, findings)
-    return findings.verdict(evidence.untold)
+    unknown = _find_changes(history, findings)
+    return msgspec.structs.replace(findings.verdict(evidence.untold), note=not_compared(unknown))
 
 
 def _find_repeats(evidence: Evidence, findings: Findings) -> None:
@@ -46,3 +51,26 @@ def _find_inventions(evidence: Evidence, findings: Findings) -> None:
                     f"{process} delivered {MessageId(sender, seq)}, which nobody multicast",
                     *evidence.find(Kind.DELIVER, process, sender, seq),
                 )
+
+
+def _find_changes(history: History, findings: Findings) -> int:
+    """Look at contents; returns of how many deliveries they could not be compared."""
+    sent: dict[MemberId, list[Event]] = {}
+    delivered: dict[tuple[MemberId, MemberId], list[Event]] = {}
+    for event in history.events:
+        if event.kind is Kind.MULTICAST:
+            sent.setdefault(event.process, []).append(event)
+        elif event.kind is Kind.DELIVER:
+            assert event.sender is not None
+            delivered.setdefault((event.process, event.sender), []).append(event)
+    known = {sender: known_contents(rows) for sender, rows in sent.items()}
+    unknown = 0
+    for (process, sender), rows in delivered.items():
+        unknown += sum(event.count for event in rows)
+        for stretch in stretches(known.get(sender, []), known_contents(rows)):
+            unknown -= stretch.messages
+            if stretch.differs:
+                findings.count(1)
+                reason = f"{process} delivered {stretch} with other contents than were multicast"
+                findings.example(reason, stretch.sent[0], stretch.delivered[0])
+    return unknown

@@ -32,12 +32,22 @@ class Verdict(msgspec.Struct, frozen=True):
     offending: tuple[Event, ...] = ()
     count: int = 0
     detail: str = ""
+    group: str = ""
+    """Which group it is about, where the run has several."""
+    note: str = ""
+    """What was not looked at, and why."""
+
+    def about(self, group: str) -> "Verdict":
+        """The same, said of a group."""
+        return msgspec.structs.replace(self, group=group)
 
     def __str__(self) -> str:
+        group = f"group {self.group}: " if self.group else ""
+        note = f" ({self.note})" if self.note else ""
         times = f", {self.count} cases" if self.count > 1 else ""
         detail = f": {self.detail}" if self.detail else ""
         events = "".join(f"\n    {event}" for event in self.offending)
-        return f"{self.property}: {self.status.value}{times}{detail}{events}"
+        return f"{group}{self.property}: {self.status.value}{times}{detail}{note}{events}"
 
 
 def unknown(name: str, detail: str) -> Verdict:

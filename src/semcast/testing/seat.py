@@ -267,4 +267,7 @@ class Seat:
         held, handover = self._held, self.handover
         while held and handover.room_for(len(held[0].payloads)):
             handover.send(held.popleft())
-        handover.waits = bool(held)
+        if held:
+            handover.wait(reading=True)
+        else:
+            handover.waits = False

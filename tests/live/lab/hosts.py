@@ -14,6 +14,7 @@ from secrets import token_hex
 from types import TracebackType
 
 import pytest
+from tests.tools import lacking
 
 _TOOLS = ("ip", "nft", "tc")
 _REFUSALS = ("not permitted", "not supported", "Permission denied", "Unknown device type")
@@ -23,7 +24,7 @@ def demand_namespaces() -> None:
     """Skip, saying why, where there are none."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"no {', '.join(missing)} here (iproute2, nftables)")
+        lacking(f"no {', '.join(missing)} here (iproute2, nftables)")
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root here")
 

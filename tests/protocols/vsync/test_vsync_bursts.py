@@ -47,7 +47,8 @@ def accounts_balance(lab: Lab) -> None:
     for node in lab.nodes.values():
         stream = node.stack.stream
         assert stream is not None
-        assert stream.occupancy.messages + stream.occupancy.cached == stream.buffered()
+        held = stream.buffers.occupancy
+        assert held.messages + held.cached == stream.buffered()
 
 
 @pytest.mark.parametrize("purging", [Purging.EAGER, Purging.LAZY, Purging.OFF])

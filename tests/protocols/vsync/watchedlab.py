@@ -93,7 +93,7 @@ class WatchedLab(Lab):
         chosen = settings(**given)
         members = tuple(map(MemberId, names))
         self.recorder = Recorder(
-            RunInfo(
+            RunInfo.one(
                 "lab",
                 "lab",
                 "vsync",

@@ -1,19 +1,21 @@
 """The rows of histories as Spark sees them, and what must be true of each in itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from semcast.history import HistoryError
-from semcast.history.schema import SCHEMA, AnnotationKind, Kind
+from semcast.history import HistoryError, RunInfo
+from semcast.history.schema import CRC_MASK, KINDS, ROW, AnnotationKind, Kind
+from semcast.history.versions import completed
 from semcast.pipeline.sources import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
-_REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
+_REQUIRED = tuple(field.name for field in ROW if not field.nullable)
 _UNREADABLE = "an annotation that is unknown here or incomplete"
 EVENT = (
     "run",
@@ -29,13 +31,16 @@ EVENT = (
     "view",
     "level",
     "members",
+    "bytes",
+    "crc",
 )
 
 
 def read_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """The rows as stored; pages whose checksum is wrong are refused."""
-    reader = spark.read.option("parquet.page.verify-checksum.enabled", "true").option("mergeSchema", "false")
-    return reader.parquet(*(literal(str(file)) for file in files))
+    reader = spark.read.option("parquet.page.verify-checksum.enabled", "true")
+    # Given, for files of version 1 lack some columns: these are null.
+    return reader.schema(from_arrow_schema(ROW)).parquet(*(literal(str(file)) for file in files))
 
 
 def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
@@ -50,13 +55,26 @@ def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 def _read(file: Path) -> pa.Table:
     # What may not be null is found out later, and told with its row.
-    lenient = pa.schema([field.with_nullable(True) for field in SCHEMA])
+    lenient = pa.schema([field.with_nullable(True) for field in ROW])
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            return parquet.read(columns=SCHEMA.names).select(SCHEMA.names).cast(lenient)
+            there = [name for name in ROW.names if name in parquet.schema_arrow.names]
+            return completed(parquet.read(columns=there)).select(ROW.names).cast(lenient)
     except (pa.ArrowException, OSError) as error:
         line = str(error).partition("\n")[0]
         raise HistoryError(f"{file}: damaged or cut off: {line}") from error
+
+
+def by_group(rows: DataFrame, runs: Mapping[str, RunInfo]) -> DataFrame:
+    """The same rows, in which every group of a run with several is a run of its own.
+
+    `runs` has them by the names that they get.
+    """
+    several = sorted({info.run for name, info in runs.items() if name != info.run})
+    if not several:
+        return rows
+    name = fn.concat("run", fn.lit("["), "group", fn.lit("]"))
+    return rows.withColumn("run", fn.when(fn.col("run").isin(several), name).otherwise(fn.col("run")))
 
 
 def events_of(rows: DataFrame) -> DataFrame:
@@ -75,6 +93,8 @@ def events_of(rows: DataFrame) -> DataFrame:
         "view",
         "level",
         "members",
+        "bytes",
+        "crc",
     )
 
 
@@ -94,6 +114,12 @@ def malformed(rows: DataFrame) -> DataFrame:
         .where("problem is not null")
         .select("file", "row", "problem")
     )
+
+
+def added_kinds(rows: DataFrame) -> DataFrame:
+    """The rows of the kinds that families added."""
+    added = [kind.value for kind in KINDS.values() if kind.columns is not None]
+    return rows.where(fn.col("kind").isin(added))
 
 
 def is_malformed() -> Column:
@@ -121,6 +147,7 @@ def _kind_problem() -> Column:
     kind, sender, count = fn.col("kind"), fn.col("sender"), fn.col("count")
     message = kind.isin(list(_MESSAGES))
     is_author = (sender == fn.col("process")) & (fn.col("sender_incarnation") == fn.col("incarnation"))
+    contents = fn.col("crc").isNotNull() & ((fn.col("bytes") < 0) | ~fn.col("crc").between(0, CRC_MASK))
     is_view = kind.isin(Kind.VIEW.value, Kind.TRANSITIONAL.value)
     view = is_view & (fn.col("view").isNull() | fn.col("members").isNull())
     strange = fn.exists(
@@ -128,10 +155,11 @@ def _kind_problem() -> Column:
     )
     apply = (kind == Kind.APPLY.value) & (sender.isNull() | fn.col("annotation.item").isNull())
     return (
-        fn.when(~kind.isin([known.value for known in Kind]), fn.concat(fn.lit("unknown kind "), kind))
+        fn.when(~kind.isin(list(KINDS)), fn.concat(fn.lit("unknown kind "), kind))
         .when(message & sender.isNull(), fn.concat(kind, fn.lit(" without a sender")))
         .when(message & (fn.col("seq") < 1), fn.concat(kind, fn.lit(" of a message below 1")))
         .when(message & (count < 1), fn.concat(kind, fn.lit(" of no messages: at least one is needed")))
+        .when(message & contents, fn.lit("a size or a CRC that cannot be"))
         .when((kind == Kind.MULTICAST.value) & ~is_author, fn.lit("multicast by another than its sender"))
         .when(view, fn.concat(kind, fn.lit(" without a number or without members")))
         .when(fn.col("members").isNotNull() & strange, fn.lit("a view with an incomplete member"))

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from semcast.pipeline.verify.crcs import Ints, moved
+
 INDEX_BITS = 40
 """A place is the number of a process above these bits, and the index of a row there below."""
 
 INDEX = (1 << INDEX_BITS) - 1
-DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN = range(8)
+DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN, CONTENTS = range(9)
 """What a row of the result is about.
 
 DELIVERED, SENT: a span of messages `first` to `last`; of what was sent, `mark` is the view it was sent with.
@@ -31,6 +33,9 @@ these messages and of their positions. The fingerprint of a set is a sum, of a r
 of two hashes, so it depends neither on cuts nor on any order.
 OWN: of rows `begin` to `end` about a process's own messages, the last that was delivered and not multicast
 before among them (`first`, 0 if none was), and the last that was multicast.
+CONTENTS: of rows `begin` to `end` about messages of an author that were delivered (`mark` 0) or multicast
+(1), the CRC of all payloads one behind the other (`first`, NOTHING if one is not known), and their size
+(`last`).
 """
 
 COLUMNS = ("what", "piece", "author", "mark", "begin", "end", "first", "last")
@@ -40,7 +45,6 @@ NOTHING = -1
 _HASH_BITS = 44
 """Few enough that no sum of differences overflows."""
 
-Ints = npt.NDArray[np.int64]
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -55,6 +59,8 @@ class Rows(NamedTuple):
     last: Ints
     at: Ints
     order: Ints
+    size: Ints
+    crc: Ints
 
 
 def folding(starts: Ints) -> Callable[[Batches], Batches]:
@@ -82,6 +88,7 @@ def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
         yield _spans([column[safe] for column in spans])
     yield _steps(rows, piece)
     yield _forwards(rows, piece, sent)
+    yield _contents(rows, piece, sent)
     placed, delivered = rows.order >= 0, rows.what == DELIVERED
     own = rows.author == rows.place >> INDEX_BITS
     if own.any():
@@ -147,6 +154,29 @@ def _forwards(rows: Rows, piece: Ints, sent: Ints) -> _Told:
         "end": place[ends] & INDEX,
         "first": floor[begins],
         "last": last[ends],
+    }
+
+
+def _contents(rows: Rows, piece: Ints, sent: Ints) -> _Told:
+    order = np.lexsort((rows.place, sent, rows.author))
+    keys = [piece[order], sent[order], rows.author[order]]
+    changes = _changes(*keys)
+    begins = np.flatnonzero(changes)
+    ends = np.append(begins[1:], len(order)) - 1
+    upto, crc, place = np.cumsum(rows.size[order]), rows.crc[order], rows.place[order]
+    behind = upto[ends][np.cumsum(changes) - 1] - upto
+    known = np.minimum.reduceat(crc, begins) >= 0
+    together = np.bitwise_xor.reduceat(moved(np.maximum(crc, 0), behind), begins)
+    pieces, kinds, authors = (key[begins] for key in keys)
+    return {
+        "what": CONTENTS,
+        "piece": pieces,
+        "author": authors,
+        "mark": kinds,
+        "begin": place[begins] & INDEX,
+        "end": place[ends] & INDEX,
+        "first": np.where(known, together, NOTHING),
+        "last": np.add.reduceat(rows.size[order], begins),
     }
 
 

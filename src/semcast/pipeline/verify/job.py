@@ -10,11 +10,33 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
+from semcast.history.decoding import Columns, decode
+from semcast.history.schema import ROW
+from semcast.history.wellformed import problem
 from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
 from semcast.pipeline.session import SMALL_ROWS, at_once, unconstrained
 from semcast.pipeline.sources import local_path
-from semcast.pipeline.verify import cover, evs, ledger, memory, order, relation, samples, states, tails
-from semcast.pipeline.verify.events import events_of, held_rows, malformed, of_kind, read_rows
+from semcast.pipeline.verify import (
+    contents,
+    cover,
+    evs,
+    ledger,
+    memory,
+    order,
+    relation,
+    samples,
+    states,
+    tails,
+)
+from semcast.pipeline.verify.events import (
+    added_kinds,
+    by_group,
+    events_of,
+    held_rows,
+    malformed,
+    of_kind,
+    read_rows,
+)
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.large import Given, judge_large
 from semcast.pipeline.verify.roster import roster_of, roster_table
@@ -31,6 +53,7 @@ from semcast.pipeline.verify.verdicts import (
 )
 from semcast.pipeline.verify.violations import counts, known_violations, together
 from semcast.specs import EVS, PROPERTIES, properties_for
+from semcast.specs.contents import not_compared
 
 Progress = Callable[[str], None]
 
@@ -84,7 +107,7 @@ def wanted_properties(runs: Mapping[str, RunInfo], properties: Sequence[str] | N
     wanted = {}
     for run, info in runs.items():
         try:
-            wanted[run] = list(dict.fromkeys(properties)) if properties else properties_for(info)
+            wanted[run] = list(dict.fromkeys(properties)) if properties else properties_for(info.only)
         except ValueError as error:
             raise HistoryError(f"run {run}: {error}; name some with --property") from error
     return wanted
@@ -110,7 +133,8 @@ class _Job:
         self._wanted = wanted
         self._progress = progress
         self._small = small
-        self._rows = (held_rows if small else read_rows)(spark, recorded.files)
+        rows = (held_rows if small else read_rows)(spark, recorded.files)
+        self._rows = by_group(rows, recorded.runs)
         events = events_of(self._rows)
         self._events = keep(events.repartition(1), kept) if small else events
         self._evidence = Evidence(recorded.runs)
@@ -123,6 +147,7 @@ class _Job:
         there = census(sums).collect()
         self._divide(there)
         roster = self._roster(there)
+        self._check_added(sums)
         self._evidence.buffers = {row["run"] for row in there if row["buffers"]}
         self._look_at_tails(sums)
         self._positions = self._places({row["run"] for row in there if row["total"]})
@@ -140,7 +165,7 @@ class _Job:
 
     def _divide(self, there: list[Row]) -> None:
         """By what the properties of each run are judged: forms, forms for large runs, or in memory."""
-        sizes: dict[str, int] = {}
+        sizes = dict.fromkeys(self._wanted, 0)
         for row in there:
             sizes[row["run"]] = sizes.get(row["run"], 0) + row["rows"]
         others = {run: [name for name in names if name not in FORMS] for run, names in self._wanted.items()}
@@ -180,6 +205,16 @@ class _Job:
             raise HistoryError(f"{local_path(file)}: row {row}: {problem}")
         roster = roster_of(self._recorded.runs, there, allow_missing=self._options.allow_missing)
         return roster_table(self._spark, roster)
+
+    def _check_added(self, sums: DataFrame) -> None:
+        """What a family says of its own rows, which are few."""
+        if added_kinds(sums).isEmpty():
+            return
+        for row in added_kinds(self._rows).toLocalIterator():
+            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in ROW.names}))
+            fault = problem(event)
+            if fault is not None:
+                raise HistoryError(f"run {row['run']}: row {event.index} of {event.process}: {fault}")
 
     def _places(self, runs: set[str]) -> DataFrame:
         """Where annotated messages stand in the total order, in the runs whose annotations speak of that."""
@@ -231,21 +266,35 @@ class _Job:
         if not semantic and "integrity" not in self._formed:
             return []
         both = self._keep(pairs(sums, roster))
+        found = self._payloads(sums, both) if "integrity" in self._formed else []
         if both.where("not same").isEmpty():
-            return []
+            return found
         self._progress("who delivered what")
         scene = self._scene(sums, self._recorded.runs)
         delivered = self._keep(ledger.delivered_spans(scene.by_name(scene.delivered), both))
         multicast = ledger.multicast_spans(scene.by_name(scene.sent), both)
         somewhere = self._keep(ledger.somewhere_spans(delivered, multicast, both))
         book = self._keep(ledger.ledger(delivered, somewhere, both))
-        found = [ledger.integrity_violations(book, self._tails)]
+        found.append(ledger.integrity_violations(book, self._tails))
         if semantic:
             self._progress("replacements")
             found.append(
                 ledger.semantic_violations(self._unpaid(self._keep(ledger.lacking(book, both))), both)
             )
         return found
+
+    def _payloads(self, sums: DataFrame, both: DataFrame) -> list[DataFrame]:
+        """Whether what was delivered contains what was multicast."""
+        scene = self._scene(sums, self._recorded.runs)
+        delivered = contents.deliveries(both).collect()
+        unsure = contents.unsure(scene, delivered)
+        if not unsure:
+            return []
+        self._progress("contents")
+        lined_up = self._keep(contents.lined_up(scene, unsure))
+        for run, messages in contents.not_compared(scene, unsure, lined_up).items():
+            self._evidence.notes[run, "integrity"] = not_compared(messages)
+        return [contents.violations(scene, lined_up)]
 
     def _unpaid(self, missing: DataFrame) -> DataFrame:
         notes = self._keep(relation.annotated(self._events))
@@ -262,7 +311,7 @@ class _Job:
         if "buffer_bound" not in self._names:
             return []
         infos = self._recorded.runs.items()
-        limits = [(run, info.buffer_limit) for run, info in infos if info.buffer_limit is not None]
+        limits = [(run, info.only.buffer_limit) for run, info in infos if info.only.buffer_limit is not None]
         table = small_frame(self._spark, {"run": TEXT, "buffer_limit": WHOLE}, limits)
         return [states.buffer_violations(self._events, table)]
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from semcast.core.ids import MemberId
-from semcast.history import SCHEMA, Event, History, RunInfo
-from semcast.history.decoding import Columns, decode
+from semcast.history import Event, History, RunInfo
+from semcast.history.decoding import decode, rows_of
+from semcast.history.schema import ROW
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE
 from semcast.pipeline.verify.relation import MEMBER_TYPE
 from semcast.specs import Verdict, check
@@ -50,23 +51,23 @@ def verdicts(rows: DataFrame, infos: Mapping[str, RunInfo], names: Mapping[str, 
     """
     wanted = {run: (infos[run], tuple(names[run])) for run in names}
     tasks = min(len(names), rows.sparkSession.sparkContext.defaultParallelism)
-    apart = rows.select(*SCHEMA.names).repartition(tasks, "run")
+    apart = rows.select(*ROW.names).repartition(tasks, "run")
     return apart.groupBy("run").applyInArrow(_judging(wanted), _VERDICTS).collect()
 
 
 def _judging(wanted: Mapping[str, tuple[RunInfo, Sequence[str]]]) -> Callable[[pa.Table], pa.Table]:
     def judge(table: pa.Table) -> pa.Table:
-        info, names = wanted[table.column("run")[0].as_py()]
+        run = table.column("run")[0].as_py()
+        info, names = wanted[run]
         history = History(info, _events(table))
-        found = [_row(info.run, verdict) for verdict in check(history, names)]
+        found = [_row(run, verdict) for verdict in check(history, names)]
         return pa.Table.from_pylist(found, schema=_ARROW)
 
     return judge
 
 
 def _events(table: pa.Table) -> Iterable[Event]:
-    columns = [table.column(field.name).to_pylist() for field in SCHEMA]
-    return sorted(map(decode, map(Columns, *columns)), key=lambda event: event.index)
+    return sorted(map(decode, rows_of(table)), key=lambda event: event.index)
 
 
 def _row(run: str, verdict: Verdict) -> dict[str, object]:

@@ -41,6 +41,8 @@ def numbered(events: DataFrame, people: DataFrame) -> DataFrame:
         "last",
         fn.col("at_ns").alias("at"),
         fn.when(sent, NOTHING).otherwise(fn.coalesce("order", fn.lit(NOTHING))).cast("long").alias("order"),
+        fn.col("bytes").alias("size"),
+        fn.coalesce("crc", fn.lit(NOTHING)).cast("long").alias("crc"),
     )
 
 

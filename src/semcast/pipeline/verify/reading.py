@@ -4,17 +4,20 @@ Spark deals out the row groups, and each task reads its own, column by column: t
 time that single rows take through Spark to Python.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from semcast.history import RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
+from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import (
     DELIVERED,
     INDEX_BITS,
@@ -22,31 +25,48 @@ from semcast.pipeline.verify.folds import (
     SENT,
     SENT_SAFE,
     Batches,
-    Ints,
     Rows,
 )
 from semcast.pipeline.verify.stays import Who
 
 _BATCH = 1 << 16
-_NAMES = ("run", "process", "kind", "sender", "level")
-_NUMBERS = ("incarnation", "index", "at_ns", "sender_incarnation", "seq", "count", "order", "view")
+_NAMES = ("run", "group", "process", "kind", "sender", "level")
+_NUMBERS = (
+    "incarnation",
+    "index",
+    "at_ns",
+    "sender_incarnation",
+    "seq",
+    "count",
+    "order",
+    "view",
+    "bytes",
+    "crc",
+)
 _TASKS_A_CORE = 8
 
 Fold = Callable[[Batches], Batches]
-_Known = dict[str, dict[tuple[str, int], int]]
-"""By run, the numbers of members by name and incarnation."""
+_Members = Mapping[tuple[str, int], int]
+_Known = dict[tuple[str, str], dict[tuple[str, int], int]]
+"""By run and group, the numbers of members by name and incarnation."""
 
 
 def over_files(
-    spark: SparkSession, files: Sequence[Path], numbers: Mapping[Who, int], fold: Fold, schema: str
+    spark: SparkSession,
+    files: Sequence[Path],
+    runs: Mapping[str, RunInfo],
+    numbers: Mapping[Who, int],
+    fold: Fold,
+    schema: str,
 ) -> DataFrame:
     """What `fold` makes of the batches of all row groups, whose columns are those of `Rows`."""
     groups = [(str(file), group) for file in files for group in range(_groups(file))]
     tasks = min(len(groups), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
     dealt = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups).repartition(max(1, tasks))
     known: _Known = {}
-    for (run, member), number in numbers.items():
-        known.setdefault(run, {})[member.name, member.incarnation] = number
+    for (name, member), number in numbers.items():
+        seat = runs[name].run, runs[name].only.name
+        known.setdefault(seat, {})[member.name, member.incarnation] = number
 
     def read(batches: Batches) -> Batches:
         return fold(_read(batches, known))
@@ -68,20 +88,31 @@ def _read(batches: Batches, known: _Known) -> Batches:
 def _row_group(file: str, group: int, known: _Known) -> Batches:
     columns = [*_NAMES, *_NUMBERS]
     with pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=list(_NAMES)) as parquet:
-        for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False):
-            rows = numbered(batch, known)
-            if rows is not None:
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(column) for column in rows], names=list(Rows._fields)
-                )
+        there = [name for name in columns if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=there, use_threads=False):
+            for part, members in _by_group(batch, known):
+                rows = numbered(part, members)
+                if rows is not None:
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array(column) for column in rows], names=list(Rows._fields)
+                    )
 
 
-def numbered(batch: pa.RecordBatch, known: _Known) -> Rows | None:
-    """The rows of a batch that are about messages, None if there are none; a file is about one run."""
-    members = known.get(batch["run"].dictionary[0].as_py())
+def _by_group(batch: pa.RecordBatch, known: _Known) -> Iterator[tuple[pa.RecordBatch, _Members]]:
+    """The rows of each group, with its members; a file is about one run."""
+    run = batch["run"].dictionary[0].as_py()
+    groups = batch["group"].dictionary.to_pylist()
+    for group in groups:
+        if (run, group) in known:
+            part = batch if len(groups) == 1 else batch.filter(pc.equal(batch["group"], group))
+            yield part, known[run, group]
+
+
+def numbered(batch: pa.RecordBatch, members: _Members) -> Rows | None:
+    """The rows of a batch that are about messages, None if there are none."""
     kinds = _coded(batch["kind"], {Kind.MULTICAST.value: SENT, Kind.DELIVER.value: DELIVERED})
     chosen = kinds != NOTHING
-    if members is None or not chosen.any():
+    if not chosen.any():
         return None
     if not chosen.all():
         batch, kinds = batch.filter(pa.array(chosen)), kinds[chosen]
@@ -98,6 +129,8 @@ def numbered(batch: pa.RecordBatch, known: _Known) -> Rows | None:
         last=first + _filled(batch, "count") - 1,
         at=_filled(batch, "at_ns"),
         order=np.where(sent, NOTHING, _filled(batch, "order")),
+        size=_filled(batch, "bytes"),
+        crc=_filled(batch, "crc"),
     )
 
 
@@ -114,11 +147,13 @@ def _indices(names: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 
 
 def _filled(batch: pa.RecordBatch, name: str) -> Ints:
+    if name not in batch.schema.names:  # of version 1
+        return np.full(batch.num_rows, NOTHING, np.int64)
     found: Ints = batch[name].fill_null(NOTHING).to_numpy()
     return found
 
 
-def _members(known: Mapping[tuple[str, int], int], names: pa.DictionaryArray, incarnations: Ints) -> Ints:
+def _members(known: _Members, names: pa.DictionaryArray, incarnations: Ints) -> Ints:
     """The numbers of members, by name and incarnation."""
     listed = names.dictionary.to_pylist()
     one = int(incarnations[0])

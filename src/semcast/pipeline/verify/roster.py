@@ -25,11 +25,13 @@ def roster_of(
     """The processes of every run; raises HistoryError where rows or processes are missing or strange."""
     found: dict[str, dict[MemberId, Row]] = {run: {} for run in infos}
     for row in census:
+        if row["run"] not in found:
+            raise HistoryError(f"{row['run']}: no such group is described")
         found[row["run"]][_member(row["process"])] = row
     return [
         participant
         for run, info in infos.items()
-        for participant in _of_run(info, found[run], allow_missing=allow_missing)
+        for participant in _of_run(run, info, found[run], allow_missing=allow_missing)
     ]
 
 
@@ -39,28 +41,29 @@ def roster_table(spark: SparkSession, roster: Iterable[Participant]) -> DataFram
     return small_frame(spark, {"run": TEXT, "process": MEMBER, "correct": FLAG}, rows)
 
 
-def _of_run(info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) -> list[Participant]:
+def _of_run(run: str, info: RunInfo, rows: dict[MemberId, Row], *, allow_missing: bool) -> list[Participant]:
+    members = info.only.members
     for process in sorted(rows):
-        if info.members and not _known(process, info.members):
-            members = ", ".join(map(str, info.members))
-            raise HistoryError(f"run {info.run}: unknown process {process}: the members are {members}")
+        if members and not _known(process, members):
+            names = ", ".join(map(str, members))
+            raise HistoryError(f"run {run}: unknown process {process}: the members are {names}")
         if not rows[process]["numbered"]:
             raise HistoryError(
-                f"run {info.run}: the {rows[process]['rows']} events of {process} are not numbered "
+                f"run {run}: the {rows[process]['rows']} events of {process} are not numbered "
                 "0, 1, 2, ...: rows are missing or there twice"
             )
-    missing = sorted(set(info.members) - set(rows) - set(info.cut_off))
+    missing = sorted(set(members) - set(rows) - set(info.cut_off))
     if missing and not allow_missing:
         names = ", ".join(map(str, missing))
         raise HistoryError(
-            f"run {info.run}: nothing was recorded of {names}; "
+            f"run {run}: nothing was recorded of {names}; "
             "if they really did nothing, say so with --allow-missing"
         )
-    failed = {*info.cut_off, *(process for process, row in rows.items() if row["crashed"])}
-    promised = set(info.members or rows)
+    failed = {*info.cut_off, *(process for process, row in rows.items() if row["gone"])}
+    promised = set(members or rows)
     return [
-        Participant(info.run, process, process in promised and process not in failed)
-        for process in sorted({*info.members, *rows, *info.cut_off})
+        Participant(run, process, process in promised and process not in failed)
+        for process in sorted({*members, *rows, *info.cut_off})
     ]
 
 

@@ -11,8 +11,10 @@ from pyspark.sql import functions as fn
 from semcast.core.ids import MemberId
 from semcast.history import Kind, RunInfo
 from semcast.pipeline.frames import FLAG, WHOLE, small_frame
+from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import COLUMNS as FOLDED
 from semcast.pipeline.verify.folds import (
+    CONTENTS,
     DELIVERED,
     FORWARDS,
     GROWING,
@@ -21,7 +23,6 @@ from semcast.pipeline.verify.folds import (
     PRINT,
     SENT,
     SENT_SAFE,
-    Ints,
     folding,
 )
 from semcast.pipeline.verify.moves import numbered, people_table, steps
@@ -132,6 +133,15 @@ class Scene:
         return rows.select("who", "begin", "end", "first", "last")
 
     @cached_property
+    def contents(self) -> DataFrame:
+        """CRC and size of what was sent and delivered: (who, author, sent, begin, end, crc, size)."""
+        rows = self._moves.where(fn.col("what") == CONTENTS)
+        values = [
+            fn.col(old).alias(new) for old, new in (("mark", "sent"), ("first", "crc"), ("last", "size"))
+        ]
+        return rows.select("who", "author", "begin", "end", *values)
+
+    @cached_property
     def prints(self) -> DataFrame:
         """How many messages were delivered in a piece, how many without a position, with fingerprints.
 
@@ -150,10 +160,15 @@ class Scene:
         columns = ("piece", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
         return rows.select(*columns)
 
+    @property
+    def in_one_task(self) -> bool:
+        """Whether there are so few rows that one task has them all."""
+        return not self._files
+
     def over_messages(self, fold: Fold, schema: str) -> DataFrame:
         """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`."""
         if self._files:
-            return over_files(self.spark, self._files, self.numbers, fold, schema)
+            return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema)
         return numbered(self.events, self.people).mapInArrow(fold, schema)
 
     @cached_property

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 
 from semcast.core.ids import MemberId
-from semcast.history import Event, History, Kind, RunInfo
+from semcast.history import GONE, Event, History, Kind, RunInfo
+from semcast.history.schema import kind_named
 from semcast.pipeline.verify.events import of_kind
 from semcast.specs.evs.configurations import Configurations, Stay, configurations_of
 
-_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.CRASH)
+_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, *GONE)
 
 Who = tuple[str, MemberId]
 """A run, and a process or sender there."""
@@ -22,7 +23,7 @@ Who = tuple[str, MemberId]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The rows of one process from one change on: of its configuration, or that it crashed."""
+    """The rows of one process from one change on: of its configuration, or that it is gone."""
 
     who: Who
     first: int
@@ -49,7 +50,7 @@ def skeletons(infos: Mapping[str, RunInfo], rows: Iterable[Row]) -> dict[str, Hi
     """Every run with only these rows."""
     found: dict[str, list[Event]] = {run: [] for run in infos}
     for row in rows:
-        found[row["run"]].append(_event(infos[row["run"]].group, row))
+        found[row["run"]].append(_event(infos[row["run"]].only.name, row))
     return {
         run: History(infos[run], sorted(events, key=lambda event: event.index))
         for run, events in found.items()
@@ -84,7 +85,7 @@ class Stays:
         stays = {stay.event.index: stay for stay in known.life(process).stays}
         for event in known.rows.get(process, ()):
             last = pieces[-1]
-            if event.kind is Kind.CRASH:
+            if event.kind in GONE:
                 pieces.append(Piece(who, event.index, last.stay, last.view, crashed=True))
             else:
                 stay = self.number(run, stays[event.index])
@@ -97,7 +98,7 @@ def _event(group: str, row: Row) -> Event:
         process=_member(row["process"]),
         index=row["index"],
         at=row["at_ns"],
-        kind=Kind(row["kind"]),
+        kind=kind_named(row["kind"]),
         group=group,
         sender=None if row["sender"] is None else _member(row["sender"]),
         view=row["view"],

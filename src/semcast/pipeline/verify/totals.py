@@ -7,7 +7,7 @@ run of messages that is h(first) - h(last + 1), so it does not depend on how run
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.events import is_malformed, process, sender
 from semcast.pipeline.verify.relation import names_others
 
@@ -57,7 +57,7 @@ def totals(rows: DataFrame) -> DataFrame:
 def census(totals: DataFrame) -> DataFrame:
     """Per run and process: how many rows there are, and what is to be known before looking closer.
 
-    Whether their indices are 0, 1, 2, ..., whether the process crashed and recorded its buffers, whether its
+    Whether their indices are 0, 1, 2, ..., whether the process is gone and recorded its buffers, whether its
     messages may replace others by their place in the total order, or others than earlier ones of their own.
     """
     numbers = fn.xxhash64(fn.lit(0).cast("long")).bitwiseXOR(fn.xxhash64(fn.sum("rows")))
@@ -67,12 +67,12 @@ def census(totals: DataFrame) -> DataFrame:
             fn.sum("rows").alias("rows"),
             fn.sum("malformed").alias("malformed"),
             (fn.bit_xor("trail") == numbers).alias("numbered"),
-            fn.max(fn.col("kind") == Kind.CRASH.value).alias("crashed"),
+            fn.max(fn.col("kind").isin([kind.value for kind in GONE])).alias("gone"),
             fn.max(fn.col("kind") == Kind.BUFFER.value).alias("buffers"),
             (fn.sum("total") > 0).alias("total"),
             (fn.sum("odd") > 0).alias("odd"),
         )
-        .select("run", "process", "rows", "malformed", "numbered", "crashed", "buffers", "total", "odd")
+        .select("run", "process", "rows", "malformed", "numbered", "gone", "buffers", "total", "odd")
     )
 
 

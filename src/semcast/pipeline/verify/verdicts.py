@@ -106,6 +106,8 @@ class Verdict:
     count: int = 0
     detail: str = ""
     sample: tuple[Offence, ...] = ()
+    note: str = ""
+    """What was not looked at, and why."""
 
 
 @dataclass(slots=True)
@@ -134,6 +136,9 @@ class Evidence:
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
     """And why it does not know that something holds, if nothing breaks it."""
 
+    notes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By run and property, what was not looked at."""
+
     in_memory: dict[tuple[str, str], Verdict] = field(default_factory=dict)
     """What the checkers in memory said, or why they were not asked."""
 
@@ -156,7 +161,7 @@ class Evidence:
             return self.doubt(run, name)
         if name.startswith(_STATE) and (run, name) not in self.states:
             return "no state was recorded"
-        if name == "buffer_bound" and info.buffer_limit is None:
+        if name == "buffer_bound" and info.only.buffer_limit is None:
             return "the run had no limit"
         if name == "buffer_bound" and run not in self.buffers:
             return "no occupancy was recorded"
@@ -207,15 +212,16 @@ def judge(
 def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[Offence]) -> Verdict:
     if (run, name) in evidence.in_memory:
         return evidence.in_memory[run, name]
+    note = evidence.notes.get((run, name), "")
     unknown = evidence.unknown(run, name) or ("" if count else evidence.doubt(run, name))
     if unknown:
-        return Verdict(run, name, Status.UNKNOWN, detail=unknown)
+        return Verdict(run, name, Status.UNKNOWN, detail=unknown, note=note)
     if not count:
-        return Verdict(run, name, Status.HOLDS)
+        return Verdict(run, name, Status.HOLDS, note=note)
     reasons = [str(offence) for offence in sample[:_MAX_REASONS]]
     rest = count - len(reasons)
     detail = "; ".join([*reasons, f"and {rest} more"] if rest else reasons)
-    return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample))
+    return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample), note)
 
 
 def from_memory(row: Row) -> Verdict:

@@ -108,9 +108,8 @@ class Forming:
         members = [member for member, _ in token.memb_list]
         if self.me in members:
             place = members.index(self.me)
-            # Whoever listed this member must have known where it is: it may have moved on since.
-            known = token.memb_list[place][1] == self._operation.order.conf
-            invited = known and place > 0 and members[place - 1] == source
+            here = self._still_in(token.memb_list[place][1])
+            invited = here and place > 0 and members[place - 1] == source
         else:
             invited = self.me in token.join_list and members[-1:] == [source]
         return (
@@ -122,6 +121,10 @@ class Forming:
             and self._standing.obeys
             and all(map(self._credible, token.confs_list))
         )
+
+    def _still_in(self, conf: ConfId) -> bool:
+        """Whoever listed this member must have known where it is: it may have moved on since."""
+        return conf == self._operation.order.conf
 
     def _credible(self, record: ConfRecord) -> bool:
         if not recovery.credible(record):

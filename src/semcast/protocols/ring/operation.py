@@ -8,10 +8,10 @@ from semcast.core.events import Delivery, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
 from semcast.protocols.ring.frames import ConfId, Packet
-from semcast.protocols.ring.handover import Handover
 from semcast.protocols.ring.leaving import Leaving
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.passing import TokenPassing
 from semcast.protocols.ring.rotation import Rotation
 from semcast.protocols.ring.sending import Sending
@@ -37,7 +37,7 @@ class Operation:
 
     order_kind: ClassVar[type[RingOrder]] = RingOrder
     rotation_kind: ClassVar[type[Rotation]] = Rotation
-    handover_kind: ClassVar[type[Handover]] = Handover
+    outlet_kind: ClassVar[type[Outlet]] = Outlet
     sending_kind: ClassVar[type[Sending]] = Sending
 
     def __init__(self, member: Member, passing: TokenPassing) -> None:
@@ -47,7 +47,7 @@ class Operation:
         """Members of this configuration that said that they leave."""
         self.leaving = Leaving(member)
         self.sending = self.sending_kind(member)
-        self.handover = self.handover_kind(member, self.leaving)
+        self.outlet = self.outlet_kind(member, self.leaving)
         self.rotation = self._rotation_of(self.order_of(self.conf_id(1), (member.me,)))
 
     # What it is made of
@@ -61,9 +61,7 @@ class Operation:
         return self.order_kind(conf, members, self._member.me, self._member.settings.window)
 
     def _rotation_of(self, order: RingOrder) -> Rotation:
-        return self.rotation_kind(
-            self._member, order, self._passing, self.sending, self.handover, self.leaving
-        )
+        return self.rotation_kind(self._member, order, self._passing, self.sending, self.outlet, self.leaving)
 
     # Where it stands
 
@@ -80,7 +78,7 @@ class Operation:
     @property
     def overfull(self) -> bool:
         """Whether the application has yet to take what the last change of configuration left it."""
-        return self.handover.queue.overfull
+        return self.outlet.queue.overfull
 
     def behind(self) -> bool:
         """Whether nothing more can be sent before the application was given what waits for it.
@@ -88,10 +86,10 @@ class Operation:
         Either it has not seen this configuration, or its full queue holds the ring back. One that is
         `overfull`, and so keeps out of the next change, has not seen it: the excess comes before it.
         """
-        handover = self.handover
-        if self.leaving.gone or not handover.deliverable():
+        outlet = self.outlet
+        if self.leaving.gone or not outlet.deliverable():
             return False
-        return not handover.seen or self.rotation.held_back()
+        return not outlet.seen or self.rotation.held_back()
 
     def view(self) -> View:
         """The current configuration. The application may not have taken all that comes before it."""
@@ -100,13 +98,13 @@ class Operation:
 
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others."""
-        return len(self.handover) + self.sending.queue.messages + len(self.order.store)
+        return len(self.outlet) + self.sending.queue.messages + len(self.order.store)
 
     # Inputs of the application
 
     def start(self) -> None:
         """The first configuration is one of this member alone."""
-        self.handover.queue.change(ViewChange(self.view(), joined=(self._member.me,)))
+        self.outlet.queue.change(ViewChange(self.view(), joined=(self._member.me,)))
 
     def multicast(
         self, now: Nanos, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None, *, safe: bool
@@ -122,7 +120,7 @@ class Operation:
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over messages and configuration changes, in order."""
         rotation = self.rotation
-        taken = self.handover.deliver(now, most, rotation.order)
+        taken = self.outlet.deliver(now, most, rotation.order)
         if self.sending.queue:
             rotation.want_token(now)
         return taken
@@ -169,15 +167,15 @@ class Operation:
         transitional: Sequence[Packet],
     ) -> None:
         """The five steps of 5.2.3, as one atomic action: with those who come `together` from the old ring."""
-        old, handover = self.order, self.handover
-        handover.force(old.members, regular)
-        handover.queue.change(TransitionalView(_transitional(old, together)))
-        handover.force(old.members, transitional)
+        old, outlet = self.order, self.outlet
+        outlet.force(old.members, regular)
+        outlet.queue.change(TransitionalView(_transitional(old, together)))
+        outlet.force(old.members, transitional)
         self.rotation = self._rotation_of(order)
-        handover.begin(self._view_change(old.members))
+        outlet.begin(self._view_change(old.members))
         self.left.clear()
         self.sending.begin()
-        handover.pump(now, order)
+        outlet.pump(now, order)
 
     def _view_change(self, before: tuple[MemberId, ...]) -> ViewChange:
         members = self.order.members

@@ -14,10 +14,10 @@ import msgspec
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import Packet, Token, TokenWanted
-from semcast.protocols.ring.handover import Handover
 from semcast.protocols.ring.leaving import Leaving
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.ordering import RingOrder, Span
+from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.passing import RingTimer, TokenPassing
 from semcast.protocols.ring.sending import Sending
 from semcast.protocols.ring.states import State
@@ -38,7 +38,7 @@ class Rotation:
         order: RingOrder,
         passing: TokenPassing,
         sending: Sending,
-        handover: Handover,
+        outlet: Outlet,
         leaving: Leaving,
     ) -> None:
         self.order = order
@@ -51,7 +51,7 @@ class Rotation:
         self._stats = member.stats
         self._passing = passing
         self._sending = sending
-        self._handover = handover
+        self._outlet = outlet
         self._leaving = leaving
         self._flow = Flow(member.settings, len(order.members))
         self._lingered = 0  # packets sent since, which the token held counts already
@@ -76,7 +76,7 @@ class Rotation:
         if new:
             self._passing.heard(now, order.highest_seq)
         if order.my_aru > before:
-            self._handover.pump(now, order)
+            self._outlet.pump(now, order)
 
     # The token
 
@@ -127,23 +127,23 @@ class Rotation:
 
     def _pressing(self, token: Token) -> int:
         """Who needs another rotation: somebody waits to know that everybody has something."""
-        order, handover = self.order, self._handover
-        if handover.due:
+        order, outlet = self.order, self._outlet
+        if outlet.due:
             waits = order.confirmed_aru < self._sending.last_safe
         else:
             waits = order.delivered < order.my_aru
-        if (waits and not handover.rest) or self._leaving.cause is not None:
+        if (waits and not outlet.rest) or self._leaving.cause is not None:
             return order.rank
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
-        return self._handover.seen and bool(self._sending.queue)
+        return self._outlet.seen and bool(self._sending.queue)
 
     def visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
-        order, out, stats, handover, flow = self.order, self._out, self._stats, self._handover, self._flow
-        if handover.due:
-            handover.pump(now, order)
+        order, out, stats, outlet, flow = self.order, self._out, self._stats, self._outlet, self._flow
+        if outlet.due:
+            outlet.pump(now, order)
         answers = order.answers(token.rtr, flow.limit) if token.rtr else []
         for packet in answers:
             stats.retransmitted += 1
@@ -172,9 +172,9 @@ class Rotation:
             out.multicast(packet)
         self._wanted = False
         if packets:
-            handover.due = True  # let them leave first
+            outlet.due = True  # let them leave first
         else:
-            handover.pump(now, order)
+            outlet.pump(now, order)
         order.trim()
         self._sending.unblock()
         self.leave_if_done()
@@ -182,7 +182,7 @@ class Rotation:
     def _held_at(self) -> int:
         """The highest `aru` this member admits to: less than it has while its application is far behind."""
         order = self.order
-        return order.delivered + self._settings.window // 2 if self._handover.rest else order.my_aru
+        return order.delivered + self._settings.window // 2 if self._outlet.rest else order.my_aru
 
     def held_back(self) -> bool:
         """Whether nobody can send before the application of this member has taken something.
@@ -190,7 +190,7 @@ class Rotation:
         Who is alone sends nothing that does not fit in its own queue. In a larger ring the window is full of
         what this member has, or will get, and does not admit to.
         """
-        if not self._handover.rest:
+        if not self._outlet.rest:
             return False
         unadmitted = self.order.highest_seq - self._held_at()
         return len(self.order.members) == 1 or unadmitted >= self._settings.window
@@ -248,7 +248,7 @@ class Rotation:
         self._lingered += 1
         self.held = msgspec.structs.replace(token, seq=token.seq + 1)
         self._wanted = False
-        self._handover.due = True
+        self._outlet.due = True
         self._sending.unblock()
 
     def release_held(self, now: Nanos) -> None:
@@ -262,11 +262,11 @@ class Rotation:
         """In a ring of one, everybody has everything at once."""
         if self._standing.state is not State.OPERATIONAL:
             return
-        order, sending, handover = self.order, self._sending, self._handover
-        while sending.queue and not handover.rest:
+        order, sending, outlet = self.order, self._sending, self._outlet
+        while sending.queue and not outlet.rest:
             sending.number(order, order.my_aru, self._settings.visit)
             order.confirmed_aru = order.my_aru
-            handover.pump(now, order)
+            outlet.pump(now, order)
             order.trim()
         sending.unblock()
         self.leave_if_done()

@@ -117,7 +117,7 @@ class Ring(Stack):
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
-        return self.operation.handover.deliverable()
+        return self.operation.outlet.deliverable()
 
     def behind(self) -> bool:
         """Whether nothing more can be sent before the application was given what waits for it."""

@@ -1,18 +1,21 @@
-"""The buffers of one member of S-RM: I, O and Q of appendix A, and the accounting of flow control.
+"""The buffers of one member: I, O and Q of appendix A, and the accounting of flow control.
 
-A message is *queued* once it is in `to_deliver` (Q) and in `retained` (O). `pending` (I) holds what still
-lacks a predecessor; it is a cache. What is queued, not stable and not retained was purged: the difference
-is the purge knowledge of appendix A.2, and takes no memory.
+A message is *queued* once it is in `retained` (O) and its order has it, which puts it into `to_deliver` (Q)
+at once or when its turn comes. `pending` (I) holds what still lacks a predecessor; it is a cache. What is
+queued, not stable and not retained was purged: the difference is the purge knowledge of appendix A.2, and
+takes no memory.
+
+Nobody else changes `occupancy`: at any time it is what `buffered` finds in the buffers.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.core.views import View
 from semcast.obsolescence import Purging, PurgingBuffer
 from semcast.protocols.semantic.answers import follows, joined
 from semcast.protocols.semantic.occupancy import Occupancy
@@ -20,23 +23,85 @@ from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.semantic.settings import Settings
 
 
-class MemberBuffers:
-    """State and transitions that involve no other member. Vectors are indexed by rank."""
+class Lines(Protocol):
+    """Where an order puts what may be delivered."""
+
+    def append(self, batch: Batch) -> None:
+        """Line up for the application."""
+
+
+class InSequence:
+    """The order of S-RM: each sender's messages as they are queued. The base of all other orders."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+
+    def head(self) -> bytes:
+        """For the next messages of this member."""
+        return b""
+
+    def sent(self) -> None:
+        """Messages with that head left."""
+
+    def sound(self, head: bytes) -> bool:
+        """Whether a correct member can have written this head."""
+        return not head
+
+    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
+        """Whether everything that must come before a message with this head is queued."""
+        return True
+
+    def accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
+        """Messages were queued."""
+        self.lines.append(part)
+
+    def waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether an annotated message is here, but not lined up yet."""
+        return False
+
+    def withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
+        """Drop such a message."""
+        return False
+
+    def waiting_between(self, rank: int, first: int, last: int) -> list[Batch]:  # noqa: ARG002
+        """Messages of a sender that are not lined up yet."""
+        return []
+
+
+class Buffers:
+    """State and transitions that involve no other member. Vectors are indexed by rank.
+
+    Args:
+        members: by rank.
+        settings: what fits, and what is purged.
+        stats: where to count.
+        out: where to say what was purged.
+        base: up to where each member's messages belong to the past; nowhere, by default.
+    """
+
+    retention: type[Retention] = Retention
 
     def __init__(
         self,
         members: Sequence[MemberId],
         settings: Settings,
+        stats: Statistics,
         out: Outbox,
         base: Sequence[int] | None = None,
     ) -> None:
-        """`base` says up to where each member's messages belong to the past; nowhere, by default."""
         settings.check(len(members))
         self.members = tuple(members)
         self.settings = settings
-        self.out = out
-        self.stats = Statistics()
-        self._ranks = {member: rank for rank, member in enumerate(self.members)}
+        self.order: InSequence = InSequence(self)
+        """When messages that are queued go where the application takes them."""
+        self.ranks = {member: rank for rank, member in enumerate(self.members)}
+        self.frozen = False
+        """Whether nothing more is queued but what `complete` names."""
+        self.accepted = 0
+        """Messages queued so far, those that were skipped not counted."""
+        self.accepted_bytes = 0
+        self._stats = stats
+        self._out = out
         size = len(self.members)
 
         start = [0] * size if base is None else list(base)
@@ -46,19 +111,20 @@ class MemberBuffers:
         self.delivered = list(start)
         self.stable = list(start)
         self.safe = list(start)
+        self._wanted = list(start)  # at the end of a view, up to where messages are laid aside
         self.pending: list[dict[int, Batch]] = [{} for _ in range(size)]
         self.skips: list[set[int]] = [set() for _ in range(size)]
         """Messages not queued yet that were purged elsewhere, behind a safe one."""
         self.heads: list[dict[int, bytes]] = [{} for _ in range(size)]
         """What purged messages that are not stable had as a head."""
         held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
-        self.retained = [Retention(held) for _ in range(size)]
+        self.retained = [self.retention(held) for _ in range(size)]
         self.to_deliver = PurgingBuffer(settings.purging)
         self._undeliverable: list[set[int]] = [set() for _ in range(size)]
         """What was purged from delivery, and is not stable."""
 
         senders = tuple(range(size)) if settings.senders is None else settings.senders
-        self._senders = frozenset(senders)
+        self.senders = frozenset(senders)
         self.occupancy = Occupancy(
             size, senders, settings.buffer_messages, settings.buffer_bytes, settings.max_message
         )
@@ -67,21 +133,13 @@ class MemberBuffers:
         """Whether a message waits for the application and may be handed over."""
         if not self.settings.uniform:
             return len(self.to_deliver) > 0
-        return any(batch.first <= self.certain_upto(self._ranks[batch.sender]) for batch in self.to_deliver)
-
-    def phase(self) -> str:
-        """Membership is static: there is only one."""
-        return "operational"
-
-    def view(self) -> View:
-        """And one view."""
-        return View(1, self.members)
+        return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
         found = sum(map(len, self.retained)) + sum(map(len, self.pending))
         for batch in self.to_deliver:  # what is not stable is retained, too, unless it was purged
-            stable = min(batch.last, self.stable[self._ranks[batch.sender]])
+            stable = min(batch.last, self.stable[self.ranks[batch.sender]])
             found += max(stable - batch.first + 1, 0)
         return found
 
@@ -101,7 +159,7 @@ class MemberBuffers:
 
     def may_skip(self, rank: int, seq: int) -> bool:
         """Whether a message is known to be purged, and all that it had to come after is queued."""
-        return self.known_purged(rank, seq) and self.ready(rank, self.heads[rank].get(seq, b""))
+        return self.known_purged(rank, seq) and self.order.ready(rank, self.heads[rank].get(seq, b""))
 
     def is_new(self, rank: int, seq: int) -> bool:
         """Whether a message was neither queued nor found purged (new(m) of figure 4.2)."""
@@ -112,7 +170,14 @@ class MemberBuffers:
         return self.occupancy.room(rank)
 
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
-        """Which of our queued messages were purged: what is neither stable nor retained."""
+        """Which messages were purged, as far as we may say so."""
+        purged = self._purged_here(rank, first, last)
+        if self.frozen:
+            purged += [seq for seq in sorted(self.skips[rank]) if first <= seq <= last]
+        return purged
+
+    def _purged_here(self, rank: int, first: int, last: int) -> list[int]:
+        """Of what we queued: what is neither stable nor retained."""
         if len(self.retained[rank]) == self.queued[rank] - self.stable[rank]:
             return []
         first = max(first, self.stable[rank] + 1)
@@ -124,8 +189,8 @@ class MemberBuffers:
             retained.update(range(max(batch.first, first), min(batch.last, last) + 1))
         return [seq for seq in range(first, last + 1) if seq not in retained]
 
-    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
-        """What we can send again."""
+    def held_between(self, rank: int, first: int, last: int) -> list[Batch]:
+        """What we can send again; at the end of a view, also what was laid aside."""
         parts: list[Batch] = []
         if first > last:
             return parts
@@ -134,28 +199,29 @@ class MemberBuffers:
                 break
             if batch.last >= first:
                 parts.append(batch.cut(max(batch.first, first), min(batch.last, last)))
+        if self.frozen:
+            aside = self.pending[rank]
+            parts += [aside[seq] for seq in sorted(aside) if first <= seq <= last]
         return parts
-
-    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
-        """Whether what a message with this head must come after is queued. Here order is FIFO: it is."""
-        return True
 
     # Messages in
 
-    def _enqueue(self, rank: int, batch: Batch) -> int:
+    def enqueue(self, rank: int, batch: Batch) -> int:
         """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
         wanted = len(batch.payloads)
         count = min(wanted, self._room_after_purging(rank, batch))
         if count == 0:
             return 0
         part = batch if count == wanted else batch.cut(batch.first, batch.first + count - 1)
-        self._admit(rank, part)
+        self.admit(rank, part)
         return count
 
-    def _admit(self, rank: int, part: Batch) -> None:
+    def admit(self, rank: int, part: Batch) -> None:
         """Queue the next messages of a sender, whether there is room or not."""
         count = len(part.payloads)
-        self._accept(rank, part)
+        self.accepted += count
+        self.accepted_bytes += part.size
+        self.order.accept(rank, part)
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
         self._reclaim(rank, part)
@@ -163,16 +229,29 @@ class MemberBuffers:
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
 
-    def _accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
-        """Messages are queued: line them up for the application."""
-        self._line_up(part)
+    def append(self, batch: Batch) -> None:
+        """Line up for the application. What is stable and waited for its turn takes up room again.
 
-    def _line_up(self, batch: Batch) -> None:
-        """For delivery. A run of updates stays whole where purging is not eager."""
+        A run of updates stays whole where purging is not eager.
+        """
+        rank = self.ranks[batch.sender]
+        stable = min(self.stable[rank], batch.last)
+        if batch.first <= stable:
+            part = batch.cut(batch.first, stable)
+            self.occupancy.add(rank, len(part.payloads), part.size)
         if batch.items is not None and self.settings.purging is Purging.EAGER:
             self.to_deliver.extend(batch.singles())
         else:
             self.to_deliver.add(batch)
+        self._account_purged_from_delivery()
+
+    def replace(self, rank: int, seq: int, by: Batch) -> None:
+        """Purge a message that is lined up because of one of another sender."""
+        if self.settings.purging is Purging.OFF:
+            return
+        victim = self.to_deliver.discard(self.members[rank], seq)
+        if victim is not None:
+            self.purged_from_delivery(victim, by)
 
     def _room_after_purging(self, rank: int, batch: Batch) -> int:
         """Room for `batch`, counting what it makes obsolete itself."""
@@ -206,35 +285,40 @@ class MemberBuffers:
         while not self._fits(rank, batch) and self.to_deliver.reclaim():
             self._account_purged_from_delivery()
 
-    def _cache(self, rank: int, batch: Batch) -> list[int]:
+    def cache(self, rank: int, batch: Batch) -> list[int]:
         """Keep what arrived out of order, one by one, while there is room; returns what is new."""
         new = []
         for seq in range(batch.first, batch.last + 1):
             if not self.is_new(rank, seq) or seq in self.pending[rank]:
-                self.stats.duplicates += 1
+                self._stats.duplicates += 1
             elif self.occupancy.cache_room(len(batch.payloads[seq - batch.first])):
                 one = self.pending[rank][seq] = batch.cut(seq, seq)
                 self.occupancy.cache(1, one.size)
                 new.append(seq)
             else:
-                self.stats.refused += 1
+                self._stats.refused += 1
         return new
 
     def _evict(self, count: int, size: int) -> None:
-        """Drop cached messages, those furthest from their turn first: they can be asked for again."""
-        while self.occupancy.cached and self.occupancy.crowded(count, size):
+        """Drop cached messages, those furthest from their turn first: they can be asked for again.
+
+        What was laid aside for the end of a view is no mere cache.
+        """
+        while not self.frozen and self.occupancy.cached and self.occupancy.crowded(count, size):
             rank = max(range(len(self.pending)), key=lambda r: len(self.pending[r]))
             gone = self.pending[rank].pop(max(self.pending[rank]))
             self.occupancy.cache(-1, -gone.size)
-            self.stats.refused += 1
+            self._stats.refused += 1
 
-    def _advance(self, rank: int) -> None:
+    def advance(self, rank: int) -> None:
         """Queue what has become next in sequence (enqueue, TP2)."""
+        if self.frozen:
+            return
         pending = self.pending[rank]
         while pending or self.skips[rank]:
             seq = self.queued[rank] + 1
             if seq in pending:
-                if not (self.ready(rank, pending[seq].head) and self._enqueue_pending(rank, seq)):
+                if not (self.order.ready(rank, pending[seq].head) and self._enqueue_pending(rank, seq)):
                     break
             elif self.may_skip(rank, seq):
                 self._skip(rank, seq)
@@ -242,6 +326,21 @@ class MemberBuffers:
                 break
         if pending or self.skips[rank]:
             self._drop_overtaken(rank)
+
+    def advance_all(self) -> None:
+        """One message, or the room that another left, may be what several others wait for."""
+        before = None
+        while not self.frozen and before != self.queued and (self.occupancy.cached or any(self.skips)):
+            before = list(self.queued)
+            for rank, waiting in enumerate(self.pending):
+                if waiting or self.skips[rank]:
+                    self.advance(rank)
+
+    def lacks(self, rank: int) -> bool:
+        """Whether something is missing that exists; at the end of a view, anything that is wanted."""
+        if self.frozen:
+            return any(map(int.__gt__, self._wanted, self.queued))
+        return self.high[rank] > self.queued[rank]
 
     def _enqueue_pending(self, rank: int, first: int) -> int:
         """Queue what waited, from `first` on, and what goes on from there with it; returns how many fit."""
@@ -251,7 +350,7 @@ class MemberBuffers:
             run.append(pending.pop(first + len(run)))
         batch = joined(run)
         self.occupancy.cache(-len(run), -batch.size)
-        taken = self._enqueue(rank, batch)
+        taken = self.enqueue(rank, batch)
         for one in run[taken:]:
             pending[one.first] = one
             self.occupancy.cache(1, one.size)
@@ -261,8 +360,8 @@ class MemberBuffers:
         self.skips[rank].discard(seq)
         self.queued[rank] = seq
         self.high[rank] = max(self.high[rank], seq)
-        self.stats.skipped += 1
-        self.out.deliver(Purged(MessageId(self.members[rank], seq)))
+        self._stats.skipped += 1
+        self._out.deliver(Purged(MessageId(self.members[rank], seq)))
 
     def _drop_overtaken(self, rank: int) -> None:
         """Forget what waited, or was known to be purged, and came by another way."""
@@ -274,41 +373,50 @@ class MemberBuffers:
 
     # Messages out
 
-    def _take(self, most: int) -> list[Batch]:
+    def take(self, most: int) -> list[Batch]:
         """Remove up to `most` messages from the delivery queue, in uniform mode only safe ones."""
         horizon = None
         if self.settings.uniform:
-            horizon = {member: self.certain_upto(rank) for member, rank in self._ranks.items()}
+            horizon = {member: self.certain_upto(rank) for member, rank in self.ranks.items()}
         batches = self.to_deliver.pop(most, horizon)
         for batch in batches:
-            rank = self._ranks[batch.sender]
+            rank = self.ranks[batch.sender]
             self.delivered[rank] = batch.last
-            self.stats.delivered += len(batch.payloads)
+            self._stats.delivered += len(batch.payloads)
             self._forget(rank, batch, upto=self.stable[rank])
         return batches
 
-    def _purge_retained(self) -> None:
+    def purge_retained(self) -> None:
         """Purge behind what may be relied on (purge_r, TP5)."""
         for rank, retained in enumerate(self.retained):
             retained.release(self.members[rank], self.reliable_upto(rank))
             for victim, by in retained.take_receipts():
-                self.stats.purged_retransmission += 1
+                self._stats.purged_retransmission += 1
                 if victim.head:
                     self.heads[rank][victim.first] = victim.head
-                if self._withdraw(rank, victim):
-                    self.stats.purged_delivery += 1
+                if self._withdraw(rank, victim):  # also before its turn has come
+                    self._stats.purged_delivery += 1
                     replacement = MessageId(by.sender, by.first)
-                    self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+                    self._out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
                 self.occupancy.remove(rank, 1, victim.size)
 
-    def _trim(self, rank: int, stable: int) -> None:
-        """Forget what everybody has queued; what waits for delivery stays accounted for."""
+    def purge_late(self) -> None:
+        """Lazy purging: the application is behind, so let all go that is known to be obsolete."""
+        self.to_deliver.reclaim(max(len(self.to_deliver) - 1, 1))
+        self._account_purged_from_delivery()
+
+    def trim(self, rank: int, stable: int) -> None:
+        """Forget what everybody has queued; what waits for delivery stays accounted for.
+
+        What waits for its turn takes up no room, or its turn might never come.
+        """
+        before = self.stable[rank]
         for batch in self.retained[rank].trim(stable):
             if batch.annotation is None:
                 self._forget(rank, batch, upto=self.delivered[rank])
                 if batch.items is not None:
                     self._forget_purged(rank, batch)
-            elif not self._waits(rank, batch):
+            elif not self.waits(rank, batch):
                 self.occupancy.remove(rank, 1, batch.size)
         self.stable[rank] = stable
         if self._undeliverable[rank]:
@@ -316,6 +424,8 @@ class MemberBuffers:
         heads = self.heads[rank]
         if heads:
             self.heads[rank] = {seq: head for seq, head in heads.items() if seq > stable}
+        for batch in self.order.waiting_between(rank, before + 1, stable):
+            self.occupancy.remove(rank, len(batch.payloads), batch.size)
 
     def _forget_purged(self, rank: int, run: Batch) -> None:
         """Updates of a run that waited for delivery until they were purged from there."""
@@ -323,23 +433,29 @@ class MemberBuffers:
             if seq in self._undeliverable[rank]:
                 self.occupancy.remove(rank, 1, len(run.payloads[seq - run.first]))
 
-    def _waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
+    def waits(self, rank: int, batch: Batch) -> bool:
         """Whether an annotated message is still to be delivered."""
-        return self.to_deliver.holds(batch.sender, batch.first)
+        return self.order.waits(rank, batch) or self.to_deliver.holds(batch.sender, batch.first)
 
-    def _withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
+    def _withdraw(self, rank: int, victim: Batch) -> bool:
         """Do not deliver an annotated message; False if that is done, or it was not to be delivered."""
+        if self.order.withdraw(rank, victim):
+            return True
         return self.to_deliver.discard(victim.sender, victim.first) is not None
 
     def _account_purged_from_delivery(self) -> None:
         for victim, by in self.to_deliver.take_receipts():
-            rank = self._ranks[victim.sender]
-            self.stats.purged_delivery += 1
-            replacement = MessageId(by.sender, by.first)
-            self.out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
-            self._forget(rank, victim, upto=self.stable[rank])
-            if victim.first > self.stable[rank]:
-                self._undeliverable[rank].add(victim.first)
+            self.purged_from_delivery(victim, by)
+
+    def purged_from_delivery(self, victim: Batch, by: Batch) -> None:
+        """Account for a message that another replaced before it was delivered."""
+        rank = self.ranks[victim.sender]
+        self._stats.purged_delivery += 1
+        replacement = MessageId(by.sender, by.first)
+        self._out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
+        self._forget(rank, victim, upto=self.stable[rank])
+        if victim.first > self.stable[rank]:
+            self._undeliverable[rank].add(victim.first)
 
     def _forget(self, rank: int, batch: Batch, upto: int) -> None:
         """The part of `batch` up to `upto` is in no buffer any more."""
@@ -347,3 +463,72 @@ class MemberBuffers:
             return
         gone = batch if batch.last <= upto else batch.cut(batch.first, upto)
         self.occupancy.remove(rank, len(gone.payloads), gone.size)
+
+    # The end of a view
+
+    def freeze(self) -> None:
+        """Accept nothing more (t5): what arrives and is wanted is laid aside."""
+        self.frozen = True
+
+    def want(self, upto: Sequence[int]) -> bool:
+        """Lay aside what comes up to there; False if that was wanted before."""
+        if not any(map(int.__lt__, self._wanted, upto)):
+            return False
+        self._wanted = list(map(max, self._wanted, upto))
+        self.high = list(map(max, self.high, upto))
+        return True
+
+    def lacking(self, rank: int) -> list[int]:
+        """What is wanted of a member's messages, and not here."""
+        pending, span = self.pending[rank], range(self.queued[rank] + 1, self._wanted[rank] + 1)
+        return [seq for seq in span if seq not in pending and not self.known_purged(rank, seq)]
+
+    def lacks_anything(self) -> bool:
+        """Whether anything is wanted that is not here."""
+        return any(map(self.lacking, range(len(self.members))))
+
+    def lay_aside(self, rank: int, batch: Batch) -> None:
+        """Keep what may turn out to belong to the view, one by one, whether there is room or not."""
+        pending, upto = self.pending[rank], self._wanted[rank]
+        for seq in range(max(batch.first, self.queued[rank] + 1), min(batch.last, upto) + 1):
+            if seq not in pending:
+                one = pending[seq] = batch.cut(seq, seq)
+                self.occupancy.cache(1, one.size)
+
+    def has(self, upto: Sequence[int]) -> bool:
+        """Whether everything up to there is queued, laid aside, or known to be purged."""
+        return not any(
+            seq not in self.pending[rank] and not self.known_purged(rank, seq)
+            for rank, last in enumerate(upto)
+            for seq in range(self.queued[rank] + 1, last + 1)
+        )
+
+    def complete(self, cut: Sequence[int]) -> None:
+        """This, and nothing else, belongs to the view: queue what was laid aside (t7)."""
+        assert self.frozen
+        assert self.has(cut)
+        before = None
+        while before != self.queued:
+            before = list(self.queued)
+            for rank, last in enumerate(cut):
+                self._complete(rank, last)
+        assert all(map(int.__ge__, self.queued, cut)), (
+            "what a message must come after belongs to the view, too"
+        )
+        self.safe = list(map(max, self.safe, cut))
+
+    def _complete(self, rank: int, last: int) -> None:
+        while self.queued[rank] < last:
+            seq = self.queued[rank] + 1
+            batch = self.pending[rank].get(seq)
+            if batch is None:
+                assert self.known_purged(rank, seq)
+                if not self.may_skip(rank, seq):
+                    break
+                self._skip(rank, seq)
+            elif not self.order.ready(rank, batch.head):
+                break
+            else:
+                del self.pending[rank][seq]
+                self.occupancy.cache(-1, -batch.size)
+                self.admit(rank, batch)

@@ -17,23 +17,44 @@ from random import Random
 from semcast.core.annotations import Annotation
 from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame, Outbox
+from semcast.core.messages import Batch
+from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
 from semcast.obsolescence import Purging
-from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer
+from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.exchange import Exchange, SrmTimer, Window
 from semcast.protocols.semantic.frames import Gossip
 from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
 from semcast.protocols.semantic.settings import Settings
+from semcast.wire.limits import check_message
 
 
-class SemanticMulticast(Dissemination, Stack):
+class SemanticMulticast(Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
+
+    buffers_kind: type[Buffers] = Buffers
+    exchange_kind: type[Exchange] = Exchange
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: Settings, rng: Random, out: Outbox
     ) -> None:
-        super().__init__(me, members, settings, rng, out)
+        self.members = tuple(members)
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self.buffers = self.buffers_kind(members, settings, self.stats, out)
+        if me not in self.buffers.ranks:
+            raise ValueError(f"{me} is not among the members: membership is static here")
         size = len(self.members)
+        self.f = (size - 1) // 2
+        self._me = self.buffers.ranks[me]
+        self._rng = rng
+        window = Window(self._me, self.buffers)
+        self.exchange = self.exchange_kind(
+            self._me, self.buffers, window, rng, out, self.stats, settings.window
+        )
         self.stability = StabilityRounds(self._me, size)
         self.safety: SafetyRounds | None = None
         if settings.uniform or settings.purging is not Purging.OFF:
@@ -41,10 +62,20 @@ class SemanticMulticast(Dissemination, Stack):
         self._failed = [False] * size
         self._gossip_at: Nanos = 0
 
+    def phase(self) -> str:
+        """Membership is static: there is only one."""
+        return "operational"
+
+    def view(self) -> View:
+        """And one view."""
+        return View(1, self.members)
+
     def start(self, now: Nanos) -> None:
         """Announce the static view and begin to gossip, out of step with the others."""
         self.out.deliver(ViewChange(self.view(), joined=self.members))
         self._plan_gossip(now + self._rng.randrange(self.settings.gossip_period))
+
+    # Inputs
 
     def multicast(
         self,
@@ -55,43 +86,87 @@ class SemanticMulticast(Dissemination, Stack):
         safe: bool = False,
     ) -> int:
         """Multicast in order what flow control allows; an annotation speaks for a single payload."""
-        accepted = super().multicast(now, payloads, annotation, safe=safe)
+        largest = self.exchange.check(payloads, annotation, safe=safe)
+        if largest > self.settings.max_message:
+            raise ValueError(f"payload of {largest} bytes: max_message is {self.settings.max_message}")
+        if annotation is not None:
+            check_message(payloads[0], annotation)
+        accepted = self.exchange.multicast_in_frames(payloads, annotation)
         self._hurry(now)
         return accepted
 
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One frame."""
+        self.on_frames(now, source, (frame,))
+
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
-        """Frames of one member in a row."""
-        super().on_frames(now, source, frames)
+        """Frames of one member in a row; what no correct member sends is dropped and counted."""
+        rank = self.buffers.ranks.get(source)
+        if rank is None or rank == self._me:
+            self.stats.malformed += len(frames)
+        else:
+            for frame in frames:
+                if not self.exchange.on_frame(now, rank, frame):
+                    self._on_gossip(now, rank, frame)
+            self.exchange.wake()
         self._hurry(now)
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """Gossip, or ask for what is missing."""
+        if timer is SrmTimer.GOSSIP:
+            self._gossip(now)
+        else:
+            assert timer is SrmTimer.REQUEST
+            self.exchange.request(now)
+        self.exchange.wake()
+
+    def deliver(self, now: Nanos, most: int) -> list[Batch]:
+        """Hand over up to `most` messages (t4, TP3)."""
+        batches = self.buffers.take(most)
+        if batches:
+            self.exchange.room_freed(now)
+            self.exchange.wake()
+        return batches
+
+    def deliverable(self) -> bool:
+        """Whether a message waits for the application and may be handed over."""
+        return self.buffers.deliverable()
+
+    def buffered(self) -> int:
+        """Distinct messages in all buffers, counted anew in the buffers themselves."""
+        return self.buffers.buffered()
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Take a crashed member out of stability."""
-        rank = self._ranks.get(member)
+        rank = self.buffers.ranks.get(member)
         if rank is None or self._failed[rank]:
             return
         self._failed[rank] = True
         self.stability.forget(rank)
-        self.repairs.forget(now, rank)
+        self.exchange.repairs.forget(now, rank)
         self._track(now)
-        self._room_freed(now)
-        self._wake()
+        self.exchange.room_freed(now)
+        self.exchange.wake()
 
     # How messages become safe
 
+    def votes_needed(self) -> int:
+        """Members that must have queued a message before it is safe."""
+        return self.f + 1
+
     def safety_vote(self) -> list[int]:
         """What this member vouches for: contiguous prefixes queued for delivery, not mere receipt."""
-        return self.queued
+        return self.buffers.queued
 
     # Stability, safety, purging of the retransmission buffers
 
     def _gossip(self, now: Nanos) -> None:
-        self.stability.vote(self.queued)
+        self.stability.vote(self.buffers.queued)
         if self.safety is not None:
             self.safety.vote(self.safety_vote())
         self._track(now)
-        frame = Gossip(
-            list(self.queued), self.stability.frame(), None if self.safety is None else self.safety.frame()
-        )
+        safety = None if self.safety is None else self.safety.frame()
+        frame = Gossip(list(self.buffers.queued), self.stability.frame(), safety)
         others = [rank for rank in range(len(self.members)) if rank != self._me and not self._failed[rank]]
         for rank in self._rng.sample(others, min(self.settings.gossip_fanout, len(others))):
             self.stats.control_frames += 1
@@ -106,16 +181,16 @@ class SemanticMulticast(Dissemination, Stack):
     def _hurry(self, now: Nanos) -> None:
         """Somebody may wait to hear that everybody has what is kept here."""
         soon = now + self.settings.gossip_busy
-        if self.settings.gossip_busy and self.occupancy.messages and soon < self._gossip_at:
+        if self.settings.gossip_busy and self.buffers.occupancy.messages and soon < self._gossip_at:
             self._plan_gossip(soon)
 
-    def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
+    def _on_gossip(self, now: Nanos, source: int, frame: Frame) -> None:
         if not isinstance(frame, Gossip) or not self._credible(frame):
             self.stats.malformed += 1
             return
-        self.repairs.received[source] = frame.received
-        self._hear_of(now, frame.received)
-        self.stability.merge(frame.stability, self.queued)
+        self.exchange.repairs.received[source] = frame.received
+        self.exchange.hear_of(now, frame.received)
+        self.stability.merge(frame.stability, self.buffers.queued)
         if self.safety is not None and frame.safety is not None:
             self.safety.merge(frame.safety, self.safety_vote())
         self._track(now)
@@ -126,11 +201,11 @@ class SemanticMulticast(Dissemination, Stack):
         if len(frame.received) != size or not self.stability.well_formed(frame.stability):
             return False
         window = self.settings.window
-        most = [seq + window for seq in self.queued]
-        most[self._me] = self.queued[self._me]
+        most = [seq + window for seq in self.buffers.queued]
+        most[self._me] = self.buffers.queued[self._me]
         if any(map(int.__gt__, frame.received, most)):
             return False
-        if any(map(int.__gt__, frame.stability.result, self.queued)):
+        if any(map(int.__gt__, frame.stability.result, self.buffers.queued)):
             return False
         if frame.safety is None or self.safety is None:
             return True
@@ -138,15 +213,15 @@ class SemanticMulticast(Dissemination, Stack):
 
     def _track(self, now: Nanos) -> None:
         """Conclude rounds and act on what they decided."""
-        self.stability.conclude(self.queued)
+        self.stability.conclude(self.buffers.queued)
         if self.safety is not None:
             self.safety.conclude(self.safety_vote())
-            self.safe = self.safety.result
-        held = self.occupancy.messages
-        stable = list(self.stable)
+            self.buffers.safe = self.safety.result
+        held = self.buffers.occupancy.messages
+        stable = list(self.buffers.stable)
         for rank, upto in enumerate(self.stability.result):
-            if upto > self.stable[rank]:
-                self._trim(rank, min(upto, self.queued[rank]))
-        self._purge_retained()
-        if self.occupancy.messages < held or self.stable != stable:
-            self._room_freed(now)
+            if upto > self.buffers.stable[rank]:
+                self.buffers.trim(rank, min(upto, self.buffers.queued[rank]))
+        self.buffers.purge_retained()
+        if self.buffers.occupancy.messages < held or self.buffers.stable != stable:
+            self.exchange.room_freed(now)

@@ -1,7 +1,7 @@
 """Leaving without loss: who goes may be the only one whom others could ask for what they lack."""
 
 from semcast.core.ids import Nanos
-from semcast.protocols.vsync.ending import ViewStream
+from semcast.protocols.vsync.stream import ViewStream
 
 
 class Departure:
@@ -17,4 +17,4 @@ class Departure:
         """Whether nothing keeps it any more; a change of view brings everybody what there is."""
         if now >= self._until or current is not self._stream or current.frozen:
             return True
-        return not any(map(int.__lt__, current.stable, self._owed))
+        return not any(map(int.__lt__, current.buffers.stable, self._owed))

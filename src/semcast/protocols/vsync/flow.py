@@ -4,6 +4,11 @@ Beyond the papers, whose only limit is the buffer of whoever sends: where severa
 own, and then refuses what the others send, which must be repaired.
 """
 
+from collections.abc import Iterable
+
+from semcast.core.ids import Nanos
+from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.exchange import Window
 from semcast.protocols.vsync.settings import VsyncSettings
 
 
@@ -26,3 +31,47 @@ class Shares:
     def bytes(self, senders: int) -> int:
         """The same in bytes."""
         return self._bytes // senders
+
+
+class FairWindow(Window):
+    """Of one member in a view: nothing before those who joined are there, then its share among the senders.
+
+    Args:
+        me: rank of this member.
+        buffers: what is under way.
+        settings: of the group.
+        newcomers: ranks of those who joined with this view.
+    """
+
+    def __init__(self, me: int, buffers: Buffers, settings: VsyncSettings, newcomers: Iterable[int]) -> None:
+        super().__init__(me, buffers)
+        self.shares = Shares(settings, len(buffers.members))
+        self._awaited = set(newcomers)  # and not heard yet
+        self._until: Nanos = 0
+
+    def begin(self, until: Nanos) -> None:
+        """Nobody is waited for longer than that."""
+        self._until = until
+
+    def heard(self, rank: int) -> None:
+        """A member is there."""
+        self._awaited.discard(rank)
+
+    def tick(self, now: Nanos) -> None:
+        """Time passes."""
+        if now >= self._until:
+            self._awaited.clear()
+
+    def allowance(self) -> int:
+        """How many more messages of this member may be under way, whether there is room for them or not."""
+        if self._awaited:
+            return 0
+        mine, senders = self._buffers.retained[self._me], self._sending()
+        if mine.bytes >= self.shares.bytes(senders):
+            return 0
+        return min(super().allowance(), self.shares.messages(senders) - len(mine))
+
+    def _sending(self) -> int:
+        """Members that have messages under way, this one included."""
+        queued, stable = self._buffers.queued, self._buffers.stable
+        return sum(map(int.__gt__, queued, stable)) + (queued[self._me] == stable[self._me])

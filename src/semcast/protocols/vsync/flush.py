@@ -14,9 +14,9 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
-from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.frames import Change, Init, Pred
 from semcast.protocols.vsync.settings import Agreement, Flush
+from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.limits import MAX_NAME
 
 _encode = msgspec.msgpack.Encoder().encode

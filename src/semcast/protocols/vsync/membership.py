@@ -18,14 +18,13 @@ from semcast.protocols.vsync.batches import BatchOrder
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.frames import Change, Hello, InView, Superseded, Welcome
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, VsyncSettings
 from semcast.protocols.vsync.states import MOVES, Cause, State
-from semcast.protocols.vsync.stream import OrderFactory
+from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 from semcast.wire.limits import MAX_NAME
@@ -204,10 +203,10 @@ class Membership(ABC):
             self._rng,
             self._order,
             self._detector.suspects,
+            self.stats,
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
-        stream.stats = self.stats
         self.stream = stream
         self._changing = None
         self._samples.clear()
@@ -419,7 +418,7 @@ class Membership(ABC):
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif sum(len(epoch.stream.to_deliver) for epoch in self._epochs) < limit:
+        elif sum(len(epoch.stream.buffers.to_deliver) for epoch in self._epochs) < limit:
             self._keeps_up_at = now
         elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
             self.leave(now, "its application is too slow")

@@ -12,6 +12,7 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
+from semcast.protocols.semantic.buffers import InSequence
 from semcast.protocols.semantic.frames import Rank, Seq
 from semcast.wire.limits import MAX_MEMBERS
 
@@ -26,8 +27,14 @@ class Lines(Protocol):
     """What an order sees of the stream of messages that it orders. Vectors are indexed by rank."""
 
     members: tuple[MemberId, ...]
-    queued: list[int]
-    delivered: list[int]
+
+    @property
+    def queued(self) -> list[int]:
+        """Up to where messages are queued here."""
+
+    @property
+    def delivered(self) -> list[int]:
+        """Up to where the application was given them."""
 
     @property
     def rank(self) -> int:
@@ -66,11 +73,13 @@ class Lines(Protocol):
         """Whether a member is suspected."""
 
 
-class FifoOrder:
+class FifoOrder(InSequence):
     """As they are queued: each sender's messages in sequence. The base of the other orders."""
 
+    lines: Lines
+
     def __init__(self, lines: Lines, view: int, position: int) -> None:
-        self.lines = lines
+        super().__init__(lines)
         self.view = view
         self.position = position
         """How many messages the total order has counted."""
@@ -82,42 +91,9 @@ class FifoOrder:
         """Whether `resend` has something to do."""
         return False
 
-    # Messages
-
-    def head(self) -> bytes:
-        """For the next messages of this member."""
-        return b""
-
-    def sent(self) -> None:
-        """Messages with that head left."""
-
-    def sound(self, head: bytes) -> bool:
-        """Whether a correct member can have written this head."""
-        return not head
-
-    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
-        """Whether everything that must come before is queued."""
-        return True
-
     def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
         """Whether it is for the order alone."""
         return False
-
-    def accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
-        """Messages were queued."""
-        self.lines.append(part)
-
-    def waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether an annotated message is here, but not lined up yet."""
-        return False
-
-    def withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
-        """Drop such a message."""
-        return False
-
-    def waiting_between(self, rank: int, first: int, last: int) -> list[Batch]:  # noqa: ARG002
-        """Messages of a sender that are not lined up yet."""
-        return []
 
     # The course of time
 

@@ -13,7 +13,6 @@ from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame
-from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.frames import (
     Accept,
     Accepted,
@@ -32,6 +31,7 @@ from semcast.protocols.vsync.frames import (
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.protocols.vsync.numbers import Numbers, note_room
 from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.stream import ViewStream
 
 _EARLY = 512
 """Frames of the next view that may wait for it."""
@@ -212,7 +212,7 @@ class VirtualSynchrony(Membership, Stack):
                 most -= sum([len(batch.payloads) for batch in batches])
                 taken += batches
                 self._pump(epoch.stream)
-            if epoch.stream is self.stream or len(epoch.stream.to_deliver):
+            if epoch.stream is self.stream or len(epoch.stream.buffers.to_deliver):
                 break
             self._epochs.popleft()
         if self._blocked and self._up_to_date():
@@ -228,8 +228,8 @@ class VirtualSynchrony(Membership, Stack):
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
 
     def behind(self) -> bool:
-        """Whether nothing can be sent before the application was given what waits for it."""
-        return not self._up_to_date()
+        """Whether what waits for the application is in the way: views it does not know, or full buffers."""
+        return not self._up_to_date() or self.deliverable()
 
     def provide(self, view: int, state: bytes) -> None:
         """The state of the application, as a `StateRequested` asked for it."""
@@ -251,7 +251,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def unsettled(self) -> tuple[MessageId, ...]:
         """Messages that were taken, and may not survive this member's end."""
-        return () if self.stream is None else self._numbers.after(self.stream.safe[self.stream.rank])
+        return () if self.stream is None else self._numbers.after(self.stream.buffers.safe[self.stream.rank])
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "VirtualSynchrony":
         """Another incarnation, which only joins: the group is there. It sends what was not taken here."""
@@ -299,7 +299,7 @@ class VirtualSynchrony(Membership, Stack):
         elif isinstance(frame, InView):
             self._on_messages(now, source, [frame.frame])
         elif isinstance(frame, Received):
-            stream.on_frame(now, source, frame)
+            stream.on_frames(now, source, (frame,))
             self._progress(now)
         else:
             self._on_change_frame(now, source, frame)
@@ -324,7 +324,7 @@ class VirtualSynchrony(Membership, Stack):
         ours = previous is not None and view == previous.view().id and source in previous.members
         if previous is not None and ours and isinstance(frame, InView):
             if isinstance(frame.frame, Request):
-                previous.on_frame(now, source, frame.frame)
+                previous.on_frames(now, source, (frame.frame,))
                 self._pump(previous)
         elif previous is not None and ours and isinstance(frame, ConsensusFrame) and frame.instance.number:
             previous.order.on_frame(now, previous.members.index(source), frame)

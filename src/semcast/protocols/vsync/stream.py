@@ -1,27 +1,30 @@
-"""The messages of one view: figure 4.3 over dissemination by datagrams.
+"""The messages of one view: figure 4.3 over datagrams, and t5 and t7 of figure 4.4.
 
-Everybody tells everybody what it has queued (`Received`), which is also a sign of life: what all have queued
-is stable, what f+1 have is safe. How it ends is in `ending.py`.
+A stream has the buffers of the view, an exchange of messages with the others, an order that lines them up,
+and a tracker of what others have: everybody tells everybody what it has queued (`Received`), which is also a
+sign of life. When the view is about to change its stream is *frozen*: nothing more is sent or accepted; what
+others accepted and this member lacks is fetched and laid aside, until it is agreed what belongs to the view.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from semcast.core.annotations import Annotation, Item
-from semcast.core.events import Purged, Sent
-from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.events import Sent
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.obsolescence import Purging
 from semcast.protocols.semantic.answers import LENGTH
-from semcast.protocols.semantic.dissemination import Dissemination, SrmTimer, frame_end
-from semcast.protocols.semantic.frames import Data
-from semcast.protocols.vsync.flow import Shares
+from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.exchange import Exchange, SrmTimer, frame_end
+from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.tracking import Tracker
 from semcast.wire.limits import MAX_MESSAGE, check_message
 
 OrderFactory = Callable[[Lines, int, int], FifoOrder]
@@ -34,8 +37,12 @@ class StreamTimer(Timer):
     TELL = "tell"
 
 
-class OpenStream(Dissemination):
-    """One member's part in the messages of one view, until that is about to end."""
+class ViewStream:
+    """One member's part in the messages of one view."""
+
+    buffers_kind: type[Buffers] = Buffers
+    exchange_kind: type[Exchange] = Exchange
+    tracker_kind: type[Tracker] = Tracker
 
     def __init__(
         self,
@@ -46,28 +53,38 @@ class OpenStream(Dissemination):
         rng: Random,
         order: OrderFactory,
         suspects: Callable[[MemberId], bool],
+        stats: Statistics,
         position: int = 0,
         newcomers: Collection[MemberId] = (),
     ) -> None:
-        super().__init__(me, view.members, settings.stream(), rng, Outbox(), base)
+        self.members = view.members
         self.vsync = settings
-        self.frozen = False
+        self.settings = settings.stream()
+        self.out = Outbox()
+        self.stats = stats
         self._view = view
+        self._rng = rng
         self._suspects = suspects
+        self.buffers = self.buffers_kind(view.members, self.settings, stats, self.out, base)
+        ranks = self.buffers.ranks
+        self.rank = ranks[me]
+        self.reach = 2 * self.settings.window  # commands may go beyond the window
+        self.window = FairWindow(
+            self.rank, self.buffers, settings, [ranks[member] for member in newcomers if member != me]
+        )
+        self.exchange = self.exchange_kind(
+            self.rank, self.buffers, self.window, rng, self.out, stats, self.reach, self._announce
+        )
+        self.exchange.repairs.received = [list(base) for _ in view.members]
+        self._tracker = self.tracker_kind(self.rank, self.buffers, self.reach)
         self._assembly = Assembly(self.largest)
         self.heard: set[int] = set()
         """Ranks of those who have been in this view."""
-        self._shares = Shares(settings, len(view.members))
-        self._greeted = {self._ranks[member] for member in newcomers if member != me}  # and not heard yet
-        self._greeted_until: Nanos = 0
         self._taken_in_time = 0  # messages that an application which is not behind has taken by now
-        self._unheard = 0  # messages queued since the others were told
-        self._unheard_bytes = 0
+        self._told = self._told_bytes = 0  # messages queued when the others were last told
         self._telling = False
-        self.reach = 2 * self.settings.window  # commands may go beyond the window
         self._prompt = settings.uniform
-        self.repairs.received = [list(base) for _ in view.members]
-        self.order = order(self, view.id, position)
+        self.order = self.buffers.order = order(self, view.id, position)
 
     @property
     def largest(self) -> int:
@@ -76,9 +93,24 @@ class OpenStream(Dissemination):
         return min(MAX_MESSAGE, self.settings.frame_bytes * max(pieces, 1))
 
     @property
-    def rank(self) -> int:
-        """Of this member."""
-        return self._me
+    def queued(self) -> list[int]:
+        """By rank, up to where messages are queued here."""
+        return self.buffers.queued
+
+    @property
+    def delivered(self) -> list[int]:
+        """By rank, up to where the application was given them."""
+        return self.buffers.delivered
+
+    @property
+    def frozen(self) -> bool:
+        """Whether nothing more is sent or accepted."""
+        return self.buffers.frozen
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a multicast was refused and its sender waits to be told to try again."""
+        return self.exchange.refuses
 
     def view(self) -> View:
         """Whose messages these are."""
@@ -86,7 +118,7 @@ class OpenStream(Dissemination):
 
     def start(self, now: Nanos) -> None:
         """Say hello to the others, and go on doing so, out of step with them."""
-        self._greeted_until = now + self.vsync.greeting
+        self.window.begin(now + self.vsync.greeting)
         self._gossip(now)
         self.out.set_timer(SrmTimer.GOSSIP, now + 1 + self._rng.randrange(self.settings.gossip_period))
 
@@ -102,14 +134,14 @@ class OpenStream(Dissemination):
     ) -> int:
         """Nothing, once the view is about to change (t1)."""
         if self.frozen:
-            self._block()
+            self.exchange.refuse()
             return 0
-        if self._check(payloads, annotation, safe=safe) > self.settings.max_message:
+        if self.exchange.check(payloads, annotation, safe=safe) > self.settings.max_message:
             taken = self._multicast_large(payloads, annotation)
         else:
             if annotation is not None:
                 check_message(payloads[0], annotation)
-            taken = self._multicast_in_frames(payloads, annotation)
+            taken = self.exchange.multicast_in_frames(payloads, annotation)
         self._after_multicast(now)
         return taken
 
@@ -123,11 +155,11 @@ class OpenStream(Dissemination):
         taken = 0
         while taken < len(payloads) and not self.frozen:
             end = frame_end(weights, taken, self.settings.frame_bytes, 2 * LENGTH)
-            taken += self._multicast(list(payloads[taken:end]), None, list(items[taken:end]))
+            taken += self.exchange.multicast(list(payloads[taken:end]), None, list(items[taken:end]))
             if taken < end:
                 break
         if taken < len(payloads):
-            self._block()
+            self.exchange.refuse()
         self._after_multicast(now)
         return taken
 
@@ -142,11 +174,20 @@ class OpenStream(Dissemination):
             self._track(now)  # nobody else will say anything
         self.order.settle(now)
 
+    def _announce(self, batch: Batch) -> None:
+        """Messages left."""
+        if not self.order.is_command(batch):
+            self.out.deliver(Sent(batch, self._view.id))
+
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
-        """Dispatch, and look after the order once they are all in."""
-        super().on_frames(now, source, frames)
+        """Frames of another member in a row; look after the order once they are all in."""
+        rank = self.buffers.ranks[source]
+        for frame in frames:
+            if not self.exchange.on_frame(now, rank, frame):
+                self._on_received(now, rank, frame)
+        self.exchange.wake()
         self.order.settle(now)
-        if self._unheard:
+        if self.buffers.accepted > self._told:
             self._plan_to_tell(now)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
@@ -155,29 +196,37 @@ class OpenStream(Dissemination):
             self.order.tick(now)
         elif timer is StreamTimer.TELL:
             self._telling = False
-            if self._unheard:
+            if self.buffers.accepted > self._told:
                 self._tell()
         else:
-            super().on_timer(now, timer)
+            if timer is SrmTimer.GOSSIP:
+                self._gossip(now)
+            else:
+                assert timer is SrmTimer.REQUEST
+                self._request(now)
+            self.exchange.wake()
         self.order.settle(now)
-
-    def member_failed(self, now: Nanos, member: MemberId) -> None:
-        """Who is there is for the failure detector to say."""
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         """Hand over messages; what only the order reads is left out."""
         found: list[Batch] = []
-        while not found and len(self.to_deliver):
-            batches = super().deliver(now, most)
+        while not found and len(self.buffers.to_deliver):
+            batches = self.buffers.take(most)
             if not batches:
                 break
+            self.exchange.room_freed(now)
+            self.exchange.wake()
             self.order.settle(now)
-            found = self._assembly.whole([batch for batch in batches if not self.is_command(batch)])
+            found = self._assembly.whole([batch for batch in batches if not self.order.is_command(batch)])
         return found
 
-    def is_command(self, batch: Batch) -> bool:
-        """Whether only the order reads it."""
-        return self.order.is_command(batch)
+    def deliverable(self) -> bool:
+        """Whether a message waits for the application and may be handed over."""
+        return self.buffers.deliverable()
+
+    def buffered(self) -> int:
+        """Distinct messages in all buffers, counted anew in the buffers themselves."""
+        return self.buffers.buffered()
 
     # Large messages
 
@@ -191,169 +240,130 @@ class OpenStream(Dissemination):
                 )
         for place, payload in enumerate(payloads):
             if len(payload) <= self.settings.frame_bytes:
-                if not self._multicast_in_frames([payload], annotation):
+                if not self.exchange.multicast_in_frames([payload], annotation):
                     return place
             elif not self._multicast_pieces(payload, annotation):
-                self._block()
+                self.exchange.refuse()
                 return place
         return len(payloads)
 
     def _multicast_pieces(self, payload: bytes, annotation: Annotation | None) -> bool:
         """All pieces of a message, or none if there is no room for them together."""
         pieces = cut(payload, self.settings.frame_bytes)
-        beyond = self.queued[self._me] - self.stable[self._me] + len(pieces) > self.settings.window
-        if beyond or self.room(self._me) < len(pieces) or self.allowance() <= 0:
+        me, buffers = self.rank, self.buffers
+        beyond = buffers.queued[me] - buffers.stable[me] + len(pieces) > self.settings.window
+        if beyond or buffers.room(me) < len(pieces) or self.window.allowance() <= 0:
             return False
-        sender, head = self.members[self._me], self.order.head()
+        sender, head = self.members[me], self.order.head()
         for left, piece in zip(range(len(pieces), 0, -1), pieces, strict=True):
             note = annotation if left == 1 else None
-            batch = Batch(sender, self.queued[self._me] + 1, [piece], note, len(piece), head, None, left)
-            self._admit(self._me, batch)
-            super()._sent(batch)
+            batch = Batch(sender, buffers.queued[me] + 1, [piece], note, len(piece), head, None, left)
+            buffers.admit(me, batch)
+            self.exchange.transmit(batch)
             head = b""
         self.stats.sent -= len(pieces) - 1
         self.order.sent()
-        whole = batch_of(sender, self.queued[self._me], [payload], annotation)
+        whole = batch_of(sender, buffers.queued[me], [payload], annotation)
         self.out.deliver(Sent(whole, self._view.id))
         return True
-
-    # Flow control
-
-    def allowance(self) -> int:
-        """Nothing before who joined is there; then the share of one sender among those who send."""
-        if self._greeted:
-            return 0
-        mine, senders = self.retained[self._me], self._sending()
-        if mine.bytes >= self._shares.bytes(senders):
-            return 0
-        return min(super().allowance(), self._shares.messages(senders) - len(mine))
-
-    def _sending(self) -> int:
-        """Members that have messages under way, this one included."""
-        idle = self.queued[self._me] == self.stable[self._me]
-        return sum(map(int.__gt__, self.queued, self.stable)) + idle
-
-    def _purge_where_late(self) -> None:
-        """Once a heartbeat, for who is lazy: is the application behind, or the group?"""
-        if self.stats.delivered < self._taken_in_time:
-            self.to_deliver.reclaim(max(len(self.to_deliver) - 1, 1))
-            self._account_purged_from_delivery()
-        self._taken_in_time = self.stats.delivered + len(self.to_deliver)
-        if self._blocked or 2 * self.occupancy.messages > self.settings.buffer_messages:
-            for retained in self.retained:
-                retained.mature()
 
     # What others have
 
     def _gossip(self, now: Nanos) -> None:
-        if now >= self._greeted_until:
-            self._greeted.clear()
+        self.window.tick(now)
         self._purge_where_late()
         self._track(now)
         self._tell()
         self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
 
+    def _purge_where_late(self) -> None:
+        """Once a heartbeat, for who is lazy: is the application behind, or the group?"""
+        buffers = self.buffers
+        if self.stats.delivered < self._taken_in_time:
+            buffers.purge_late()
+        self._taken_in_time = self.stats.delivered + len(buffers.to_deliver)
+        if self.refuses or 2 * buffers.occupancy.messages > self.settings.buffer_messages:
+            for retained in buffers.retained:
+                retained.mature()
+
     def _tell(self) -> None:
-        self._unheard = self._unheard_bytes = 0
+        self._told, self._told_bytes = self.buffers.accepted, self.buffers.accepted_bytes
         self.stats.control_frames += 1
         self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled))
 
     def _plan_to_tell(self, now: Nanos) -> None:
         """At once if much has come; soon if others wait for it."""
-        shares = self._shares
-        if self._unheard >= shares.tell_every or self._unheard_bytes >= shares.tell_bytes:
+        shares, buffers = self.window.shares, self.buffers
+        unheard, size = buffers.accepted - self._told, buffers.accepted_bytes - self._told_bytes
+        if unheard >= shares.tell_every or size >= shares.tell_bytes:
             self._tell()
         elif self._prompt and not self._telling:
             self._telling = True
             self.out.set_timer(StreamTimer.TELL, now + self.vsync.ack_delay)
 
-    def _on_tracking(self, now: Nanos, source: int, frame: Frame) -> None:
+    def _on_received(self, now: Nanos, source: int, frame: Frame) -> None:
         if not isinstance(frame, Received) or not self.credible(frame.upto):
             self.stats.malformed += 1
             return
         self.heard.add(source)
-        self._greeted.discard(source)
+        self.window.heard(source)
         self.order.heard(source, frame.settled)
-        before = self.repairs.received[source]
-        if frame.upto != before:
-            self.repairs.received[source] = list(map(max, before, frame.upto))
+        received = self.exchange.repairs.received
+        if frame.upto != received[source]:
+            received[source] = list(map(max, received[source], frame.upto))
             self._track(now)
-        self._hear_of(now, frame.upto)
+        self.exchange.hear_of(now, frame.upto)
 
     def credible(self, upto: Sequence[int]) -> bool:
-        """Nobody can have what is far beyond us, nor more of ours than we sent."""
-        if len(upto) != len(self.members) or upto[self._me] > self.queued[self._me]:
-            return False
-        return all(theirs <= ours + self.reach for theirs, ours in zip(upto, self.queued, strict=True))
+        """Whether a correct member can have queued this."""
+        return self._tracker.credible(upto)
 
     def _track(self, now: Nanos) -> None:
-        """Find what is stable and what is safe; what is laid aside is neither."""
-        if self.frozen:
-            return
-        rows = list(self.repairs.received)
-        rows[self._me] = self.queued
-        votes = self.votes_needed()
-        safe, moved = [], False
-        for rank, column in enumerate(zip(*rows, strict=True)):
-            ranked = sorted(column, reverse=True)
-            safe.append(ranked[votes - 1])
-            if ranked[-1] > self.stable[rank]:
-                self._trim(rank, ranked[-1])
-                moved = True
-        self.safe = list(map(max, self.safe, safe))
-        self._purge_retained()
-        if moved:
-            self._room_freed(now)
+        """What is laid aside is neither stable nor safe."""
+        if not self.frozen and self._tracker.track(self.exchange.repairs.received):
+            self.exchange.room_freed(now)
 
     def laggards(self, since: Sequence[int]) -> list[MemberId]:
         """Who has not queued yet what this member had queued at some time."""
-        return [
-            self.members[rank]
-            for rank, row in enumerate(self.repairs.received)
-            if rank != self._me and any(map(int.__lt__, row, since))
-        ]
+        ranks = self._tracker.laggards(self.exchange.repairs.received, since)
+        return [self.members[rank] for rank in ranks]
 
-    @property
-    def refuses(self) -> bool:
-        """Whether a multicast was refused and its sender waits to be told to try again."""
-        return self._blocked
+    def _request(self, now: Nanos) -> None:
+        """Ask for what is missing. Whoever is suspected is not asked, as long as that lasts."""
+        repairs = self.exchange.repairs
+        for rank in range(len(self.members)):
+            if rank != self.rank and self.suspects(rank) != repairs.is_failed(rank):
+                if self.suspects(rank):
+                    repairs.forget(now, rank)
+                else:
+                    repairs.recall(rank)
+        self.exchange.request(now)
+        if self.frozen and not self.exchange.requests and self.buffers.lacks_anything():
+            self.exchange.plan_request(now + self.vsync.resend)  # all who have it are suspected: not for ever
 
-    # The order
-
-    def ready(self, rank: int, head: bytes) -> bool:
-        """Whether what must come before a message with this head is queued or known to be purged."""
-        return self.order.ready(rank, head)
+    # For the order
 
     def due_upto(self, rank: int) -> int:
         """Messages of `rank` up to here may be delivered."""
-        return self.certain_upto(rank) if self.vsync.uniform else self.queued[rank]
+        return self.buffers.certain_upto(rank) if self.vsync.uniform else self.queued[rank]
 
     def append(self, batch: Batch) -> None:
-        """Line up for the application. What is stable and waited for its turn takes up room again."""
-        rank = self._ranks[batch.sender]
-        stable = min(self.stable[rank], batch.last)
-        if batch.first <= stable:
-            part = batch.cut(batch.first, stable)
-            self.occupancy.add(rank, len(part.payloads), part.size)
-        self._line_up(batch)
-        self._account_purged_from_delivery()
+        """Line up for the application."""
+        self.buffers.append(batch)
 
-    def _trim(self, rank: int, stable: int) -> None:
-        """What is stable and waits for its turn takes up no room, or its turn might never come."""
-        before = self.stable[rank]
-        super()._trim(rank, stable)
-        for batch in self.order.waiting_between(rank, before + 1, stable):
-            self.occupancy.remove(rank, len(batch.payloads), batch.size)
+    def replace(self, rank: int, seq: int, by: Batch) -> None:
+        """Purge a message that is lined up because of one of another sender."""
+        self.buffers.replace(rank, seq, by)
 
     def may_command(self) -> bool:
         """Whether a command would not be too far ahead of what the others have."""
-        return self.queued[self._me] - self.stable[self._me] < self.reach
+        return self.queued[self.rank] - self.buffers.stable[self.rank] < self.reach
 
     def command(self, head: bytes) -> None:
         """Multicast a message that only the order reads; there is always room for it."""
-        batch = batch_of(self.members[self._me], self.queued[self._me] + 1, [b""], None, head)
-        self._admit(self._me, batch)
-        self._sent(batch)
+        batch = batch_of(self.members[self.rank], self.queued[self.rank] + 1, [b""], None, head)
+        self.buffers.admit(self.rank, batch)
+        self.exchange.send(batch)
         self.stats.sent -= 1
 
     def send(self, rank: int | None, frame: Frame) -> None:
@@ -372,53 +382,23 @@ class OpenStream(Dissemination):
         """Whether a member is suspected."""
         return self._suspects(self.members[rank])
 
-    def replace(self, rank: int, seq: int, by: Batch) -> None:
-        """Purge a message that is lined up because of one of another sender."""
-        if self.settings.purging is Purging.OFF:
-            return
-        victim = self.to_deliver.discard(self.members[rank], seq)
-        if victim is not None:
-            self.stats.purged_delivery += 1
-            self.out.deliver(Purged(MessageId(victim.sender, seq), MessageId(by.sender, by.first)))
-            self._forget(rank, victim, upto=self.stable[rank])
-            if seq > self.stable[rank]:
-                self._undeliverable[rank].add(seq)
+    # The end of the view
 
-    def _next_head(self) -> bytes:
-        return self.order.head()
+    def freeze(self) -> None:
+        """Accept nothing more (t5). Everybody waits for who lacks something, so it asks impatiently."""
+        self.buffers.freeze()
+        self.exchange.hurry(self.vsync.resend)
 
-    def _sound(self, head: bytes) -> bool:
-        return self.order.sound(head)
+    def want(self, now: Nanos, upto: Sequence[int], of: int | None = None) -> None:
+        """Fetch what is missing up to there, and lay it aside. The member of rank `of` has it."""
+        self.exchange.want(now, upto, of)
 
-    def _plausible(self, frame: Data) -> bool:
-        return super()._plausible(frame) and self.order.sound(frame.head)
+    def has(self, upto: Sequence[int]) -> bool:
+        """Whether everything up to there is queued, laid aside, or known to be purged."""
+        return self.buffers.has(upto)
 
-    def _accept(self, rank: int, part: Batch) -> None:
-        self._unheard += len(part.payloads)
-        self._unheard_bytes += part.size
-        self.order.accept(rank, part)
-
-    def _waits(self, rank: int, batch: Batch) -> bool:
-        return self.order.waits(rank, batch) or super()._waits(rank, batch)
-
-    def _withdraw(self, rank: int, victim: Batch) -> bool:
-        return self.order.withdraw(rank, victim) or super()._withdraw(rank, victim)
-
-    def _sent(self, batch: Batch) -> None:
-        super()._sent(batch)
-        self.order.sent()
-        if not self.is_command(batch):
-            self.out.deliver(Sent(batch, self._view.id))
-
-    def _wake(self) -> None:
-        """One message may be what several others wait for."""
-        before = None
-        while not self.frozen and before != self.queued and self._held_back():
-            before = list(self.queued)
-            for rank, waiting in enumerate(self.pending):
-                if waiting or self.skips[rank]:
-                    self._advance(rank)
-        super()._wake()
-
-    def _held_back(self) -> bool:
-        return bool(self.occupancy.cached) or any(self.skips)
+    def finish(self, cut: Sequence[int], report: bytes) -> None:
+        """This, and nothing else, belongs to the view: queue what was laid aside (t7)."""
+        self.buffers.complete(cut)
+        self.order.finish(report)
+        self.exchange.repairs.received = [list(self.queued) for _ in self.members]

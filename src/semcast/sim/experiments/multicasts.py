@@ -114,7 +114,7 @@ def _group(cell: MulticastCell) -> Cluster:
     rng = Random(seeds.getrandbits(64))
     send, receive = cell.send_us * MICROSECOND, cell.receive_us * MICROSECOND
     total = cell.primitive == "abcast"
-    info = RunInfo(
+    info = RunInfo.one(
         run="v1",
         group=GROUP,
         stack="vsync",

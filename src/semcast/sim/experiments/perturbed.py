@@ -163,8 +163,8 @@ def _track(cluster: Cluster, sender: Host, since: Nanos, until: Nanos) -> Result
     safety = _Latency(since)
     for now in range(since, until, SAMPLING):
         cluster.run(now)
-        stability.reached(now, stack.stable[0], sender.stats.sent_at)
-        safety.reached(now, stack.safe[0], sender.stats.sent_at)
+        stability.reached(now, stack.buffers.stable[0], sender.stats.sent_at)
+        safety.reached(now, stack.buffers.safe[0], sender.stats.sent_at)
     cluster.run(until)
     found = {"stability_ms": stability.mean_ms(), "safety_ms": safety.mean_ms()}
     return {name: mean for name, mean in found.items() if mean is not None}

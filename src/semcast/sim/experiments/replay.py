@@ -124,7 +124,7 @@ def _build(cell: ReplayCell, rows: list[TraceRow], delay_ms: float, *, record: b
     seeds = Random(cell.seed)
     scheduler = Scheduler()
     settings = Settings(buffer_messages=cell.n, senders=(0,))
-    info = RunInfo(
+    info = RunInfo.one(
         run="replay",
         group=GROUP,
         stack=cell.stack,

@@ -82,7 +82,7 @@ def _cluster(cell: RingCell, *, record: bool) -> Cluster:
         scheduler, Random(seeds.getrandbits(64)), cell.members, Conditions(), bandwidth=BANDWIDTH
     )
     members = member_names(cell.members)
-    info = RunInfo("ring", GROUP, "ring", cell.seed, members, None, uniform=False, quiesced=False)
+    info = RunInfo.one("ring", GROUP, "ring", cell.seed, members, None, uniform=False, quiesced=False)
     paper = cell.setting == "paper"
     return Cluster(
         scheduler,

@@ -4,6 +4,7 @@ A message carries the fields that changed since its sender's last one. So it nev
 others who send, and none at all while its sender sends and hears nothing.
 """
 
+from collections.abc import Mapping
 from random import Random
 from typing import Literal
 
@@ -81,8 +82,15 @@ class CountedStamps(CausalOrder):
 class CountedCausal(VirtualSynchrony):
     """Virtual synchrony with such an order."""
 
-    def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
-        super().__init__(me, settings, rng, out)
+    def __init__(
+        self,
+        me: MemberId,
+        settings: VsyncSettings,
+        rng: Random,
+        out: Outbox,
+        formers: Mapping[MemberId, int] | None = None,
+    ) -> None:
+        super().__init__(me, settings, rng, out, formers)
         self._order = CountedStamps
 
 

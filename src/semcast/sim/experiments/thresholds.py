@@ -103,7 +103,7 @@ def stop_until_blocked(cluster: Cluster, at: Nanos) -> float:
     sender, slow = cluster.hosts[0], cluster.hosts[-1]
     cluster.start()
     cluster.run(at)
-    slow.app_delay = NEVER_AGAIN
+    slow.application.delay = NEVER_AGAIN
     now = blocked = at
     while now - blocked < FOR_GOOD:
         if now - at > LONGEST:

@@ -1,6 +1,6 @@
 """Virtual synchrony, simulated."""
 
-from semcast.history import History, Kind
+from semcast.history import GONE, History, Kind
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
@@ -36,9 +36,9 @@ def _transfers(scenario: Scenario) -> bool:
 def excused(history: History) -> bool:
     """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
     views = [event for event in history.events if event.kind is Kind.VIEW]
-    crashed = {event.process for event in history.events if event.kind is Kind.CRASH}
+    crashed = {event.process for event in history.events if event.kind in GONE}
     last = max(views, key=lambda event: event.view or 0, default=None)
-    members = history.info.members if last is None or last.members is None else last.members
+    members = history.info.only.members if last is None or last.members is None else last.members
     return 2 * len([member for member in members if member not in crashed]) <= len(members)
 
 

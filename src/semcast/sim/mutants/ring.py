@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from semcast.core.events import TransitionalView
+from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import PurgingBuffer, obsoletes
@@ -11,12 +11,15 @@ from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
 from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
-from semcast.protocols.ring.handover import Handover
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
+from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
+from semcast.protocols.ring.sending import Sending
+from semcast.protocols.ring.states import State
+from semcast.sim.mutants.contents import changed
 
 
 class _HastyOrder(RingOrder):
@@ -41,12 +44,12 @@ class _RegularOnly(DeliveryQueue):
             super().change(change)
 
 
-class _RegularOnlyHandover(Handover):
+class _RegularOnlyHandover(Outlet):
     queue_kind = _RegularOnly
 
 
 class _NoTransitionalConfiguration(Operation):
-    handover_kind = _RegularOnlyHandover
+    outlet_kind = _RegularOnlyHandover
 
 
 class NoTransitionalConfiguration(Ring):
@@ -63,6 +66,14 @@ class _Forgetful(Forming):
 
 class _ObligationSetForgotten(Formation):
     forming_kind = _Forgetful
+
+
+class ChangedPayload(Ring):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class ObligationSetForgotten(Ring):
@@ -123,12 +134,12 @@ class _OneBuffer(DeliveryQueue):
                 self._messages -= sum(_purge(segment, batch) for batch in batches)
 
 
-class _OneBufferHandover(Handover):
+class _OneBufferHandover(Outlet):
     queue_kind = _OneBuffer
 
 
 class _PurgeAcrossConfigurations(Operation):
-    handover_kind = _OneBufferHandover
+    outlet_kind = _OneBufferHandover
 
 
 class PurgeAcrossConfigurations(Ring):
@@ -203,7 +214,7 @@ class ConfIdReused(Ring):
 class _Anticipating(Rotation):
     def on_packets(self, now: Nanos, packets: Sequence[Packet]) -> None:
         super().on_packets(now, packets)
-        queue = self._handover.queue
+        queue = self._outlet.queue
         tail = queue._tail
         for packet in packets:
             if packet.seq > self.order.delivered and tail is not None:
@@ -220,6 +231,99 @@ class PurgeWithoutReplacement(Ring):
     """Purges for a message that has arrived but is not in the queue yet."""
 
     operation_kind = _PurgeWithoutReplacement
+
+
+class _Impatient(Outlet):
+    def _withheld(self) -> bool:
+        return self._standing.state is State.EVS
+
+
+class _LatePacketsDelivered(Operation):
+    outlet_kind = _Impatient
+
+
+class LatePacketsDelivered(Ring):
+    """Goes on delivering in Form, after it has said what it knows."""
+
+    operation_kind = _LatePacketsDelivered
+
+
+class _GoesOn(Sending):
+    def begin(self) -> None:
+        self.last_sent = self.last_safe = 0
+
+
+class _HalfSentGoesOn(Operation):
+    sending_kind = _GoesOn
+
+
+class HalfSentGoesOn(Ring):
+    """Sends only the rest of a message that was cut off by a change of configuration."""
+
+    operation_kind = _HalfSentGoesOn
+
+
+class _Hoarding(Outlet):
+    def begin(self, change: Change) -> None:
+        kept = self._assembly
+        super().begin(change)
+        self._assembly = kept
+
+
+class _FragmentsKept(Operation):
+    outlet_kind = _Hoarding
+
+
+class FragmentsKept(Ring):
+    """Keeps fragments across a change of configuration: the message that begins again loses its head."""
+
+    operation_kind = _FragmentsKept
+
+
+class _AnyOrder(Forming):
+    def _least_number(self) -> int:
+        return 0
+
+
+class _FormTokensInAnyOrder(Formation):
+    forming_kind = _AnyOrder
+
+
+class FormTokensInAnyOrder(Ring):
+    """Follows a Form token though it has followed a later one since."""
+
+    formation_kind = _FormTokensInAnyOrder
+
+
+class _AnyConfiguration(Forming):
+    def _still_in(self, conf: ConfId) -> bool:  # noqa: ARG002
+        return True
+
+
+class _FormTokenOfAnotherConfiguration(Formation):
+    forming_kind = _AnyConfiguration
+
+
+class FormTokenOfAnotherConfiguration(Ring):
+    """Follows a Form token that lists it under a configuration it has left."""
+
+    formation_kind = _FormTokenOfAnotherConfiguration
+
+
+class _Lenient(Forming):
+    def fail(self) -> list[MemberId]:
+        super().fail()
+        return []
+
+
+class _NobodyFails(Formation):
+    forming_kind = _Lenient
+
+
+class NobodyFails(Ring):
+    """Tries again with the same members when the Form token is lost."""
+
+    formation_kind = _NobodyFails
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:

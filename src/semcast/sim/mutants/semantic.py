@@ -9,37 +9,52 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox
 from semcast.obsolescence import OperationTracker, obsoletes
 from semcast.protocols.semantic import SemanticMulticast, Settings
+from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Data
+from semcast.sim.mutants.contents import changed
+
+
+class _NaiveBuffers(Buffers):
+    def reliable_upto(self, rank: int) -> int:
+        return self.queued[rank]
 
 
 class PurgeWithoutSafety(SemanticMulticast):
     """Purges retransmission buffers at once (the naive version of appendix A.2)."""
 
-    def reliable_upto(self, rank: int) -> int:
-        return self.queued[rank]
+    buffers_kind = _NaiveBuffers
 
 
-class PurgeAnnouncedEarly(SemanticMulticast):
-    """Tells others that a message is purged while its replacement is not safe yet."""
-
+class _EarlyBuffers(Buffers):
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
         doomed = [seq for seq in self._doomed(rank) if first <= seq <= last]
         return sorted({*super().purged_between(rank, first, last), *doomed})
 
-    def _held_between(self, rank: int, first: int, last: int) -> list[Batch]:
+    def held_between(self, rank: int, first: int, last: int) -> list[Batch]:
         doomed = self._doomed(rank)
-        return [part for part in super()._held_between(rank, first, last) if part.first not in doomed]
+        return [part for part in super().held_between(rank, first, last) if part.first not in doomed]
 
     def _doomed(self, rank: int) -> set[int]:
         held = [message for batch in self.retained[rank] for message in batch.messages()]
         return {old.id.seq for old in held if any(obsoletes(new, old) for new in held)}
 
 
+class PurgeAnnouncedEarly(SemanticMulticast):
+    """Tells others that a message is purged while its replacement is not safe yet."""
+
+    buffers_kind = _EarlyBuffers
+
+
+class _HopefulBuffers(Buffers):
+    def known_purged(self, rank: int, seq: int) -> bool:
+        return super().known_purged(rank, seq) or any(later > seq for later in self.pending[rank])
+
+
 class SkipOnGap(SemanticMulticast):
     """Takes a gap for a purged message as soon as something later is there."""
 
-    def known_purged(self, rank: int, seq: int) -> bool:
-        return super().known_purged(rank, seq) or any(later > seq for later in self.pending[rank])
+    buffers_kind = _HopefulBuffers
 
 
 class SafetyWithFVotes(SemanticMulticast):
@@ -53,7 +68,9 @@ class SafetyCountsReceived(SemanticMulticast):
     """Vouches for what it received out of order, before it has what comes before."""
 
     def safety_vote(self) -> list[int]:
-        return [max([queued, *pending]) for queued, pending in zip(self.queued, self.pending, strict=True)]
+        buffers = self.buffers
+        rows = zip(buffers.queued, buffers.pending, strict=True)
+        return [max([queued, *pending]) for queued, pending in rows]
 
 
 class SuspectedMember(SemanticMulticast):
@@ -91,7 +108,7 @@ class DeliverTwice(SemanticMulticast):
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         for frame in frames:
-            if isinstance(frame, Data) and frame.first <= self.queued[frame.sender]:
+            if isinstance(frame, Data) and frame.first <= self.buffers.queued[frame.sender]:
                 self._again.append(Batch(self.members[frame.sender], frame.first, frame.payloads[:1]))
         super().on_frames(now, source, frames)
 
@@ -103,18 +120,33 @@ class DeliverTwice(SemanticMulticast):
         return super().deliver(now, most) + again
 
 
+class ChangedPayload(SemanticMulticast):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Batch]:
+        return list(map(changed, super().deliver(now, most)))
+
+
+class _DeafExchange(Exchange):
+    def hear_of(self, now: Nanos, received: Sequence[int]) -> None:
+        pass
+
+
 class LostLastMessage(SemanticMulticast):
     """Learns of a gap only from a later message: nothing comes after the last one."""
 
-    def _hear_of(self, now: Nanos, received: list[int]) -> None:
-        pass
+    exchange_kind = _DeafExchange
+
+
+class _EndlessBuffers(Buffers):
+    def room(self, rank: int) -> int:  # noqa: ARG002
+        return 1 << 20
 
 
 class UnboundedBuffer(SemanticMulticast):
     """Accepts whatever comes."""
 
-    def room(self, rank: int) -> int:  # noqa: ARG002
-        return 1 << 20
+    buffers_kind = _EndlessBuffers
 
 
 class PrintedOperationTracker(OperationTracker):

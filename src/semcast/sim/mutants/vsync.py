@@ -1,6 +1,6 @@
 """Virtual synchrony, broken on purpose."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
@@ -11,20 +11,30 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
-from semcast.core.views import View
-from semcast.obsolescence import Purging, obsoletes
+from semcast.obsolescence import obsoletes
+from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Notice
 from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.consensus import Consensus
-from semcast.protocols.vsync.ending import ViewStream
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.frames import Change, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.orders import CausalOrder
-from semcast.protocols.vsync.stream import OrderFactory
+from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
+from semcast.protocols.vsync.tracking import Tracker
 from semcast.protocols.vsync.transfer import StateTransfer
+from semcast.sim.mutants.contents import changed
+
+
+class ChangedPayload(VirtualSynchrony):
+    """Delivers some messages with a bit changed."""
+
+    def deliver(self, now: Nanos, most: int) -> list[Delivery]:
+        taken = super().deliver(now, most)
+        return [changed(each) if isinstance(each, Batch) else each for each in taken]
 
 
 class _HastyConsensus(Consensus):
@@ -80,12 +90,12 @@ class PurgeAcrossViews(VirtualSynchrony):
         return super().deliver(now, most)
 
     def _purge(self, old: ViewStream, new: ViewStream) -> None:
-        later = [message for batch in new.to_deliver for message in batch.messages()]
-        for batch in [batch for batch in old.to_deliver if batch.annotation is not None]:
+        later = [message for batch in new.buffers.to_deliver for message in batch.messages()]
+        for batch in [batch for batch in old.buffers.to_deliver if batch.annotation is not None]:
             victim = batch.messages()[0]
             by = next((message for message in later if obsoletes(message, victim)), None)
             if by is not None:
-                old.to_deliver.discard(batch.sender, batch.first)
+                old.buffers.to_deliver.discard(batch.sender, batch.first)
                 self.out.deliver(Purged(victim.id, by.id))
 
 
@@ -99,8 +109,8 @@ class _GapStream(ViewStream):
         super().finish([self._here(rank, last) for rank, last in enumerate(cut)], report)
 
     def _here(self, rank: int, last: int) -> int:
-        upto = self.queued[rank]
-        while upto < last and (upto + 1 in self.pending[rank] or self.known_purged(rank, upto + 1)):
+        buffers, upto = self.buffers, self.queued[rank]
+        while upto < last and (upto + 1 in buffers.pending[rank] or buffers.known_purged(rank, upto + 1)):
             upto += 1
         return upto
 
@@ -112,33 +122,41 @@ class InstalledTooEarly(VirtualSynchrony):
     view_stream = _GapStream
 
 
+class _PrintedBuffers(Buffers):
+    """Remembers what was purged from delivery."""
+
+    gone: frozenset[tuple[MemberId, int]] = frozenset()
+
+    def purged_from_delivery(self, victim: Batch, by: Batch) -> None:
+        super().purged_from_delivery(victim, by)
+        self.gone = self.gone | {(victim.sender, victim.first)}
+
+
 class _PrintedStream(ViewStream):
     """Delivers, at the end, what is agreed on and was purged here."""
 
+    buffers_kind = _PrintedBuffers
+    _again: list[Batch] = []  # noqa: RUF012
+
     def finish(self, cut: Sequence[int], report: bytes) -> None:
         super().finish(cut, report)
+        buffers = self.buffers
+        assert isinstance(buffers, _PrintedBuffers)
         self._again = [
             batch
-            for rank, retained in enumerate(self.retained)
+            for rank, retained in enumerate(buffers.retained)
             for batch in retained
-            if batch.annotation is not None and not self._waits(rank, batch) and batch.first in self._purged
+            if batch.annotation is not None
+            and not buffers.waits(rank, batch)
+            and (batch.sender, batch.first) in buffers.gone
         ]
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         batches = super().deliver(now, most)
-        if self.frozen and not len(self.to_deliver):
+        if self.frozen and not len(self.buffers.to_deliver):
             batches += self._again
             self._again = []
         return batches
-
-    _again: list[Batch] = []  # noqa: RUF012
-    _purged: frozenset[int] = frozenset()
-
-    def _account_purged_from_delivery(self) -> None:
-        known = len(self.out.events)
-        super()._account_purged_from_delivery()
-        purged = {event.id.seq for event in self.out.events[known:] if isinstance(event, Purged)}
-        self._purged = self._purged | purged
 
 
 class T7AsPrinted(VirtualSynchrony):
@@ -147,9 +165,13 @@ class T7AsPrinted(VirtualSynchrony):
     view_stream = _PrintedStream
 
 
+class _StamplessExchange(Exchange):
+    def on_notice(self, now: Nanos, frame: Notice) -> None:
+        super().on_notice(now, msgspec.structs.replace(frame, heads=[]))
+
+
 class _StamplessStream(ViewStream):
-    def _on_notice(self, now: Nanos, frame: Notice) -> None:
-        super()._on_notice(now, msgspec.structs.replace(frame, heads=[]))
+    exchange_kind = _StamplessExchange
 
 
 class StampLostWithPurged(VirtualSynchrony):
@@ -235,12 +257,13 @@ class RoundIgnoredInReports(_OtherOrder):
     instead: ClassVar = {BatchOrder: _RoundlessOrder}
 
 
-class _HastyStream(ViewStream):
-    def due_upto(self, rank: int) -> int:
-        return self.queued[rank]
-
+class _HastyBuffers(Buffers):
     def certain_upto(self, rank: int) -> int:
         return self.queued[rank]
+
+
+class _HastyStream(ViewStream):
+    buffers_kind = _HastyBuffers
 
 
 class DeliveredBeforeSafe(VirtualSynchrony):
@@ -285,22 +308,12 @@ class _HeadlessRetention(Retention):
         return [batch] if batch.items is None else batch.singles()
 
 
+class _HeadlessBuffers(Buffers):
+    retention: type[Retention] = _HeadlessRetention
+
+
 class _HeadlessStream(ViewStream):
-    def __init__(
-        self,
-        me: MemberId,
-        view: View,
-        base: Sequence[int],
-        settings: VsyncSettings,
-        rng: Random,
-        order: OrderFactory,
-        suspects: Callable[[MemberId], bool],
-        position: int = 0,
-        newcomers: Collection[MemberId] = (),
-    ) -> None:
-        super().__init__(me, view, base, settings, rng, order, suspects, position, newcomers)
-        held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
-        self.retained = [_HeadlessRetention(held) for _ in view.members]
+    buffers_kind = _HeadlessBuffers
 
 
 class StampLostWithRun(VirtualSynchrony):
@@ -309,9 +322,13 @@ class StampLostWithRun(VirtualSynchrony):
     view_stream = _HeadlessStream
 
 
-class _GullibleStream(ViewStream):
+class _GullibleTracker(Tracker):
     def votes_needed(self) -> int:
         return max(self.f, 1)
+
+
+class _GullibleStream(ViewStream):
+    tracker_kind = _GullibleTracker
 
 
 class SafeWithFVotes(VirtualSynchrony):
@@ -332,9 +349,13 @@ class LeaverNotInCut(VirtualSynchrony):
     view_change = _ForgetfulCut
 
 
-class _SkippingStream(ViewStream):
+class _SkippingBuffers(Buffers):
     def may_skip(self, rank: int, seq: int) -> bool:
         return self.known_purged(rank, seq)
+
+
+class _SkippingStream(ViewStream):
+    buffers_kind = _SkippingBuffers
 
 
 class SkippedBeforeCauses(VirtualSynchrony):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.specs.evs.configurations import Configuration, Configurations, Life, Stay, judge
 from semcast.specs.verdict import Findings, Verdict
 
@@ -139,7 +139,7 @@ def report_row(findings: Findings, event: Event, reason: str) -> None:
         findings.example(reason, event if singles is None else event.only(seq))
 
 
-_EVENTS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MULTICAST, Kind.DELIVER, Kind.CRASH)
+_EVENTS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MULTICAST, Kind.DELIVER, *GONE)
 
 
 def _problems(rows: Sequence[Event]) -> Iterator[tuple[Event, str]]:
@@ -154,7 +154,7 @@ def _problems(rows: Sequence[Event]) -> Iterator[tuple[Event, str]]:
         if event.kind in (Kind.VIEW, Kind.TRANSITIONAL):
             inside = event
         seen = True
-        crashed = crashed or event.kind is Kind.CRASH
+        crashed = crashed or event.kind in GONE
 
 
 def _problem(event: Event, inside: Event | None, *, seen: bool, crashed: bool) -> str | None:
@@ -163,7 +163,7 @@ def _problem(event: Event, inside: Event | None, *, seen: bool, crashed: bool) -
     match event.kind:
         case Kind.VIEW | Kind.TRANSITIONAL:
             return _change_problem(event, inside)
-        case Kind.CRASH:
+        case kind if kind in GONE:
             return "crashed outside every configuration" if inside is None and seen else None
     if inside is None:
         return f"has a {event.kind.value} outside every configuration"

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
-from semcast.history.schema import SAFE, Kind
+from semcast.history.schema import GONE, SAFE, Kind
 from semcast.specs.evidence import evidence_of
 from semcast.specs.evs.parts import Parts
 from semcast.specs.verdict import Findings, Verdict, unknown, untold
@@ -68,7 +68,7 @@ class Life:
     def __init__(self, process: MemberId) -> None:
         self.process = process
         self.crashed = False
-        """Or cut off: it may have crashed right after its last row."""
+        """Or left, or cut off: it may have crashed right after its last row."""
 
         self.stays: list[Stay] = []
         self.com: dict[Configuration, list[Stay]] = {}
@@ -231,7 +231,7 @@ class _Reading:
                         self._deliver(part)
                 case Kind.PURGE:
                     self._life.receipts.update(self._whole.parts.of(event))
-                case Kind.CRASH:
+                case kind if kind in GONE:
                     self._life.crashed = True
 
     def _enter(self, event: Event) -> None:

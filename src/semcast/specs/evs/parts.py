@@ -22,7 +22,7 @@ class Parts:
     >>> from semcast.core.messages import batch_of
     >>> from semcast.history import Recorder, RunInfo
     >>> a, b = MemberId("a"), MemberId("b")
-    >>> recorder = Recorder(RunInfo("demo", "g", "ring", 1, (a, b), None, uniform=False, quiesced=False))
+    >>> recorder = Recorder(RunInfo.one("demo", "g", "ring", 1, (a, b), None, uniform=False, quiesced=False))
     >>> recorder.multicast(0, a, batch_of(a, 1, [b""] * 9))
     >>> recorder.deliver(0, b, batch_of(a, 3, [b""] * 4))
     >>> history = recorder.close(quiesced=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.specs.evs.basic import report_row
 from semcast.specs.evs.configurations import Stay
 from semcast.specs.verdict import Findings, Verdict
@@ -72,7 +72,7 @@ def _problems(rows: Sequence[Event]) -> Iterator[tuple[Event, str]]:
         match event.kind:
             case Kind.VIEW:
                 number = event.view
-            case Kind.CRASH:
+            case kind if kind in GONE:
                 crashed = True
             case Kind.MULTICAST | Kind.DELIVER if crashed:
                 yield event, f"has a {event.kind.value} after its crash"

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.specs.evs.configurations import Stay
 from semcast.specs.verdict import Findings, Verdict
 from semcast.specs.vsync.views import Views, judge, number_of
@@ -61,7 +61,7 @@ def _report(findings: Findings, stay: Stay, problem: str, *events: Event) -> Non
 def _find_after_crash(rows: Sequence[Event], findings: Findings) -> None:
     crash: Event | None = None
     for event in rows:
-        if event.kind is Kind.CRASH:
+        if event.kind in GONE:
             crash = crash or event
         elif event.kind is Kind.VIEW and crash is not None:
             findings.count(1)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.specs.verdict import Findings, Verdict, unknown
 from semcast.specs.vsync.views import Views, judge, views_of
 
@@ -51,7 +51,7 @@ def _misplaced(rows: Sequence[Event]) -> Iterator[Event]:
     for event in rows:
         if event.kind is Kind.VIEW:
             fresh = event.view
-        elif event.kind in (Kind.DELIVER, Kind.CRASH):
+        elif event.kind in (Kind.DELIVER, *GONE):
             fresh = None
         elif _at_a_view(event) and event.view != fresh:
             yield event
@@ -75,7 +75,7 @@ def _compare(views: Views, number: int, states: dict[MemberId, _States], finding
 def _complete(views: Views, process: MemberId, number: int) -> bool:
     """Whether all states were recorded: something else followed, or nothing can be missing at the end."""
     rows = views.known.rows[process]
-    last = next(event for event in reversed(rows) if event.kind is not Kind.CRASH)
+    last = next(event for event in reversed(rows) if event.kind not in GONE)
     if not (_at_a_view(last) and last.view == number):
         return True
     return views.known.quiesced and not views.known.lives[process].crashed

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.history import Event, History, Kind
+from semcast.history import GONE, Event, History, Kind
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.large.views.books import Books
 from semcast.pipeline.verify.scene import Scene
@@ -101,16 +101,16 @@ def _outlines(scene: Scene, runs: set[str]) -> dict[str, History]:
     events = {run: {(e.process, e.index): e for e in scene.stays.histories[run].events} for run in runs}
     for row in _states_at_views(scene.events).collect():
         if row["run"] in runs:
-            state = _state(scene.infos[row["run"]].group, row)
+            state = _state(scene.infos[row["run"]].only.name, row)
             events[row["run"]][state.process, state.index] = state
     for row in scene.steps.collect():
         (run, process), index = scene.pieces[row["piece"]].who, row["first"]
         if run in runs and index is not None:
-            some = Event(process, index, 0, Kind.DELIVER, scene.infos[run].group, process, 1, 1)
+            some = Event(process, index, 0, Kind.DELIVER, scene.infos[run].only.name, process, 1, 1)
             events[run][process, index] = some
     for (run, process), rows in _lengths(scene).items():
         if run in runs:
-            _mark_end(scene.infos[run].group, events[run], process, rows - 1)
+            _mark_end(scene.infos[run].only.name, events[run], process, rows - 1)
     return {
         run: History(scene.infos[run], sorted(found.values(), key=lambda event: event.index))
         for run, found in events.items()
@@ -119,7 +119,7 @@ def _outlines(scene: Scene, runs: set[str]) -> dict[str, History]:
 
 def _mark_end(group: str, events: dict[tuple[MemberId, int], Event], process: MemberId, last: int) -> None:
     """At the end, before a crash, stands a state or something that does not matter."""
-    while last >= 0 and (process, last) in events and events[process, last].kind is Kind.CRASH:
+    while last >= 0 and (process, last) in events and events[process, last].kind in GONE:
         last -= 1
     if last >= 0:
         events.setdefault((process, last), Event(process, last, 0, Kind.RECOVER, group))

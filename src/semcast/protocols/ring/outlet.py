@@ -21,7 +21,7 @@ from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.settings import SlowPolicy
 
 
-class Handover:
+class Outlet:
     """What the ring has ordered, until the application takes it."""
 
     queue_kind: ClassVar[type[DeliveryQueue]] = DeliveryQueue
@@ -74,7 +74,7 @@ class Handover:
     def pump(self, now: Nanos, order: RingOrder) -> None:
         """Hand the queue whatever is in order, and safe where that was asked for."""
         self.due = False
-        if self._standing.frozen:
+        if self._withheld():
             return
         rest, queue = self.rest, self.queue
         if not len(queue):
@@ -100,6 +100,10 @@ class Handover:
                 rest += batches
         self._leaving.full_since = None
         self._give_receipts()
+
+    def _withheld(self) -> bool:
+        """Whether what is left of this configuration is handed over by `force` only."""
+        return self._standing.frozen
 
     def _give_receipts(self) -> None:
         receipts = self.queue.take_receipts()

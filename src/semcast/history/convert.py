@@ -1,0 +1,125 @@
+"""Journals as Parquet files, for who reads only those: however large they are, little of them is held."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from semcast.core.ids import MemberId
+from semcast.history.events import HistoryError, RunInfo
+from semcast.history.journal import SUFFIX
+from semcast.history.reader import Seat, cut_off_at, files_in, foreign
+from semcast.history.replay import BLOCK_ROWS, Replay
+from semcast.history.schema import SCHEMA, Kind
+from semcast.history.versions import completed, described
+from semcast.history.writer import HOW, metadata_of
+
+
+def converted(paths: Sequence[Path], folder: Path) -> list[Path]:
+    """The same histories for who reads Parquet only: journals are written to a folder as Parquet files."""
+    found: list[Path] = []
+    for number, path in enumerate(paths):
+        if path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}"))):
+            folder.mkdir(parents=True, exist_ok=True)
+            for run, conversion in enumerate(_conversions(path)):
+                found.append(folder / f"{number}-{run}.parquet")
+                conversion.write(found[-1])
+        else:
+            found.append(path)
+    return found
+
+
+def _conversions(path: Path) -> list["_Conversion"]:
+    """The runs of the journals in a folder, and of the Parquet files beside them."""
+    runs: dict[str, _Conversion] = {}
+    nameless: list[MemberId] = []
+    for file in files_in(path):
+        if file.suffix == SUFFIX:
+            with Replay(file) as replay:
+                info = replay.info
+            if info is None:
+                nameless.append(replay.process)
+                continue
+        else:
+            info = _described(file)
+        runs.setdefault(info.run, _Conversion(info, nameless)).add(info, file)
+    if not runs:
+        raise HistoryError(f"{path}: no journal here has a readable header")
+    return list(runs.values())
+
+
+class _Conversion:
+    """The files of one run on their way into one."""
+
+    def __init__(self, info: RunInfo, nameless: Sequence[MemberId]) -> None:
+        self._info = info
+        self._nameless = nameless
+        self._files: list[Path] = []
+        self._unknown: set[MemberId] = set()
+        self._seen: set[Seat] = set()
+        self._there: set[Seat] = set()
+
+    def add(self, info: RunInfo, file: Path) -> None:
+        """One more file of the run."""
+        united = self._info.united(info)
+        if united is None:
+            raise HistoryError(f"{file}: describes run {info.run} differently than {self._files[0]}")
+        self._info = united
+        self._files.append(file)
+
+    def write(self, path: Path) -> None:
+        """Write all of it; who is cut off is known, and written, at the end."""
+        rows = 0
+        with pq.ParquetWriter(path, SCHEMA, **HOW) as writer:
+            for file in self._files:
+                for table in self._journal(file) if file.suffix == SUFFIX else self._parquet(file):
+                    writer.write_table(table)
+                    rows += table.num_rows
+            unknown = {*self._unknown, *self._nameless}
+            info = cut_off_at(self._info, unknown, self._seen, self._there)
+            writer.add_key_value_metadata(metadata_of(info))
+        if not rows:
+            raise HistoryError(f"{self._files[0]}: run {self._info.run} has no events")
+
+    def _journal(self, file: Path) -> Iterator[pa.Table]:
+        with Replay(file) as replay:
+            assert replay.info is not None
+            group = replay.info.only.name
+            self._there.add((group, replay.process))
+            for block in replay.blocks():
+                fault = foreign(replay.info, group, replay.process)
+                if fault is not None:
+                    raise HistoryError(f"{file}: row 0: {fault}")
+                yield block
+            self._seen.update((group, member) for member in replay.seen)
+            if replay.unknown is not None:
+                self._unknown.add(replay.process)
+
+    def _parquet(self, file: Path) -> Iterator[pa.Table]:
+        """What is wrong with single rows is found by who reads the result."""
+        try:
+            with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+                for batch in parquet.iter_batches(BLOCK_ROWS):
+                    table = completed(pa.Table.from_batches([batch]))
+                    self._look_at(table)
+                    yield table.cast(SCHEMA)
+        except (pa.ArrowException, OSError) as error:
+            raise HistoryError(f"{file}: damaged or cut off: {error}") from error
+
+    def _look_at(self, table: pa.Table) -> None:
+        seats = table.group_by(["group", "process", "incarnation"]).aggregate([]).to_pylist()
+        self._there.update((row["group"], MemberId(row["process"], row["incarnation"])) for row in seats)
+        views = table.filter(pc.equal(table["kind"], Kind.VIEW.value)).select(["group", "members"])
+        for row in views.to_pylist():
+            members = [member for member in row["members"] or () if member is not None]
+            self._seen.update((row["group"], MemberId(each["name"], each["incarnation"])) for each in members)
+
+
+def _described(file: Path) -> RunInfo:
+    try:
+        with pq.ParquetFile(file) as parquet:
+            return described(file, parquet)
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error

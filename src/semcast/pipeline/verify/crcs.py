@@ -1,0 +1,43 @@
+"""CRCs of many rows at a time (`semcast.history.crc`): a table for each byte of the number of zeros."""
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from semcast.history.crc import zeros
+
+Ints = npt.NDArray[np.int64]
+_BYTE = 0xFF
+
+
+def moved(crc: Ints, over: Ints) -> Ints:
+    """CRCs moved on over so many zero bytes each."""
+    left, place = over, 0
+    while left.any():
+        table, digit = _table(place), left & _BYTE
+        crc = (
+            table[digit, 0, crc & _BYTE]
+            ^ table[digit, 1, crc >> 8 & _BYTE]
+            ^ table[digit, 2, crc >> 16 & _BYTE]
+            ^ table[digit, 3, crc >> 24 & _BYTE]
+        )
+        left, place = left >> 8, place + 1
+    return crc.astype(np.int64)
+
+
+@cache
+def _table(place: int) -> npt.NDArray[np.uint32]:
+    """What becomes of each byte of a CRC over digit * 256**place zeros: by digit, byte and its value."""
+    one = np.array(zeros(8 * place), np.uint32)
+    tables = np.empty((256, 4, 256), np.uint32)
+    tables[0] = np.arange(256, dtype=np.uint32) << np.array([[0], [8], [16], [24]], np.uint32)
+    for digit in range(1, 256):
+        before = tables[digit - 1]
+        tables[digit] = (
+            one[0][before & _BYTE]
+            ^ one[1][before >> 8 & _BYTE]
+            ^ one[2][before >> 16 & _BYTE]
+            ^ one[3][before >> 24]
+        )
+    return tables

@@ -1,0 +1,58 @@
+"""What is stable and what is safe in a view, as everybody tells everybody what it has queued (`Received`).
+
+What all members have queued is stable, what f+1 have is safe.
+"""
+
+from collections.abc import Sequence
+
+from semcast.protocols.semantic.buffers import Buffers
+
+
+class Tracker:
+    """At one member. Vectors are indexed by rank, and so are rows of vectors: what each member has.
+
+    Args:
+        me: rank of this member.
+        buffers: where it is acted on.
+        reach: how far a correct member can be ahead of another.
+    """
+
+    def __init__(self, me: int, buffers: Buffers, reach: int) -> None:
+        self.f = (len(buffers.members) - 1) // 2
+        self._me = me
+        self._buffers = buffers
+        self._reach = reach
+
+    def votes_needed(self) -> int:
+        """Members that must have queued a message before it is safe."""
+        return self.f + 1
+
+    def credible(self, upto: Sequence[int]) -> bool:
+        """Nobody can have what is far beyond us, nor more of ours than we sent."""
+        queued = self._buffers.queued
+        if len(upto) != len(queued) or upto[self._me] > queued[self._me]:
+            return False
+        return all(theirs <= ours + self._reach for theirs, ours in zip(upto, queued, strict=True))
+
+    def track(self, received: Sequence[Sequence[int]]) -> bool:
+        """Find what is stable and what is safe; returns whether something became stable."""
+        buffers = self._buffers
+        rows = list(received)
+        rows[self._me] = buffers.queued
+        votes = self.votes_needed()
+        safe, moved = [], False
+        for rank, column in enumerate(zip(*rows, strict=True)):
+            ranked = sorted(column, reverse=True)
+            safe.append(ranked[votes - 1])
+            if ranked[-1] > buffers.stable[rank]:
+                buffers.trim(rank, ranked[-1])
+                moved = True
+        buffers.safe = list(map(max, buffers.safe, safe))
+        buffers.purge_retained()
+        return moved
+
+    def laggards(self, received: Sequence[Sequence[int]], since: Sequence[int]) -> list[int]:
+        """Ranks of those who have not queued yet what this member had queued at some time."""
+        return [
+            rank for rank, row in enumerate(received) if rank != self._me and any(map(int.__lt__, row, since))
+        ]

@@ -1,0 +1,145 @@
+"""What a simulated host does, written down: the history of the run, and the figures of the host."""
+
+from collections.abc import Sequence
+
+from semcast.core.events import (
+    Blocked,
+    Delivery,
+    Event,
+    Purged,
+    Sent,
+    StateReceived,
+    TransitionalView,
+    Unblocked,
+    ViewChange,
+)
+from semcast.core.handover import Outgoing
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.history import Recorder
+from semcast.sim.replica import Replicas
+from semcast.sim.statistics import HostStatistics
+
+
+class Chronicle:
+    """Watches the turns of one host.
+
+    Args:
+        member: who this is.
+        recorder: of the run; None where nothing is recorded.
+        stats: of the host.
+        announces: whether the stack says itself when messages leave; else they leave where it takes them.
+        transfers: whether states are handed over: then they are the same at the beginning of a view.
+    """
+
+    def __init__(
+        self,
+        member: MemberId,
+        recorder: Recorder | None,
+        stats: HostStatistics,
+        *,
+        announces: bool,
+        transfers: bool,
+    ) -> None:
+        self._member = member
+        self._recorder = recorder
+        self._stats = stats
+        self._announces = announces
+        # What the application comes to once it has taken all that was delivered.
+        self._ledger = Replicas() if transfers and recorder is not None else None
+
+    @property
+    def watches_buffers(self) -> bool:
+        """Whether the history says how much buffers held."""
+        return self._recorder is not None and self._recorder.info.only.buffer_limit is not None
+
+    # What a turn tells
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        """What the stack says."""
+        for event in events:
+            if isinstance(event, Blocked):
+                self._stats.blocked_since = now
+            elif isinstance(event, Unblocked):
+                self._unblocked(now)
+            elif self._recorder is None:
+                continue
+            elif isinstance(event, Purged):
+                self._recorder.purge(now, self._member, event)
+            elif isinstance(event, Sent):
+                self._recorder.sent(now, self._member, event)
+            elif isinstance(event, ViewChange):
+                self._recorder.view(now, self._member, event.view)
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """What the application is about to get."""
+        if self._recorder is None:
+            return
+        for each in deliveries:
+            if isinstance(each, Batch):
+                self._recorder.deliver(now, self._member, each, each.order)
+                if self._ledger is not None:
+                    self._ledger.apply(each)
+            elif isinstance(each, ViewChange):
+                self._recorder.view(now, self._member, each.view)
+                if self._ledger is not None:
+                    self.state(now, self._ledger, each.view.id)
+            elif isinstance(each, StateReceived) and self._ledger is not None:
+                self._ledger.restore(each.state)
+            elif isinstance(each, TransitionalView):
+                self._recorder.transitional(now, self._member, each.view)
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """What the stack took from the application."""
+        for outgoing, count in taken:
+            first = len(self._stats.sent_at) + 1
+            self._stats.sent_at += [now] * count
+            if self._recorder is not None and not self._announces:
+                for batch in _batches(self._member, first, outgoing, count):
+                    self._recorder.multicast(now, self._member, batch)
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        """Another incarnation goes on; the former one has left."""
+        self._member = member
+        self._ledger = None if self._ledger is None else Replicas()
+        if self._recorder is not None:
+            self._recorder.recover(now, member)
+
+    # What a host tells
+
+    def crashed(self, now: Nanos) -> None:
+        """The process is gone."""
+        if self._recorder is not None:
+            self._recorder.crash(now, self._member)
+
+    def left(self, now: Nanos) -> None:
+        """The member is out of its group."""
+        if self._recorder is not None:
+            self._recorder.left(now, self._member)
+
+    def held(self, now: Nanos, messages: int) -> None:
+        """So many messages are in the buffers of the stack."""
+        if self._recorder is not None:
+            self._recorder.buffer(now, self._member, messages)
+
+    def state(self, now: Nanos, state: Replicas, view: int | None = None) -> None:
+        """At the beginning of a view, or at the end of the run."""
+        if self._recorder is not None:
+            for sender, digest in state.digests():
+                self._recorder.apply(now, self._member, sender, digest, view)
+
+    def _unblocked(self, now: Nanos) -> None:
+        if self._stats.blocked_since is not None:
+            self._stats.blocked_time += now - self._stats.blocked_since
+            self._stats.blocked_since = None
+
+
+def _batches(sender: MemberId, first: int, outgoing: Outgoing, count: int) -> list[Batch]:
+    """Messages that a stack took, as they are recorded: those with annotations one by one."""
+    if outgoing.annotations is not None:
+        return [
+            batch_of(sender, first + place, [outgoing.payloads[place]], outgoing.annotations[place])
+            for place in range(count)
+        ]
+    payloads = list(outgoing.payloads[:count])
+    return [batch_of(sender, first, payloads, outgoing.annotation)] if payloads else []

@@ -1,0 +1,237 @@
+"""How the application of a simulated host spends its time: when it reads, and when it sends.
+
+`Asker` takes a message when it has time for one, as the papers' experiments assume. `Program` is like a live
+one: it finds lists in a mailbox, hands over runs of messages, and waits in `send`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from random import Random
+
+from semcast.core.handover import Handover
+from semcast.core.ids import Nanos
+from semcast.core.mailbox import Mailbox
+from semcast.sim.applications import Reader, Writer
+from semcast.sim.bursts import Bursts
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.statistics import HostStatistics
+from semcast.sim.workloads import Source
+
+EVERYTHING = 1 << 30
+
+
+class Application(ABC):
+    """Base: a reader and a writer on one hand-over.
+
+    Args:
+        handover: to and from the stack.
+        reader: what becomes of what is taken.
+        writer: what is sent.
+        scheduler: virtual time.
+        stats: of the host.
+        delay: how long it takes for a message.
+    """
+
+    def __init__(
+        self,
+        handover: Handover,
+        reader: Reader,
+        writer: Writer,
+        scheduler: Scheduler,
+        stats: HostStatistics,
+        delay: Nanos,
+    ) -> None:
+        self.handover = handover
+        self.reader = reader
+        self.writer = writer
+        self.delay = delay
+        self.stopped = False
+        self.nudge: Callable[[Callable[[], None] | None], None] = _nobody
+        """Set by the host: have it take a turn, and do something at its beginning if anything is given."""
+        self._scheduler = scheduler
+        self._stats = stats
+        self._free_at: Nanos = 0
+        self._planned = False  # to come back for what is delivered
+
+    def sleep(self, until: Nanos) -> None:
+        """Do nothing until then."""
+        self._free_at = max(self._free_at, until)
+
+    def plan_next_message(self) -> None:
+        """The next message is made after an interval."""
+        gap = self.writer.next_gap()
+        if gap is not None:
+            self._scheduler.at(self._scheduler.now + gap, self._produce)
+        else:
+            self._no_more()
+
+    @abstractmethod
+    def wake(self, *, running: bool) -> None:
+        """There is something for the application; in the middle of a turn if one is `running`."""
+
+    def before_turn(self, now: Nanos) -> None:  # noqa: B027
+        """The host takes a turn."""
+
+    def after_turn(self, *, deliverable: bool) -> None:  # noqa: B027
+        """The host took a turn; whether something waits in the stack."""
+
+    def delivered(self, now: Nanos) -> None:  # noqa: B027
+        """A list was made for the application."""
+
+    def taken(self) -> None:  # noqa: B027
+        """The stack took messages of the application."""
+
+    @abstractmethod
+    def _produce(self) -> None:
+        """An interval has passed."""
+
+    def _no_more(self) -> None:  # noqa: B027
+        """There is nothing more to send."""
+
+    def _read(self) -> int:
+        taken = self.reader.read(self._scheduler.now)
+        self._stats.read += taken
+        return taken
+
+
+class Asker(Application):
+    """One thing at a time: it asks for a message when it has time, and makes the next when one was sent."""
+
+    def before_turn(self, now: Nanos) -> None:
+        """It would deal with a list at once, unless it is busy or has planned to ask."""
+        self._may_ask(now, self.delay == 0 and not self._planned)
+
+    def after_turn(self, *, deliverable: bool) -> None:
+        """If it is busy, it asks when it is free."""
+        self.handover.mailbox.asked = False
+        if not self._planned and not self.stopped and deliverable:
+            self._planned = True
+            self._scheduler.at(self._free_at, self._ask)
+
+    def delivered(self, now: Nanos) -> None:
+        """It is busy with that for a while."""
+        if self.delay:
+            self._free_at = now + self.delay
+            self.handover.mailbox.asked = False
+
+    def wake(self, *, running: bool) -> None:  # noqa: ARG002
+        """What it is told, and what it asked for, it takes at once."""
+        self.handover.go_on()
+        while self.handover:
+            self._read()
+
+    def taken(self) -> None:
+        """The next one, then."""
+        self.plan_next_message()
+
+    def _ask(self) -> None:
+        self._planned = False
+        self.nudge(lambda: self._may_ask(self._scheduler.now, True))
+
+    def _may_ask(self, now: Nanos, wants: bool) -> None:
+        mailbox = self.handover.mailbox
+        mailbox.want = 1 if self.delay else EVERYTHING
+        mailbox.asked = mailbox.asked or (wants and self._free_at <= now)
+
+    def _produce(self) -> None:
+        if not self.stopped and self.writer.produce():
+            self.nudge(self._hand_over)  # one input after the other, in the order in which they came
+
+    def _hand_over(self) -> None:
+        self.writer.flush()
+
+
+class Program(Application):
+    """Like a live program: it reads lists, sends runs, and waits where there is no room.
+
+    With `single` it does both in one task, and reads nothing while it waits.
+    """
+
+    def __init__(
+        self,
+        handover: Handover,
+        reader: Reader,
+        writer: Writer,
+        scheduler: Scheduler,
+        stats: HostStatistics,
+        delay: Nanos,
+        *,
+        single: bool,
+    ) -> None:
+        super().__init__(handover, reader, writer, scheduler, stats, delay)
+        self._single = single
+
+    def wake(self, *, running: bool) -> None:
+        """There may be room again for what it wants to send, and something to read."""
+        if self.handover.renewed:
+            self.handover.go_on()  # whoever sends must know who it is now, also if it reads nothing
+        if self.writer.blocked():
+            if self.writer.retry() and not running:
+                self.nudge(None)
+            if not self.writer.blocked():
+                self.plan_next_message()
+        self._plan_reading()
+
+    def _produce(self) -> None:
+        if self.stopped:
+            return
+        if self.writer.produce():
+            self._hand_over()
+        if not self.writer.blocked():
+            self.plan_next_message()
+
+    def _no_more(self) -> None:
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self.writer.flush() or self.writer.blocked():
+            self.nudge(None)
+
+    def _plan_reading(self) -> None:
+        if not self._planned and self.handover:
+            self._come_back_at(max(self._free_at, self._scheduler.now))
+
+    def _come_back_at(self, at: Nanos) -> None:
+        self._planned = True
+        self._scheduler.at(at, self._come_back)
+
+    def _come_back(self) -> None:
+        """It is done with the list it took last."""
+        self._planned = False
+        now = self._scheduler.now
+        if self.stopped:
+            return
+        if self._free_at > now:  # it was put to sleep
+            self._come_back_at(self._free_at)
+            return
+        if self._single and self.writer.blocked():
+            return  # until it has sent what it has to send
+        self.handover.dealt_with(now)
+        if self.handover:
+            self._free_at = now + self.delay * self._read()
+            self._come_back_at(self._free_at)
+            self.nudge(None)
+
+
+def application(
+    source: Source | None,
+    scheduler: Scheduler,
+    stats: HostStatistics,
+    bursts: Bursts | None,
+    rng: Random | None,
+    *,
+    delay: Nanos,
+    observe: bool,
+    transfers: bool,
+) -> Application:
+    """The application of a host, with its hand-over."""
+    handover = Handover(1, Mailbox(0)) if bursts is None else Handover(bursts.send_messages)
+    reader = Reader(handover, observe=observe, transfers=transfers)
+    writer = Writer(handover, source, bursts or Bursts(), rng)
+    if bursts is None:
+        return Asker(handover, reader, writer, scheduler, stats, delay)
+    return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single)
+
+
+def _nobody(_first: Callable[[], None] | None) -> None:
+    raise AssertionError("an application without a host")

@@ -1,0 +1,363 @@
+"""A turn: what goes in, what comes out, and in which order; on a stack of a few lines."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from semcast.core import (
+    Annotation,
+    Batch,
+    Delivery,
+    Dest,
+    Event,
+    Frame,
+    MemberId,
+    Nanos,
+    Outbox,
+    Stack,
+    Statistics,
+    Timer,
+    View,
+    ViewChange,
+)
+from semcast.core.events import (
+    Blocked,
+    Left,
+    Minority,
+    Rejoining,
+    Sent,
+    StateReceived,
+    StateRequested,
+    Unblocked,
+)
+from semcast.core.handover import RESERVE, Handover, Outgoing
+from semcast.core.messages import batch_of
+from semcast.core.turn import Turn
+
+A, B, AGAIN = MemberId("a"), MemberId("b"), MemberId("a", 1)
+
+
+class Say(Frame, frozen=True, array_like=True, tag=200):
+    payload: bytes
+
+
+class Echo(Stack):
+    """Multicasts at once, delivers its own messages and those of others, and takes two before it blocks."""
+
+    def __init__(self, me: MemberId, out: Outbox) -> None:
+        self.me, self.out, self.stats = me, out, Statistics()
+        self.log: list[str] = []
+        self.queue: list[Delivery] = []
+        self.room = 2
+        self.stuck = False  # until the application was given what waits
+        self.provided: list[tuple[int, bytes]] = []
+
+    def start(self, now: Nanos) -> None:
+        self.log.append("start")
+        self.queue.append(ViewChange(self.view(), joined=(self.me,)))
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        taken = 0 if self.stuck else min(self.room, len(payloads))
+        self.room -= taken
+        if taken:
+            batch = batch_of(self.me, self.stats.sent + 1, list(payloads[:taken]))
+            self.stats.sent += taken
+            self.out.deliver(Sent(batch, 1))
+            self.out.multicast(Say(b"".join(batch.payloads)))
+            self.queue.append(batch)
+        if taken < len(payloads):
+            self.out.deliver(Blocked())
+        return taken
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        assert isinstance(frame, Say)
+        self.log.append(f"{source}: {frame.payload.decode()}")
+        if frame.payload == b"room":
+            self.room += 2
+            self.out.deliver(Unblocked())
+        elif frame.payload == b"minority":
+            self.out.deliver(Minority(1, 2))
+        elif frame.payload == b"out":
+            self.out.deliver(Left("too slow", again=True))
+        elif frame.payload == b"fail":
+            raise ZeroDivisionError("in the stack")
+        else:
+            self.queue.append(batch_of(source, 1, [frame.payload]))
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        self.log.append(f"timer {timer.value}")
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        taken, self.queue = self.queue, []
+        self.stuck = False
+        return taken
+
+    def deliverable(self) -> bool:
+        return bool(self.queue)
+
+    def behind(self) -> bool:
+        return self.stuck
+
+    def provide(self, view: int, state: bytes) -> None:
+        self.provided.append((view, state))
+
+    def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Echo":
+        return Echo(member, out)
+
+    def buffered(self) -> int:
+        return len(self.queue)
+
+    def phase(self) -> str:
+        return "operational"
+
+    def view(self) -> View:
+        return View(1, (self.me,))
+
+
+class Tick(Timer):
+    TICK = "tick"
+
+
+class World:
+    """Writes down what a turn does."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.deeds: list[str] = []
+        self.woken = 0
+
+    def set_timer(self, timer: Timer, at: Nanos | None) -> None:
+        self.deeds.append(f"{timer.value} at {at}")
+
+    def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
+        self.sent += [frame.payload for _, frame in sends if isinstance(frame, Say)]
+
+    def flush(self, now: Nanos) -> None:
+        self.deeds.append("flush")
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def renew(self, member: MemberId) -> None:
+        self.deeds.append(f"renewed as {member}")
+
+
+class Notes:
+    """A watcher."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        self.seen += [type(event).__name__ for event in events]
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        self.seen += [f"delivers {type(each).__name__}" for each in deliveries]
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        self.seen.append(f"took {[count for _, count in taken]}")
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        self.seen.append(f"goes on as {member}")
+
+
+class Desk:
+    """A turn and everything around it."""
+
+    def __init__(self, send_messages: int = 2) -> None:
+        self.stack = Echo(A, Outbox())
+        self.handover = Handover(send_messages)
+        self.world, self.notes = World(), Notes()
+        self.turn = Turn(
+            A,
+            self.stack,
+            self.handover,
+            self.world,
+            watchers=(self.notes,),
+            renew=lambda former: (MemberId(former.name, former.incarnation + 1), Random(1)),
+        )
+        self.turn.start(0)
+        self.taken: list[object] = []
+        self.read()
+        self.notes.seen.clear()
+
+    def hear(self, *payloads: bytes) -> None:
+        self.turn.run(1, [(B, [Say(payload) for payload in payloads])])
+
+    def send(self, *payloads: bytes) -> None:
+        self.handover.send(Outgoing(payloads))
+        self.turn.run(1)
+
+    def read(self) -> list[object]:
+        found: list[object] = []
+        while self.handover:
+            for each in self.handover.take(1):
+                found += each.payloads if isinstance(each, Batch) else [each]
+        self.taken += found
+        return found
+
+
+def test_a_burst_goes_in_and_everything_it_made_comes_out() -> None:
+    desk = Desk()
+    desk.turn.run(5, [(B, [Say(b"x"), Say(b"y")])], [Tick.TICK])
+    assert desk.stack.log == ["start", "b: x", "b: y", "timer tick"]
+    assert desk.read() == [b"x", b"y"]
+
+
+def test_what_waits_is_given_in_until_flow_control_refuses_and_again_when_there_is_room() -> None:
+    desk = Desk()
+    desk.send(b"1", b"2", b"3")
+    assert desk.world.sent == [b"12"]
+    assert desk.handover.unsent == 1
+    assert desk.notes.seen[:2] == ["took [2]", "Sent"]
+    desk.turn.run(2)
+    assert desk.world.sent == [b"12"], "nothing says that another try is worth it"
+    desk.hear(b"room")
+    assert desk.world.sent == [b"12", b"3"], "in the same turn"
+    assert not desk.turn.busy()
+
+
+def test_who_waits_in_send_is_woken_when_there_is_room() -> None:
+    desk = Desk(send_messages=1)
+    desk.send(b"1", b"2", b"3")
+    assert not desk.handover.room_for(1)
+    desk.handover.wait(reading=False)
+    before = desk.world.woken
+    desk.hear(b"room")
+    assert desk.world.woken > before
+    assert not desk.handover.waits
+    assert desk.handover.room_for(1)
+
+
+def test_who_waits_in_send_is_delivered_to_if_only_that_can_end_it() -> None:
+    desk = Desk()
+    for number in range(3):
+        desk.hear(b"%d" % number)
+    assert desk.stack.queue, "the mailbox is full, and the application reads nothing"
+    desk.stack.stuck = True
+    desk.send(b"answer")
+    assert desk.world.sent == []
+    desk.handover.wait(reading=False)
+    desk.turn.run(2)
+    assert desk.stack.queue, "another task reads: it may take its time"
+    desk.handover.wait(reading=True)
+    desk.turn.run(2)
+    assert not desk.stack.queue
+    desk.stack.out.deliver(Unblocked())
+    desk.turn.run(3)
+    assert desk.world.sent == [b"answer"]
+
+
+def test_commands_come_first_and_those_of_hooks_in_the_same_turn() -> None:
+    desk = Desk()
+    order: list[str] = []
+    desk.handover.call(lambda _stack, now: order.append(f"command at {now}"))
+    desk.turn.run(7)
+    assert order == ["command at 7"]
+
+
+class Book:
+    state = b"old"
+
+    def export(self) -> bytes:
+        return self.state
+
+    def restore(self, state: bytes) -> None:
+        self.state = state
+
+
+def test_the_state_is_asked_for_and_restored_between_two_lists() -> None:
+    desk, book = Desk(), Book()
+    desk.handover.hooks = book
+    wanted: list[Delivery] = [batch_of(B, 1, [b"x"]), StateRequested(4), StateReceived(5, b"new")]
+    desk.stack.queue += [*wanted, batch_of(B, 2, [b"y"])]
+    desk.turn.run(1)
+    lists = []
+    while desk.handover:
+        lists.append([type(each).__name__ for each in desk.handover.take(1)])
+    assert lists == [["Batch"], [], [], ["Batch"]]
+    assert book.state == b"new"
+    desk.turn.run(2)
+    assert desk.stack.provided == [(4, b"old")]
+
+
+def test_a_minority_is_told_once_a_view() -> None:
+    desk = Desk()
+    desk.hear(b"minority", b"minority")
+    desk.hear(b"minority")
+    assert desk.read() == [Minority(1, 2)]
+
+
+def test_who_leaves_sends_the_rest_first_and_reads_no_more() -> None:
+    desk = Desk()
+    desk.send(b"1", b"2", b"3")
+    desk.handover.leave()
+    desk.turn.run(2)
+    assert desk.world.sent == [b"12"], "the third waits for room"
+    desk.hear(b"room", b"late")
+    assert desk.turn.left == Left("asked to")
+    assert desk.world.sent == [b"12", b"3"]
+
+
+def test_who_was_put_out_goes_on_as_another_with_what_had_not_left() -> None:
+    desk = Desk()
+    desk.send(b"1", b"2", b"3")
+    desk.hear(b"out")
+    assert desk.turn.member == AGAIN
+    assert desk.world.deeds.count("renewed as a#1") == 1
+    assert desk.notes.seen.count("goes on as a#1") == 1
+    assert desk.world.sent == [b"12"], "not before the application knows who it is"
+    told = [each for each in desk.read() if isinstance(each, Rejoining)]
+    assert told == [Rejoining(A, AGAIN, "too slow")]
+    desk.handover.go_on()
+    desk.turn.run(3)
+    assert desk.world.sent == [b"12", b"3"]
+
+
+def test_who_must_not_come_back_is_out_and_nothing_is_sent_or_delivered() -> None:
+    desk = Desk()
+    desk.turn._renew = None
+    desk.send(b"1", b"2", b"3")
+    desk.hear(b"out", b"late")
+    assert desk.turn.left == Left("too slow", again=True)
+    assert desk.handover.unsent == 0, "nobody takes it any more"
+    assert b"late" not in desk.read()
+    assert not desk.turn.busy()
+
+
+def test_an_exception_of_the_stack_is_the_drivers_to_catch() -> None:
+    desk = Desk()
+    with pytest.raises(ZeroDivisionError):
+        desk.hear(b"fail")
+
+
+def test_a_call_is_always_welcome_where_nothing_waits() -> None:
+    handover = Handover(2)
+    assert handover.room_for(100)
+    handover.send(Outgoing([b"."] * 100))
+    assert not handover.room_for(1)
+    assert handover.unsent == 100
+    handover.taken(99)
+    assert handover.room_for(1)
+    assert not handover.room_for(2)
+
+
+def test_what_a_reader_that_waits_in_send_is_given_has_a_bound() -> None:
+    desk = Desk()
+    desk.stack.queue.append(batch_of(B, 1, [b"."] * RESERVE))
+    desk.turn.run(1)
+    desk.handover.wait(reading=True)
+    desk.stack.queue.append(batch_of(B, 2, [b"."]))
+    desk.turn.run(2)
+    desk.stack.stuck = True
+    desk.stack.queue.append(batch_of(B, 3, [b"."]))
+    desk.turn.run(3)
+    assert desk.stack.queue, "no more than the reserve"
