@@ -25,19 +25,14 @@ from semcast.testing import Application, Keeper, Lab, Seat
 
 
 class Listener(Keeper):
-    """An application that says what it sees, in words."""
+    """An application that tells its lab what it is given."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, lab: "RingLab", name: str) -> None:
         super().__init__()
-        self._words = words
+        self._lab, self._name = lab, name
 
     def on_delivery(self, each: Delivery) -> None:
-        if isinstance(each, Batch):
-            self._words += [payload.decode() for payload in each.payloads]
-        elif isinstance(each, ViewChange | TransitionalView):
-            members = " ".join(member.name for member in each.view.members)
-            kind = "regular" if isinstance(each, ViewChange) else "transitional"
-            self._words.append(f"{kind} {{{members}}}")
+        self._lab.note(self._name, each)
 
 
 class RingLab(Lab):
@@ -57,7 +52,7 @@ class RingLab(Lab):
             self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat_kind)
 
     def application(self, name: str) -> Application:
-        return Listener(self.story[name])
+        return Listener(self, name)
 
     def handover(self) -> Handover | None:
         return None
@@ -86,6 +81,16 @@ class RecordingSeat(Seat):
         super().on_events(now, events)
         assert isinstance(self._wire, RecordingLab)
         self._wire.note_events(self.member, events)
+
+
+class RecordingSeat(Seat):
+    """Tells its lab what the stack says."""
+
+    lab: "RecordingLab"
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        super().on_events(now, events)
+        self.lab.record(self.member, events)
 
 
 class RecordingLab(RingLab):
