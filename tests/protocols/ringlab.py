@@ -5,6 +5,7 @@ from random import Random
 
 from semcast.core import (
     Batch,
+    Delivery,
     Event,
     MemberId,
     MessageId,
@@ -15,7 +16,6 @@ from semcast.core import (
     TransitionalView,
     ViewChange,
 )
-from semcast.core.events import Delivery
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.history import Recorder, RunInfo
@@ -38,7 +38,7 @@ class Listener(Keeper):
 class RingLab(Lab):
     """Members by name; frames travel in order and in no time, unless `carries` says that they are lost."""
 
-    seat_kind: type[Seat] = Seat
+    seat: type[Seat] = Seat
 
     def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class RingLab(Lab):
         self.story: dict[str, list[str]] = {name: [] for name in names}
         """What each application saw, in words."""
         for name, ring in self.rings.items():
-            self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat_kind)
+            self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat)
 
     def application(self, name: str) -> Application:
         return Listener(self, name)
@@ -63,24 +63,14 @@ class RingLab(Lab):
     def multicast(self, name: str, payload: bytes, *, safe: bool = False) -> None:
         assert self.seats[name].multicast(payload, safe=safe) == 1
 
-
-class Reporter(Listener):
-    """Says, too, what is to be recorded."""
-
-    def __init__(self, words: list[str], lab: "RecordingLab", member: MemberId) -> None:
-        super().__init__(words)
-        self._lab, self._member = lab, member
-
-    def on_delivery(self, each: Delivery) -> None:
-        super().on_delivery(each)
-        self._lab.note(self._member, each)
-
-
-class RecordingSeat(Seat):
-    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
-        super().on_events(now, events)
-        assert isinstance(self._wire, RecordingLab)
-        self._wire.note_events(self.member, events)
+    def note(self, name: str, each: Delivery) -> None:
+        """An application was given something."""
+        if isinstance(each, Batch):
+            self.story[name] += [payload.decode() for payload in each.payloads]
+        elif isinstance(each, ViewChange | TransitionalView):
+            members = " ".join(member.name for member in each.view.members)
+            kind = "regular" if isinstance(each, ViewChange) else "transitional"
+            self.story[name].append(f"{kind} {{{members}}}")
 
 
 class RecordingSeat(Seat):
@@ -96,20 +86,20 @@ class RecordingSeat(Seat):
 class RecordingLab(RingLab):
     """Writes a history, so that the checkers can judge what the applications saw."""
 
-    seat_kind = RecordingSeat
+    seat = RecordingSeat
 
     def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
-        members = tuple(map(MemberId, names))
+        super().__init__(names, settings, kind)
+        members = tuple(self.ids.values())
         info = RunInfo.one("lab", "g", "ring", None, members, None, uniform=False, quiesced=False)
         self._recorder = Recorder(info)
         self._sent: dict[MessageId, bytes] = {}
         self._got: list[tuple[MessageId, bytes]] = []
-        super().__init__(names, settings, kind)
+        for seat in self.seats.values():
+            assert isinstance(seat, RecordingSeat)
+            seat.lab = self
 
-    def application(self, name: str) -> Application:
-        return Reporter(self.story[name], self, self.ids[name])
-
-    def note_events(self, member: MemberId, events: Sequence[Event]) -> None:
+    def record(self, member: MemberId, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, Sent):
                 self._recorder.sent(self.now, member, event)
@@ -117,7 +107,9 @@ class RecordingLab(RingLab):
             elif isinstance(event, Purged):
                 self._recorder.purge(self.now, member, event)
 
-    def note(self, member: MemberId, each: Delivery) -> None:
+    def note(self, name: str, each: Delivery) -> None:
+        super().note(name, each)
+        member = self.ids[name]
         if isinstance(each, Batch):
             self._recorder.deliver(self.now, member, each)
             self._got += [(message.id, message.payload) for message in each.messages()]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 from tests.protocols.ringlab import RecordingLab
 
-from semcast.core import Frame, Nanos, Stack
+from semcast.core import Frame
+from semcast.core.handover import Outgoing
 from semcast.protocols.ring import Cause, Ring, RingSettings, State
 from semcast.protocols.ring.frames import FormToken, Packet, Token
 from semcast.sim.mutants import MUTANTS
@@ -62,7 +63,7 @@ def late_packet(kind: type[Ring]) -> RecordingLab:
             late.append(frame)
         if isinstance(frame, FormToken) and (source, dest) == ("p", "q") and late:
             assert lab.rings["p"].state is State.FORM
-            given(lab, "p", "r", late.pop())
+            lab.seats["p"].hear(lab.ids["r"], late.pop())
         return "r" not in (source, dest) or (isinstance(frame, Token) and not late)
 
     lab.carries = carries
@@ -165,12 +166,9 @@ def an_earlier_attempt_comes_back(kind: type[Ring]) -> RecordingLab:
         return source + dest in links
 
     lab.carries = carries
-
-    def three_packets(stack: Stack, now: Nanos) -> None:
-        for payload in (b"1", b"2", b"3"):
-            stack.multicast(now, [payload], safe=payload == b"2")
-
-    lab.seats["x"].call(three_packets)
+    for payload in (b"1", b"2", b"3"):
+        lab.seats["x"].handover.send(Outgoing([payload], safe=payload == b"2"))  # three packets
+    lab.seats["x"].run()
     until(lab, "p", State.EVS)
     assert q.state is State.FORM
     links.clear()
