@@ -176,3 +176,22 @@ def test_a_stranger_is_not_given_the_state() -> None:
     lab.nodes["a"].stack.provide(1, b"secret")
     lab.nodes["a"].hear(STRANGER, StateWanted(1, 0))
     assert not [frame for frame in lab.sent() if isinstance(frame, StateChunk)]
+
+
+def test_a_decision_is_not_answered_with_a_decision() -> None:
+    """Else two members that know it tell each other for ever, and many of them talk a network full."""
+    lab = group()
+    a, b, c = lab.nodes.values()
+    c.seat.call(lambda stack, now: stack.leave(now))
+    lab.run(SECOND)
+    assert a.stack.view() == b.stack.view()
+    decision = b.stack._decision
+    assert decision is not None
+    lab.bench.drop()
+    b.seat.hear(A, decision)
+    assert not [letter for letter in lab.bench.wire if isinstance(letter.frames[0], Decision)]
+    lab.run(20 * MS)
+    lab.bench.drop()
+    b.seat.hear(A, Init(decision.instance.view, [], []))
+    answers = [letter for letter in lab.bench.wire if isinstance(letter.frames[0], Decision)]
+    assert [letter.dest for letter in answers] == ["a"], "who lacks it is told"

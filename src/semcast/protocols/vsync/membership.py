@@ -451,8 +451,11 @@ class Membership(ABC):
 
     # Those who are behind, or out
 
-    def _on_late(self, now: Nanos, source: MemberId, view: int) -> None:
-        """A frame of a view that is over: its sender lacks the decision, or is not among us."""
+    def _on_late(self, now: Nanos, source: MemberId, view: int, *, knows: bool) -> None:
+        """A frame of a view that is over: its sender lacks the decision, or is not among us.
+
+        Who says what was decided `knows` it: to answer a decision with a decision would never end.
+        """
         self.stats.stale += 1
         stream = self.stream
         assert stream is not None
@@ -463,7 +466,7 @@ class Membership(ABC):
         self._answered[source] = now
         if source not in stream.members:
             self.out.send(source, Superseded(stream.view().id, source, self._causes.get(source, "")))
-        elif self._decision is not None and self._decision.instance.view == view:
+        elif not knows and self._decision is not None and self._decision.instance.view == view:
             self.out.send(source, self._decision)
 
     def _on_superseded(self, frame: Superseded) -> None:

@@ -12,7 +12,7 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import (
     Accept,
     Accepted,
@@ -330,7 +330,7 @@ class VirtualSynchrony(Membership, Stack):
             previous.order.on_frame(now, previous.members.index(source), frame)
             self._pump(previous)
         else:
-            self._on_late(now, source, view)
+            self._on_late(now, source, view, knows=isinstance(frame, Decision))
 
     def _on_change_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         stream = self.stream
