@@ -12,6 +12,7 @@ from semcast.core import (
     Dest,
     Event,
     Frame,
+    Item,
     MemberId,
     Nanos,
     Outbox,
@@ -31,7 +32,7 @@ from semcast.core.events import (
     StateRequested,
     Unblocked,
 )
-from semcast.core.handover import RESERVE, Handover, Outgoing
+from semcast.core.handover import LONG, RESERVE, Handover, Outgoing
 from semcast.core.messages import batch_of
 from semcast.core.turn import Turn
 
@@ -52,6 +53,9 @@ class Echo(Stack):
         self.room = 2
         self.stuck = False  # until the application was given what waits
         self.provided: list[tuple[int, bytes]] = []
+        self.silent = False  # delivers nothing of its own
+        self.leaves = True
+        self.says_when_delivered: bytes | None = None
 
     def start(self, now: Nanos) -> None:
         self.log.append("start")
@@ -72,7 +76,8 @@ class Echo(Stack):
             self.stats.sent += taken
             self.out.deliver(Sent(batch, 1))
             self.out.multicast(Say(b"".join(batch.payloads)))
-            self.queue.append(batch)
+            if not self.silent:
+                self.queue.append(batch)
         if taken < len(payloads):
             self.out.deliver(Blocked())
         return taken
@@ -98,6 +103,8 @@ class Echo(Stack):
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         taken, self.queue = self.queue, []
         self.stuck = False
+        if self.says_when_delivered is not None:
+            self.out.multicast(Say(self.says_when_delivered))
         return taken
 
     def deliverable(self) -> bool:
@@ -111,6 +118,10 @@ class Echo(Stack):
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Echo":
         return Echo(member, out)
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+        if self.leaves:
+            super().leave(now, cause)
 
     def buffered(self) -> int:
         return len(self.queue)
@@ -233,7 +244,6 @@ def test_who_waits_in_send_is_woken_when_there_is_room() -> None:
     before = desk.world.woken
     desk.hear(b"room")
     assert desk.world.woken > before
-    assert not desk.handover.waits
     assert desk.handover.room_for(1)
 
 
@@ -249,6 +259,7 @@ def test_who_waits_in_send_is_delivered_to_if_only_that_can_end_it() -> None:
     desk.turn.run(2)
     assert desk.stack.queue, "another task reads: it may take its time"
     desk.handover.wait(reading=True)
+    assert desk.turn.busy()
     desk.turn.run(2)
     assert not desk.stack.queue
     desk.stack.out.deliver(Unblocked())
@@ -256,12 +267,11 @@ def test_who_waits_in_send_is_delivered_to_if_only_that_can_end_it() -> None:
     assert desk.world.sent == [b"answer"]
 
 
-def test_commands_come_first_and_those_of_hooks_in_the_same_turn() -> None:
+def test_commands_come_before_frames() -> None:
     desk = Desk()
-    order: list[str] = []
-    desk.handover.call(lambda _stack, now: order.append(f"command at {now}"))
-    desk.turn.run(7)
-    assert order == ["command at 7"]
+    desk.handover.call(lambda _stack, now: desk.stack.log.append(f"command at {now}"))
+    desk.turn.run(7, [(B, [Say(b"x")])])
+    assert desk.stack.log == ["start", "command at 7", "b: x"]
 
 
 class Book:
@@ -361,3 +371,89 @@ def test_what_a_reader_that_waits_in_send_is_given_has_a_bound() -> None:
     desk.stack.queue.append(batch_of(B, 3, [b"."]))
     desk.turn.run(3)
     assert desk.stack.queue, "no more than the reserve"
+
+
+def full(desk: Desk) -> None:
+    """The mailbox is full, the stack is behind, and what the application sends is refused."""
+    for number in range(3):
+        desk.hear(b"%d" % number)
+    desk.stack.stuck = True
+    desk.send(b"answer")
+
+
+def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> None:
+    """Several tasks may wait in `send`: one that goes on must not make the turn forget the others."""
+    desk = Desk(send_messages=2)
+    desk.send(b"1", b"2", b"3", b"4")
+    desk.handover.wait(reading=False)
+    desk.handover.wait(reading=False)
+    desk.handover.waited(reading=False)
+    assert desk.handover.taken(0)
+
+
+def test_who_waited_gets_no_reserve_once_it_found_room() -> None:
+    desk = Desk()
+    full(desk)
+    desk.handover.wait(reading=True)
+    desk.handover.waited(reading=True)
+    desk.turn.run(2)
+    assert desk.stack.queue
+
+
+def test_one_that_reads_and_waits_counts_though_another_waits_too() -> None:
+    desk = Desk()
+    full(desk)
+    desk.handover.wait(reading=True)
+    desk.handover.wait(reading=False)
+    desk.turn.run(2)
+    assert not desk.stack.queue
+
+
+def test_who_has_not_come_back_for_long_may_wait_by_another_task() -> None:
+    desk = Desk()
+    desk.hear(b"0")
+    desk.handover.take(1)
+    full(desk)
+    desk.handover.wait(reading=False)
+    desk.turn.run(1 + LONG)
+    assert desk.stack.queue, "it may be slow"
+    desk.turn.run(2 + LONG)
+    assert not desk.stack.queue
+
+
+def test_a_turn_that_only_makes_room_wakes_who_waits() -> None:
+    desk = Desk(send_messages=1)
+    desk.send(b"1", b"2", b"3")
+    desk.read()
+    desk.handover.wait(reading=False)
+    desk.stack.room = 1
+    desk.stack.silent = True
+    desk.stack.out.deliver(Unblocked())
+    before = desk.world.woken
+    desk.turn.run(2)
+    assert desk.world.woken == before + 1, "nothing was delivered that would have woken it"
+
+
+def test_what_a_delivery_makes_the_stack_send_leaves_in_the_same_turn() -> None:
+    desk = Desk()
+    desk.stack.says_when_delivered = b"thanks"
+    desk.hear(b"x")
+    assert desk.world.sent == [b"thanks"]
+
+
+def test_a_member_that_closes_does_not_come_back() -> None:
+    desk = Desk()
+    desk.stack.leaves = False
+    desk.handover.leave()
+    desk.turn.run(1)
+    desk.hear(b"out")
+    assert desk.turn.member == A
+    assert desk.turn.left == Left("too slow", again=True)
+
+
+def test_what_is_left_of_a_call_keeps_its_annotations() -> None:
+    notes = [Item("a"), Item("b"), Item("c")]
+    assert Outgoing([b"1", b"2", b"3"], annotations=notes).after(1) == Outgoing(
+        [b"2", b"3"], annotations=notes[1:]
+    )
+    assert Outgoing([b"1", b"2"], safe=True).after(1) == Outgoing([b"2"], safe=True)

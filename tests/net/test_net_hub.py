@@ -131,3 +131,13 @@ def test_one_for_each_again_when_somebody_falls_silent_there(stations: list[Stat
     before = first.endpoint.stats.datagrams_out
     first.hub.send([(None, TokenWanted(CONF))])
     assert first.endpoint.stats.datagrams_out == before + 2
+
+
+def test_what_it_said_as_another_incarnation_is_not_heard_either(stations: list[Station]) -> None:
+    first, other, _ = stations
+    again = MemberId("a", 1)
+    first.hub.renew(again)
+    for member in (again, first.member, MemberId("x")):
+        other.endpoint.send(other.hub._codec.encode(member, [Presence(CONF)]), [first.endpoint.address])
+    assert first.listen(0, 1) == 1
+    assert first.heard == [MemberId("x")]

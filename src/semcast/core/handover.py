@@ -12,12 +12,15 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, StateReceived, StateRequested
-from semcast.core.ids import Nanos
+from semcast.core.ids import MILLISECOND, Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.stack import Stack
 
 RESERVE = 1 << 16
 """Messages that are delivered to an application that can take none, because it waits to send."""
+
+LONG = 200 * MILLISECOND
+"""Who has not come back for more for so long may be waiting for what it sends."""
 
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
@@ -65,16 +68,14 @@ class Handover:
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
         self.commands: deque[Command] = deque()
-        self.waits = False
-        """The application waits for room. The turn that makes some sets it back and wakes the application."""
-        self.stalled = False
-        """Who waits is who reads, in the middle of what it took: nothing is taken until there is room."""
         self.leaving = False
         """The application wants out once everything it handed over was taken."""
         self.unread = False
         """The application takes nothing any more: what is delivered is taken for it."""
         self.renewed = False
         """Another incarnation waits for `go_on` before it sends what was handed over."""
+        self._waiters = 0  # calls that wait for room; written by the application
+        self._stalled = 0  # of those, calls by who reads: nothing is taken until they have found room
         self._limit = send_messages
         self._handed = 0  # messages; written by the application
         self._taken = 0  # of those; written by turns
@@ -98,25 +99,33 @@ class Handover:
         self.outgoing.append(outgoing)
 
     def taken(self, count: int) -> bool:
-        """A turn took so many messages; returns whether the application waited for that."""
+        """A turn took so many messages; returns whether somebody waits for that."""
         self._taken += count
-        waited, self.waits = self.waits, False  # whoever still has to wait says so again
-        return waited
+        return self._waiters > 0
 
     def wait(self, *, reading: bool) -> None:
-        """The application waits for room; `reading` if it could take what is delivered, but for that."""
-        self.stalled = reading
-        self.waits = True
+        """A call waits for room; `reading` if nobody takes what is delivered until it has found some."""
+        self._waiters += 1
+        self._stalled += reading
 
-    def has_room(self, stack: Stack) -> bool:
+    def waited(self, *, reading: bool) -> None:
+        """That call waits no more."""
+        self._waiters -= 1
+        self._stalled -= reading
+
+    def has_room(self, now: Nanos, stack: Stack) -> bool:
         """Whether a list may be put into the mailbox.
 
         An application that answers what it reads, and has to wait for that, reads nothing meanwhile. Where
-        only what it is given next can end that, it is given more than the mailbox holds, up to a bound.
+        only what it is given next can end that, it is given more than the mailbox holds, up to a bound. It
+        may wait through another task than the one that reads: so one that has not come back for long counts.
         """
-        if self.mailbox.has_room() or self.unread:
+        mailbox = self.mailbox
+        if mailbox.has_room() or self.unread:
             return True
-        return self.waits and self.stalled and self.mailbox.held < RESERVE and stack.behind()
+        if not self._waiters or mailbox.held >= RESERVE:
+            return False
+        return (self._stalled > 0 or mailbox.busy_for(now) > LONG) and stack.behind()
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""

@@ -69,6 +69,11 @@ class Mailbox:
             self._adapt(now - self._taken_at)
             self._taken_at = None
 
+    def busy_for(self, now: Nanos) -> Nanos:
+        """How long the application has been dealing with the list it took last; 0 if it is done with it."""
+        since = self._taken_at
+        return 0 if since is None else now - since
+
     def _adapt(self, elapsed: Nanos) -> None:
         """The last list kept the application busy for so long."""
         if elapsed > _LONG:

@@ -89,6 +89,8 @@ class Turn:
         """The view in which it began to work."""
         self.left: Left | None = None
         """How the member left its group, if it did."""
+        self._out: Left | None = None  # the stack is out, and it is not settled yet who goes on
+        self._now: Nanos = 0
         self._world = world
         self._watchers = watchers
         self._renew = renew
@@ -107,6 +109,7 @@ class Turn:
         timers: Iterable[Timer] = (),
     ) -> None:
         """One burst of everything: commands, frames of members, and timers that are due."""
+        self._now = now
         self._obey(now)
         stack = self.stack
         for source, frames in arrivals:
@@ -130,14 +133,14 @@ class Turn:
                 return True
         elif handover.leaving:
             return True
-        return self.left is None and handover.has_room(self.stack) and self.stack.deliverable()
+        return self.left is None and handover.has_room(self._now, self.stack) and self.stack.deliverable()
 
     def _settle(self, now: Nanos) -> None:
         """Do what the stack wants, and give it what waits to be sent, until both are done."""
         while True:
             self._obey(now)
             self._drain(now)
-            if self.left is not None and self._go_on_anew(now):
+            if self._out is not None and self._go_on_anew(now):
                 continue
             if not self._hand_in(now):
                 break
@@ -170,7 +173,7 @@ class Turn:
         if isinstance(event, Unblocked):
             self._refused = False
         elif isinstance(event, Left):
-            self.left = event
+            self._out = event
         elif isinstance(event, ViewChange):
             self._tell((event,))
         elif isinstance(event, Minority):
@@ -187,16 +190,18 @@ class Turn:
 
     def _go_on_anew(self, now: Nanos) -> bool:
         """The stack is out of its group: let another take its place, if it was put out against its will."""
-        left, former = self.left, self.stack
-        if left is None or not left.again or self._renew is None or self.handover.unread:
-            return False
-        chosen = self._renew(self.member)
+        left, former = self._out, self.stack
+        assert left is not None
+        self._out = None
+        comes_back = left.again and self._renew is not None and not self.handover.unread
+        chosen = self._renew(self.member) if comes_back and self._renew is not None else None
         stack = None if chosen is None else former.successor(*chosen, Outbox())
         if chosen is None or stack is None:
-            self._renew = None  # asked once
+            self.left = left
+            self._world.wake()
             return False
         notice = Rejoining(self.member, chosen[0], left.cause, former.unsettled())
-        self.left, self._refused = None, False
+        self._refused = False
         self.member, self.stack = chosen[0], stack
         self.handover.renewed = True
         self._world.renew(self.member)
@@ -265,7 +270,7 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, mailbox = self.handover, self.handover.mailbox
-        while self.left is None and handover.has_room(self.stack) and self.stack.deliverable():
+        while self.left is None and handover.has_room(self._now, self.stack) and self.stack.deliverable():
             deliveries = self.stack.deliver(now, mailbox.want)
             if deliveries:
                 for watcher in self._watchers:

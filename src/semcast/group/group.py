@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Left, Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.events import Purged, Rejoining, StateRequested, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
@@ -27,7 +27,7 @@ from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
-from semcast.group.watching import EventWatcher
+from semcast.group.watching import Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
@@ -81,7 +81,7 @@ class Group:
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
-        self._events = EventWatcher(self._on_left)
+        self._receipts = Receipts()
         self._handover = Handover(
             settings.send_messages, hooks=None if state is None else CheckedHooks(state)
         )
@@ -90,7 +90,7 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._events, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
             renew=self._renew,
         )
         self._hub = Hub(
@@ -111,7 +111,6 @@ class Group:
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
-        self._left: str | None = None
         self._closed = False
         self._wake_pending = False
         self._reader: object | None = None
@@ -249,14 +248,19 @@ class Group:
         """Let the stack take what was handed over before, if that is much already."""
         self._check_open()
         handover = self._handover
-        while not handover.room_for(count):
-            self._room.clear()
-            handover.wait(reading=self._reader is not None and self._reader == self._caller())
-            self._loop.wake()  # what waits for the application may have to be delivered meanwhile
-            if not handover.room_for(count):
-                await self._room.wait()
-            self._check_open()
-        handover.waits = False
+        if handover.room_for(count):
+            return
+        reading = self._reader in (None, self._caller())  # or nobody else would take anything
+        handover.wait(reading=reading)
+        try:
+            while not handover.room_for(count):
+                self._room.clear()
+                self._loop.wake()  # what waits for the application may have to be delivered meanwhile
+                if not handover.room_for(count):
+                    await self._room.wait()
+                self._check_open()
+        finally:
+            handover.waited(reading=reading)
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
         self._check_message(payloads, annotation, order)
@@ -355,7 +359,7 @@ class Group:
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
-        return self._events.take()
+        return self._receipts.take()
 
     # About it
 
@@ -395,7 +399,7 @@ class Group:
             self._come_back()
         self._arrived.set()
         self._room.set()
-        over = self._seat.failure is not None or self._left is not None
+        over = self._seat.failure is not None or self._seat.left is not None
         if self._seat.settled or over:
             self._settled.set()
         if over:
@@ -414,18 +418,11 @@ class Group:
             return None
         return next_incarnation(former), Random(token_hex(8))
 
-    def _on_left(self, event: Left) -> None:
-        """In the loop's thread: the stack has left the group, for good or to come back."""
-        if not (event.again and self.settings.rejoin) or self._closed:
-            self._left = event.cause
-            self._wake_pending = False
-            self._wake_from_loop()
-
     def _check_open(self) -> None:
         if self._seat.failure is not None:
             raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
-        if self._left is not None:
-            raise GroupClosedError(f"{self.member} left {self.name}: {self._left}")
+        if self._seat.left is not None:
+            raise GroupClosedError(f"{self.member} left {self.name}: {self._seat.left.cause}")
         if self._closed or self._loop.finished:
             raise GroupClosedError(f"{self.name} is closed")
 

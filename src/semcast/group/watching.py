@@ -1,8 +1,8 @@
-"""What a group keeps of what its stack says besides deliveries."""
+"""What was purged here, for programs that ask."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from semcast.core.events import Delivery, Event, Left, Purged
+from semcast.core.events import Delivery, Event, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
@@ -11,25 +11,16 @@ _MOST = 1 << 16
 """Receipts that are kept."""
 
 
-class EventWatcher(Watcher):
-    """Keeps receipts, up to a bound, and passes on what matters. Told in the driver's thread.
+class Receipts(Watcher):
+    """Keeps what was purged, up to a bound. Told in the loop's thread."""
 
-    Args:
-        on_left: the stack has left its group.
-    """
-
-    def __init__(self, on_left: Callable[[Left], None]) -> None:
-        self._on_left = on_left
+    def __init__(self) -> None:
         self._receipts: list[Purged] = []
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
-        """Look for what is not in the mailbox."""
-        for event in events:
-            if isinstance(event, Purged):
-                if len(self._receipts) < _MOST:
-                    self._receipts.append(event)
-            elif isinstance(event, Left):
-                self._on_left(event)
+        """Look for receipts."""
+        if len(self._receipts) < _MOST:
+            self._receipts += [event for event in events if isinstance(event, Purged)]
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
         """Nothing to keep."""

@@ -137,7 +137,7 @@ class Hub:
             self.tend(now)
             if self._tend is not None:
                 self._tend()
-            if self._seat is not None:
+            if self._seat is not None and self._seat.left is None:
                 self.announce([self._seat.status(now, deaf=self.deaf)])
 
     # In

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from semcast.core.events import Delivery
+from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer
@@ -151,6 +151,11 @@ class Seat:
     def first_view(self) -> int:
         """The view in which it began to work."""
         return self._turn.first_view
+
+    @property
+    def left(self) -> Left | None:
+        """How it left its group for good, if it did."""
+        return self._turn.left
 
     def members(self) -> Sequence[MemberId]:
         """Of the view its stack is in."""

@@ -78,6 +78,7 @@ class Writer:
         self._run = bursts.run
         self._single = bursts.single
         self._rng = rng
+        self._waits = False  # in `send`
         self._wanted = self._draw()
         self._made: list[Outgoing] = []  # messages that are to leave together
         self._waiting: list[Outgoing] = []  # runs for which there was no room
@@ -107,17 +108,23 @@ class Writer:
         self._source = None
         self._made.clear()
         self._waiting.clear()
+        self._wait(False)
 
     def retry(self) -> bool:
         """There may be room; returns whether something was handed over."""
         handed = False
-        while self._waiting:
-            if not self._handover.room_for(len(self._waiting[0].payloads)):
-                self._handover.wait(reading=self._single)
-                break
+        while self._waiting and self._handover.room_for(len(self._waiting[0].payloads)):
             self._handover.send(self._waiting.pop(0))
             handed = True
+        self._wait(bool(self._waiting))
         return handed
+
+    def _wait(self, waits: bool) -> None:
+        if waits and not self._waits:
+            self._handover.wait(reading=self._single)
+        elif self._waits and not waits:
+            self._handover.waited(reading=self._single)
+        self._waits = waits
 
     def flush(self) -> bool:
         """Hand over what was made; returns whether there was anything, and room for it."""

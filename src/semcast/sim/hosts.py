@@ -140,8 +140,10 @@ class Host:
         self.call(lambda stack, now: stack.member_failed(now, member))
 
     def leave(self) -> None:
-        """The application wants out."""
-        self.call(lambda stack, now: stack.leave(now))
+        """The application wants out, as soon as what it handed over was taken."""
+        self.application.writer.stop()
+        self.application.handover.leave()
+        self.call(_nothing)
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""

@@ -66,6 +66,7 @@ class Seat:
         self._asks = False  # in `read`
         self._unread: deque[Delivery] = deque()  # of the list that the application took last
         self._held: deque[Outgoing] = deque()  # what the application waits with until there is room
+        self._waits = False  # in `send_or_wait`
         self._offers = False  # `outgoing` is what the application's `waiting` said
         self._taken = 0  # messages that the stack took since the last `offer`
         if handover is None:
@@ -267,6 +268,8 @@ class Seat:
         held, handover = self._held, self.handover
         while held and handover.room_for(len(held[0].payloads)):
             handover.send(held.popleft())
-        handover.waits = False
-        if held:
+        if held and not self._waits:
             handover.wait(reading=True)
+        elif self._waits and not held:
+            handover.waited(reading=True)
+        self._waits = bool(held)
