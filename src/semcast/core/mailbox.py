@@ -32,7 +32,7 @@ class Mailbox:
         self.asked = False
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
-        self._lists: deque[Sequence[Delivery]] = deque()
+        self._lists: deque[tuple[Sequence[Delivery], int]] = deque()  # each with its messages
         self._came = 0  # messages that were put here
         self._went = 0  # and taken from here
         self._taken_at: Nanos | None = None
@@ -49,16 +49,16 @@ class Mailbox:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
-        self._came += _messages(deliveries)
-        self._lists.append(deliveries)
+        count = sum([len(each.payloads) for each in deliveries if type(each) is Batch])
+        self._came += count
+        self._lists.append((deliveries, count))
 
     def __bool__(self) -> bool:
         return bool(self._lists)
 
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
-        taken = self._lists.popleft()
-        self._taken = _messages(taken)
+        taken, self._taken = self._lists.popleft()
         self._went += self._taken
         self._taken_at = now
         return taken
@@ -80,7 +80,3 @@ class Mailbox:
             self.want = max(1, self.want * _LONG // (2 * elapsed))
         elif elapsed < _BRIEF and self._taken >= self.want:
             self.want = min(_MOST, 2 * self.want)
-
-
-def _messages(deliveries: Sequence[Delivery]) -> int:
-    return sum([len(each.payloads) for each in deliveries if type(each) is Batch])

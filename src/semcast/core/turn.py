@@ -110,7 +110,8 @@ class Turn:
     ) -> None:
         """One burst of everything: commands, frames of members, and timers that are due."""
         self._now = now
-        self._obey(now)
+        if self.handover.commands:
+            self._obey(now)
         stack = self.stack
         for source, frames in arrivals:
             stack.on_frames(now, source, frames)
@@ -133,16 +134,20 @@ class Turn:
                 return True
         elif handover.leaving:
             return True
-        return self.left is None and handover.has_room(self._now, self.stack) and self.stack.deliverable()
+        return self.left is None and self.stack.deliverable() and handover.has_room(self._now, self.stack)
 
     def _settle(self, now: Nanos) -> None:
         """Do what the stack wants, and give it what waits to be sent, until both are done."""
+        handover = self.handover
         while True:
-            self._obey(now)
-            self._drain(now)
+            if handover.commands:
+                self._obey(now)
+            out = self.stack.out
+            if out.sends or out.timers or out.events:
+                self._drain(now)
             if self._out is not None and self._go_on_anew(now):
                 continue
-            if not self._hand_in(now):
+            if not (handover.outgoing or handover.leaving) or not self._hand_in(now):
                 break
         self._world.flush(now)
 
@@ -270,7 +275,7 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, mailbox = self.handover, self.handover.mailbox
-        while self.left is None and handover.has_room(self._now, self.stack) and self.stack.deliverable():
+        while self.left is None and self.stack.deliverable() and handover.has_room(now, self.stack):
             deliveries = self.stack.deliver(now, mailbox.want)
             if deliveries:
                 for watcher in self._watchers:

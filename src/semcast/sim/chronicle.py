@@ -1,11 +1,12 @@
 """What a simulated host does, written down: the history of the run, and the figures of the host."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from semcast.core.events import (
     Blocked,
     Delivery,
     Event,
+    Left,
     Purged,
     Sent,
     StateReceived,
@@ -17,6 +18,7 @@ from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.history import Recorder
+from semcast.sim.programs import Application
 from semcast.sim.replica import Replicas
 from semcast.sim.statistics import HostStatistics
 
@@ -28,6 +30,8 @@ class Chronicle:
         member: who this is.
         recorder: of the run; None where nothing is recorded.
         stats: of the host.
+        application: told of what is delivered to it and taken from it.
+        stop: called when the member has left its group.
         announces: whether the stack says itself when messages leave; else they leave where it takes them.
         transfers: whether states are handed over: then they are the same at the beginning of a view.
     """
@@ -37,21 +41,22 @@ class Chronicle:
         member: MemberId,
         recorder: Recorder | None,
         stats: HostStatistics,
+        application: Application,
+        stop: Callable[[], None],
         *,
         announces: bool,
         transfers: bool,
     ) -> None:
+        self.watches_buffers = recorder is not None and recorder.info.only.buffer_limit is not None
+        """Whether the history says how much buffers held."""
+        self._application = application
+        self._stop = stop
         self._member = member
         self._recorder = recorder
         self._stats = stats
         self._announces = announces
         # What the application comes to once it has taken all that was delivered.
         self._ledger = Replicas() if transfers and recorder is not None else None
-
-    @property
-    def watches_buffers(self) -> bool:
-        """Whether the history says how much buffers held."""
-        return self._recorder is not None and self._recorder.info.only.buffer_limit is not None
 
     # What a turn tells
 
@@ -62,6 +67,8 @@ class Chronicle:
                 self._stats.blocked_since = now
             elif isinstance(event, Unblocked):
                 self._unblocked(now)
+            elif isinstance(event, Left):
+                self._left(now)
             elif self._recorder is None:
                 continue
             elif isinstance(event, Purged):
@@ -73,6 +80,7 @@ class Chronicle:
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
         """What the application is about to get."""
+        self._application.delivered(now)
         if self._recorder is None:
             return
         for each in deliveries:
@@ -97,6 +105,7 @@ class Chronicle:
             if self._recorder is not None and not self._announces:
                 for batch in _batches(self._member, first, outgoing, count):
                     self._recorder.multicast(now, self._member, batch)
+        self._application.taken()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:
         """Another incarnation goes on; the former one has left."""
@@ -112,11 +121,6 @@ class Chronicle:
         if self._recorder is not None:
             self._recorder.crash(now, self._member)
 
-    def left(self, now: Nanos) -> None:
-        """The member is out of its group."""
-        if self._recorder is not None:
-            self._recorder.left(now, self._member)
-
     def held(self, now: Nanos, messages: int) -> None:
         """So many messages are in the buffers of the stack."""
         if self._recorder is not None:
@@ -127,6 +131,12 @@ class Chronicle:
         if self._recorder is not None:
             for sender, digest in state.digests():
                 self._recorder.apply(now, self._member, sender, digest, view)
+
+    def _left(self, now: Nanos) -> None:
+        """The member is out of its group; the turn may put another in its place."""
+        self._stop()
+        if self._recorder is not None:
+            self._recorder.left(now, self._member)
 
     def _unblocked(self, now: Nanos) -> None:
         if self._stats.blocked_since is not None:

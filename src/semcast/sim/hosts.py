@@ -11,8 +11,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.events import Delivery, Event, Left
-from semcast.core.handover import Command, Outgoing
+from semcast.core.handover import Command
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.core.stack import Stack
@@ -84,12 +83,20 @@ class Host:
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
-        self._chronicle = Chronicle(member, recorder, self.stats, announces=announces, transfers=transfers)
         self.application = application(
             source, scheduler, self.stats, bursts, rng, delay=app_delay, observe=observe, transfers=transfers
         )
         self.application.nudge = self._nudge
-        watchers = (self._chronicle, self)
+        self._chronicle = Chronicle(
+            member,
+            recorder,
+            self.stats,
+            self.application,
+            self._stop,
+            announces=announces,
+            transfers=transfers,
+        )
+        watchers = (self._chronicle,)
         self._turn = Turn(member, stack, self.application.handover, self, watchers=watchers, renew=renew)
         network.attach(number, self._receive)
 
@@ -213,11 +220,9 @@ class Host:
         self._running = True
         self._turn.run(now, arrivals, timers)
         self._running = False
-        if not self.crashed:
-            self.application.after_turn(deliverable=self.stack.deliverable())
-            if self._turn.busy():
-                self._inbox.append(_nothing)
-                self._plan_wake()
+        if not self.crashed and self.application.after_turn(self._turn):
+            self._inbox.append(_nothing)
+            self._plan_wake()
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1
@@ -286,25 +291,6 @@ class Host:
         if cost:
             self._free_at = max(self._free_at, now) + cost
             self.stats.busy += cost
-
-    # What a turn tells
-
-    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
-        """Who has left is gone; the turn may put another in its place."""
-        if any(isinstance(event, Left) for event in events):
-            self._stop()
-            self._chronicle.left(now)
-
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
-        """A list for the application."""
-        self.application.delivered(now)
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:  # noqa: ARG002
-        """Messages of the application leave."""
-        self.application.taken()
-
-    def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """The chronicle knows."""
 
 
 def _start(stack: Stack, now: Nanos) -> None:

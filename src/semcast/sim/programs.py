@@ -11,6 +11,7 @@ from random import Random
 from semcast.core.handover import Handover
 from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
+from semcast.core.turn import Turn
 from semcast.sim.applications import Reader, Writer
 from semcast.sim.bursts import Bursts
 from semcast.sim.scheduler import Scheduler
@@ -43,6 +44,7 @@ class Application(ABC):
     ) -> None:
         self.handover = handover
         self.reader = reader
+        self._mailbox = handover.mailbox
         self.writer = writer
         self.delay = delay
         self.stopped = False
@@ -72,8 +74,9 @@ class Application(ABC):
     def before_turn(self, now: Nanos) -> None:  # noqa: B027
         """The host takes a turn."""
 
-    def after_turn(self, *, deliverable: bool) -> None:  # noqa: B027
-        """The host took a turn; whether something waits in the stack."""
+    @abstractmethod
+    def after_turn(self, turn: Turn) -> bool:
+        """The host took a turn; returns whether it should take another one, though nothing happened."""
 
     def delivered(self, now: Nanos) -> None:  # noqa: B027
         """A list was made for the application."""
@@ -99,25 +102,30 @@ class Asker(Application):
 
     def before_turn(self, now: Nanos) -> None:
         """It would deal with a list at once, unless it is busy or has planned to ask."""
-        self._may_ask(now, self.delay == 0 and not self._planned)
+        if self.delay == 0 and not self._planned and self._free_at <= now:
+            self._mailbox.want, self._mailbox.asked = EVERYTHING, True
 
-    def after_turn(self, *, deliverable: bool) -> None:
-        """If it is busy, it asks when it is free."""
-        self.handover.mailbox.asked = False
-        if not self._planned and not self.stopped and deliverable:
+    def after_turn(self, turn: Turn) -> bool:
+        """If it is busy, it asks when it is free; if it still asks, it was given all there is."""
+        mailbox = self._mailbox
+        if mailbox.asked:
+            mailbox.asked = False
+        elif not self._planned and turn.stack.deliverable():
             self._planned = True
             self._scheduler.at(self._free_at, self._ask)
+        return False
 
     def delivered(self, now: Nanos) -> None:
         """It is busy with that for a while."""
         if self.delay:
             self._free_at = now + self.delay
-            self.handover.mailbox.asked = False
+            self._mailbox.asked = False
 
     def wake(self, *, running: bool) -> None:  # noqa: ARG002
         """What it is told, and what it asked for, it takes at once."""
-        self.handover.go_on()
-        while self.handover:
+        handover = self.handover
+        handover.renewed = False
+        while handover:
             self._read()
 
     def taken(self) -> None:
@@ -126,12 +134,11 @@ class Asker(Application):
 
     def _ask(self) -> None:
         self._planned = False
-        self.nudge(lambda: self._may_ask(self._scheduler.now, True))
+        self.nudge(self._ask_now)
 
-    def _may_ask(self, now: Nanos, wants: bool) -> None:
-        mailbox = self.handover.mailbox
-        mailbox.want = 1 if self.delay else EVERYTHING
-        mailbox.asked = mailbox.asked or (wants and self._free_at <= now)
+    def _ask_now(self) -> None:
+        if self._free_at <= self._scheduler.now:
+            self._mailbox.want, self._mailbox.asked = 1 if self.delay else EVERYTHING, True
 
     def _produce(self) -> None:
         if not self.stopped and self.writer.produce():
@@ -171,6 +178,10 @@ class Program(Application):
             if not self.writer.blocked():
                 self.plan_next_message()
         self._plan_reading()
+
+    def after_turn(self, turn: Turn) -> bool:
+        """What it did in the middle of the turn may be left to do."""
+        return turn.busy()
 
     def _produce(self) -> None:
         if self.stopped:
