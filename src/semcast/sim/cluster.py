@@ -10,6 +10,7 @@ from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.families import FAMILIES
 from semcast.sim.bursts import Bursts
 from semcast.sim.faults import (
+    LEAVE_PATIENCE,
     Ambush,
     AnyFault,
     Crash,
@@ -190,6 +191,7 @@ class Cluster:
                 self._recover(number)
             case Leave(member=number):
                 self.hosts[number].leave()
+                self.scheduler.at(now + LEAVE_PATIENCE, self._give_up, self.hosts[number])
             case Sleep(member=number, duration=duration):
                 self.hosts[number].sleep(now + duration)
             case Loss(duration=duration, rate=rate, member=None):
@@ -243,6 +245,11 @@ class Cluster:
         for other in self.hosts:
             if other is not host:
                 self.scheduler.at(detected, other.member_failed, host.member)
+
+    def _give_up(self, host: Host) -> None:
+        """A process that wanted to leave ends, though its group has not let it go yet."""
+        if self.hosts[host.number] is host:
+            self._crash(host.number, self.scheduler.now)
 
     def _recover(self, number: int) -> None:
         host = self.hosts[number]

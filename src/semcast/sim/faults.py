@@ -24,8 +24,12 @@ class Recover(Fault, frozen=True, tag="recover"):
     member: int
 
 
+LEAVE_PATIENCE = 3 * SECOND
+"""How long a process that leaves waits for that, as live ones do; then it ends."""
+
+
 class Leave(Fault, frozen=True, tag="leave"):
-    """The process leaves the group, if its stack can."""
+    """The process leaves the group, and ends, if need be without a farewell."""
 
     member: int
 
@@ -101,7 +105,9 @@ def ends_at(fault: AnyFault) -> Nanos:
         return fault.at + fault.detected_after
     if isinstance(fault, Ambush):
         return fault.at + fault.patience + (fault.duration or 0)
-    return fault.at if isinstance(fault, Recover | Leave) else fault.at + fault.duration
+    if isinstance(fault, Leave):
+        return fault.at + LEAVE_PATIENCE
+    return fault.at if isinstance(fault, Recover) else fault.at + fault.duration
 
 
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:
