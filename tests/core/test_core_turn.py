@@ -34,6 +34,7 @@ from semcast.core.events import (
 )
 from semcast.core.handover import LONG, RESERVE, Handover, Outgoing
 from semcast.core.messages import batch_of
+from semcast.core.outbox import Write
 from semcast.core.turn import Turn
 
 A, B, AGAIN = MemberId("a"), MemberId("b"), MemberId("a", 1)
@@ -147,6 +148,9 @@ class World:
 
     def set_timer(self, timer: Timer, at: Nanos | None) -> None:
         self.deeds.append(f"{timer.value} at {at}")
+
+    def store(self, now: Nanos, writes: Sequence[Write]) -> None:
+        self.deeds += [f"write {each!r}" for each in writes]
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         self.sent += [frame.payload for _, frame in sends if isinstance(frame, Say)]

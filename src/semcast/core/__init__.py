@@ -15,7 +15,8 @@ from semcast.core.events import (
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.outbox import Dest, Frame, Outbox, Reach, Timer
-from semcast.core.stack import Stack
+from semcast.core.reader import Reader
+from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 
@@ -28,6 +29,7 @@ __all__ = [
     "Enumeration",
     "Event",
     "Frame",
+    "HeldBack",
     "Item",
     "KEnumeration",
     "Left",
@@ -38,6 +40,7 @@ __all__ = [
     "Outbox",
     "Purged",
     "Reach",
+    "Reader",
     "Sent",
     "Stack",
     "Statistics",

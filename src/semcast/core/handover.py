@@ -14,6 +14,7 @@ from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, StateReceived, StateRequested
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.core.mailbox import Mailbox
+from semcast.core.reader import Reader
 from semcast.core.stack import Stack
 
 RESERVE = 1 << 16
@@ -65,6 +66,8 @@ class Handover:
     ) -> None:
         self.mailbox = Mailbox() if mailbox is None else mailbox
         self.hooks = hooks
+        self.reader = Reader()
+        """What the stack sees of the program."""
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
         self.commands: deque[Command] = deque()

@@ -23,6 +23,19 @@ class Reach(enum.Enum):
     """To every other member, and wherever strangers may hear it."""
 
 
+class Sync(msgspec.Struct, frozen=True, gc=False):
+    """All records before it shall outlive a crash; `on_synced` with its ticket says that they do."""
+
+    ticket: int
+
+
+class Anew(msgspec.Struct, frozen=True, gc=False):
+    """The records before it are of no use any more once those after it are synced."""
+
+
+Write = bytes | Sync | Anew
+"""One step of what a stack wants from its disk: a record, or what shall be done about records."""
+
 Dest = MemberId | Reach | None
 """One member, anybody, or, with None, every other member."""
 
@@ -30,16 +43,17 @@ Dest = MemberId | Reach | None
 class Outbox:
     """Filled by a protocol during one input, drained by the driver after it.
 
-    A driver makes one call into the protocol, then acts on `sends`, `timers` and `events` in order
-    and clears them. Nothing re-enters.
+    A driver makes one call into the protocol, then acts on `writes`, `timers`, `events` and `sends` and
+    clears them. Nothing re-enters.
     """
 
-    __slots__ = ("events", "sends", "timers")
+    __slots__ = ("events", "sends", "timers", "writes")
 
     def __init__(self) -> None:
         self.sends: list[tuple[Dest, Frame]] = []
         self.timers: list[tuple[Timer, Nanos | None]] = []
         self.events: list[Event] = []
+        self.writes: list[Write] = []
 
     def send(self, dest: MemberId, frame: Frame) -> None:
         """Send to one member."""
@@ -64,3 +78,17 @@ class Outbox:
     def deliver(self, event: Event) -> None:
         """Tell the application something that is not a message."""
         self.events.append(event)
+
+    # Storage. Nothing blocks: a protocol keeps back whatever depends on a record until that is synced.
+
+    def append(self, record: bytes) -> None:
+        """Write a record after the others. It may be lost in a crash until it is synced."""
+        self.writes.append(record)
+
+    def sync(self, ticket: int) -> None:
+        """Ask for `on_synced(ticket)` once every record so far outlives a crash."""
+        self.writes.append(Sync(ticket))
+
+    def begin_anew(self) -> None:
+        """What is appended from here on replaces all records before it, once it is synced."""
+        self.writes.append(Anew())

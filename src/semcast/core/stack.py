@@ -4,12 +4,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
+import msgspec
+
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Left
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+
+
+class HeldBack(msgspec.Struct, frozen=True):
+    """Why a member cannot send what it has."""
+
+    by: MemberId | None
+    """Who is in the way, where that is one member."""
+    why: str
+    """In a few words: "its program does not read", "the view is changing"."""
 
 
 class Stack(ABC):
@@ -20,8 +32,16 @@ class Stack(ABC):
 
     out: Outbox
     stats: Statistics
+    reader: Reader = Reader()
+    """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
 
     # Life
+
+    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: B027 (not all keep records)
+        """There is a disk, and this is what it kept of what earlier incarnations appended.
+
+        Called at most once, before `start`. Where it is not called, nothing outlives a crash.
+        """
 
     @abstractmethod
     def start(self, now: Nanos) -> None:
@@ -98,10 +118,17 @@ class Stack(ABC):
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """A timer set earlier is due."""
 
+    def on_synced(self, now: Nanos, ticket: int) -> None:  # noqa: ARG002
+        """Every record that was appended before `out.sync(ticket)` outlives a crash from now on."""
+        raise AssertionError("a stack that keeps no records asks for no sync")
+
     def member_failed(self, now: Nanos, member: MemberId) -> None:  # noqa: B027 (not all have one)
         """A failure detector that does not err says that `member` crashed."""
 
     # To the application
+
+    def on_reader(self, now: Nanos) -> None:  # noqa: B027 (not all hold anything back for it)
+        """What `reader` says has changed: it waits, waits no more, receives nothing any more, or closes."""
 
     @abstractmethod
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
@@ -119,7 +146,15 @@ class Stack(ABC):
         """
         return self.deliverable()
 
+    def overflowing(self) -> bool:
+        """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""
+        return False
+
     # About it
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending, if anything does."""
+        return None
 
     @abstractmethod
     def buffered(self) -> int:

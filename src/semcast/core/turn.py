@@ -12,7 +12,7 @@ from typing import Protocol
 from semcast.core.events import Delivery, Event, Left, Minority, Rejoining, Unblocked, ViewChange
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Dest, Frame, Outbox, Timer
+from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
 _MATTERS = frozenset({Unblocked, Left, Minority, ViewChange})
@@ -24,6 +24,9 @@ class World(Protocol):
 
     def set_timer(self, timer: Timer, at: Nanos | None) -> None:
         """Let a timer go off at a moment, whatever it was set to before; None for never."""
+
+    def store(self, now: Nanos, writes: Sequence[Write]) -> None:
+        """Write records, in order; a turn with the tickets of syncs follows when those are done."""
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """Bring frames to members, in order."""
@@ -83,6 +86,7 @@ class Turn:
         self.member = member
         self.stack = stack
         self.handover = handover
+        stack.reader = handover.reader
         self.settled = False
         """Whether the stack has looked for others and begun to work, with them or alone."""
         self.first_view = 0
@@ -97,8 +101,10 @@ class Turn:
         self._refused = False  # flow control wants the application to wait
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
-    def start(self, now: Nanos) -> None:
-        """The first turn."""
+    def start(self, now: Nanos, records: Sequence[bytes] | None = None) -> None:
+        """The first turn. Where there is a disk, `records` is what it kept."""
+        if records is not None:
+            self.stack.recover(now, records)
         self.stack.start(now)
         self.run(now)
 
@@ -107,8 +113,9 @@ class Turn:
         now: Nanos,
         arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (),
         timers: Iterable[Timer] = (),
+        synced: Iterable[int] = (),
     ) -> None:
-        """One burst of everything: commands, frames of members, and timers that are due."""
+        """One burst of everything: commands, frames of members, timers that are due, and tickets of syncs."""
         self._now = now
         if self.handover.commands:
             self._obey(now)
@@ -117,6 +124,8 @@ class Turn:
             stack.on_frames(now, source, frames)
         for timer in timers:
             stack.on_timer(now, timer)
+        for ticket in synced:
+            stack.on_synced(now, ticket)
         self._settle(now)
         self._hand_out(now)
         if not self.settled and self.stack.phase() == "operational":
@@ -143,7 +152,7 @@ class Turn:
             if handover.commands:
                 self._obey(now)
             out = self.stack.out
-            if out.sends or out.timers or out.events:
+            if out.sends or out.timers or out.events or out.writes:
                 self._drain(now)
             if self._out is not None and self._go_on_anew(now):
                 continue
@@ -158,7 +167,10 @@ class Turn:
 
     def _drain(self, now: Nanos) -> None:
         out, world = self.stack.out, self._world
-        while out.sends or out.timers or out.events:
+        while out.sends or out.timers or out.events or out.writes:
+            if out.writes:
+                writes, out.writes = out.writes, []
+                world.store(now, writes)
             if out.timers:
                 timers, out.timers = out.timers, []
                 for timer, at in timers:
@@ -208,6 +220,7 @@ class Turn:
         notice = Rejoining(self.member, chosen[0], left.cause, former.unsettled())
         self._refused = False
         self.member, self.stack = chosen[0], stack
+        stack.reader = self.handover.reader
         self.handover.renewed = True
         self._world.renew(self.member)
         for watcher in self._watchers:

@@ -6,7 +6,7 @@ from typing import Protocol
 from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Dest, Frame, Timer
+from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Renew, Turn, Watcher
 from semcast.net.alarms import Alarms
@@ -41,6 +41,10 @@ class Effects:
     def set_timer(self, timer: Timer, at: Nanos | None) -> None:
         """One of the alarms."""
         self.alarms.set(timer, at)
+
+    def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
+        """There is no disk here."""
+        raise AssertionError("a stack wants to write, and has no disk")
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """At once: a token must not wait for what comes after it."""

@@ -13,7 +13,7 @@ import msgspec
 
 from semcast.core.handover import Command
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Dest, Frame, Reach, Timer
+from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Renew, Turn
 from semcast.core.views import View
@@ -251,6 +251,10 @@ class Host:
         else:
             self._timers[timer] = at
             self._scheduler.at(at, self._on_timer, timer, at)
+
+    def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
+        """There is no disk here."""
+        raise AssertionError("a stack wants to write, and has no disk")
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """No time passes in the middle of a turn: what is sent there leaves together."""

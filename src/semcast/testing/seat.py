@@ -14,7 +14,7 @@ from semcast.core.events import Delivery, Event
 from semcast.core.handover import Command, Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.mailbox import Mailbox
-from semcast.core.outbox import Dest, Frame, Timer
+from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Turn
 from semcast.testing.application import Application
@@ -191,6 +191,10 @@ class Seat:
             self.timers.pop(timer, None)
         else:
             self.timers[timer] = at
+
+    def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
+        """There is no disk here."""
+        raise AssertionError("a stack wants to write, and has no disk")
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """Onto the wire."""

@@ -1,0 +1,24 @@
+"""What a stack has to know of the program that it delivers to."""
+
+
+class Reader:
+    """Kept by the hand-over, read by the stack: who waits is given more, who never reads is given nothing.
+
+    A program *waits* if whoever reads there waits for room to send, or for a confirmation, so that nothing is
+    taken before it has that. A stack then receives into its reserve, and sends what it has pending before new
+    messages of others (`docs/flow-control.md`).
+    """
+
+    __slots__ = ("closing", "excess", "receives", "stopped", "waits")
+
+    def __init__(self) -> None:
+        self.waits = False
+        """Whether nothing is taken until something was sent."""
+        self.receives = True
+        """Whether it wants to be given anything. If not, what is delivered counts as taken at once."""
+        self.closing = False
+        """Whether the program leaves: what it handed over still goes out, what is delivered is dropped."""
+        self.stopped = False
+        """Whether it read, has more to take, and neither takes it nor waits. Then the policy applies."""
+        self.excess = 0
+        """Messages in the mailbox beyond its bound. A stack counts them as waiting for the program."""
