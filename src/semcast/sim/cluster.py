@@ -99,6 +99,8 @@ class Cluster:
         self._bursts = bursts
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
+        self.united_after: Nanos | None = None
+        """How long after the last trouble all came to be in one view, and stayed there; None if never."""
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
@@ -129,16 +131,27 @@ class Cluster:
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
         self.scheduler.run(min(self._troubled_until, self.scheduler.now + patience))
-        deadline = self.scheduler.now + patience
-        seen, quiet_since = self._progress(), self.scheduler.now
+        healed = self.scheduler.now
+        deadline = healed + patience
+        seen, quiet_since = self._progress(), healed
         while self.scheduler.now < deadline:
             self.scheduler.run(self.scheduler.now + 50 * MILLISECOND)
+            self._look_for_unity(healed)
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
             elif self.scheduler.now - quiet_since >= QUIET:
                 return True
         return False
+
+    def _look_for_unity(self, healed: Nanos) -> None:
+        there = {host.member for host in self.hosts if not host.crashed}
+        views = [host.stack.view() for host in self.hosts if not host.crashed]
+        if all(view == views[0] and set(view.members) == there for view in views):
+            if self.united_after is None:
+                self.united_after = self.scheduler.now - healed
+        else:
+            self.united_after = None
 
     def finish(self, *, quiesced: bool) -> History:
         """Close the books."""
