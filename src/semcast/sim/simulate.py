@@ -118,6 +118,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         again=source,
         bursts=scenario.bursts,
+        disks=family.disk(scenario),
     )
 
 
