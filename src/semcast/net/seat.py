@@ -5,6 +5,7 @@ from typing import Protocol
 
 from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover, Outgoing
+from semcast.core.holdup import Holdup
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
@@ -175,6 +176,11 @@ class Seat:
     def first_view(self) -> int:
         """The view in which it began to work."""
         return self._turn.first_view
+
+    @property
+    def holdup(self) -> Holdup:
+        """Who or what has kept it from sending."""
+        return self._turn.holdup
 
     @property
     def left(self) -> Left | None:

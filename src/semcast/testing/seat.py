@@ -64,6 +64,7 @@ class Seat:
     ) -> None:
         self.application = application
         self.handover = Handover(1, Mailbox(0), application) if handover is None else handover
+        self.handover.begin()  # also an application that reads nothing may read later
         self.turn = Turn(member, stack, self.handover, self, watchers=(self,))
         self.alive = True
         """A member that is not does nothing any more."""
