@@ -1,6 +1,6 @@
 """A simulated group: hosts on a network, workloads, faults, and the history of what happened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
@@ -25,6 +25,7 @@ from semcast.sim.faults import (
     ends_at,
     pairs,
 )
+from semcast.sim.habits import READER, Habit
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
@@ -65,6 +66,8 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
+        habits: Mapping[int, Habit] | None = None,
+        queue_messages: int = 1024,
     ) -> None:
         """Put the hosts on the network.
 
@@ -84,6 +87,8 @@ class Cluster:
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
+            habits: what programs do that do not just read.
+            queue_messages: how many messages may wait for a program.
         """
         self.scheduler = scheduler
         self.network = network
@@ -97,6 +102,9 @@ class Cluster:
         self._transfers = transfers
         self._again = again
         self._bursts = bursts
+        self._habits = habits or {}
+        self._queue_messages = queue_messages
+        self._over = False  # everybody reads from now on
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self.united_after: Nanos | None = None
@@ -124,9 +132,12 @@ class Cluster:
         self.scheduler.run(until)
 
     def heal(self) -> None:
-        """From now on nothing is lost or doubled; faults under way end when their time comes."""
+        """From now on nothing is lost or doubled, and everybody reads; faults under way end in their time."""
         conditions = self.network.conditions
         conditions.loss = conditions.duplication = self._ordinary_loss = 0.0
+        self._over = True
+        for host in self.hosts:
+            host.application.catch_up()
 
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
@@ -171,7 +182,7 @@ class Cluster:
     def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
         others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         rng = Random(self._rng.getrandbits(64))
-        return Host(
+        host = Host(
             number,
             member,
             self._stack(member, self.members, rng, Outbox()),
@@ -189,7 +200,12 @@ class Cluster:
             bursts=self._bursts,
             rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
             renew=self._renew,
+            habit=self._habits.get(number, READER),
+            queue_messages=self._queue_messages,
         )
+        if self._over:
+            host.application.catch_up()
+        return host
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
         """A process whose group went on without it comes back."""
