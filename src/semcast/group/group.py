@@ -104,6 +104,7 @@ class Group:
             wake_application=self._wake_from_loop,
             watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
             renew=self._renew,
+            disk=parts.disk,
         )
         self._hub = Hub(
             parts.member,
@@ -117,6 +118,9 @@ class Group:
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
+        self._disk = parts.disk
+        if self._disk is not None:
+            self._disk.wake = self._loop.wake
         self._arrived = asyncio.Event()
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
@@ -163,11 +167,13 @@ class Group:
         finally:  # cancelled, perhaps: nothing is left behind
             await asyncio.shield(asyncio.to_thread(self._stop))
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
+        if self._disk is not None:
+            self._disk.close()
         for recording in self._recordings:
             recording.close()
 
@@ -505,11 +511,13 @@ class Group:
         """In the loop's thread: the group went on without this member, which may come back."""
         if not self.settings.rejoin or self._closed:
             return None
+        if self._disk is not None:
+            return MemberId(former.name, self._disk.renew()), Random(token_hex(8))
         return next_incarnation(former), Random(token_hex(8))
 
     def _check_open(self) -> None:
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
         if self._seat.left is not None:
             raise GroupClosedError(f"{self.member} left {self.name}: {self._seat.left.cause}")
         if self._closed or self._loop.finished:

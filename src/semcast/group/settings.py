@@ -46,6 +46,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A keyring made by `semcast keygen`."""
     insecure: bool = False
     """Listen beyond loopback without a key."""
+    data: str = ""
+    """Where that can be (vsync): folder for what must outlive a crash. Needs a name; members may share it."""
     record: str = ""
     """Folder for a recording of what happens here."""
     record_run: str = ""
@@ -84,6 +86,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
         if self.datagram and not 500 <= self.datagram <= 65_000:
             raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
+        if self.data and not self.name:
+            raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
         parse_duration(self.token_loss)
         parse_size(self.reserve)
         for text in (self.bind, self.metrics, *self.peers):

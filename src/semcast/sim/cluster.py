@@ -9,6 +9,7 @@ from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.families import FAMILIES
 from semcast.sim.bursts import Bursts
+from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
     LEAVE_PATIENCE,
     Ambush,
@@ -68,6 +69,7 @@ class Cluster:
         bursts: Bursts | None = None,
         habits: Mapping[int, Habit] | None = None,
         queue_messages: int = 1024,
+        disks: bool = False,
     ) -> None:
         """Put the hosts on the network.
 
@@ -89,6 +91,7 @@ class Cluster:
             bursts: how inputs and messages are grouped; None for one at a time.
             habits: what programs do that do not just read.
             queue_messages: how many messages may wait for a program.
+            disks: whether every host has one.
         """
         self.scheduler = scheduler
         self.network = network
@@ -112,6 +115,7 @@ class Cluster:
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
+        self._disks = [self._disk() for _ in range(size if disks else 0)]
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
@@ -202,10 +206,14 @@ class Cluster:
             renew=self._renew,
             habit=self._habits.get(number, READER),
             queue_messages=self._queue_messages,
+            disk=self._disks[number] if self._disks else None,
         )
         if self._over:
             host.application.catch_up()
         return host
+
+    def _disk(self) -> HostDisk:
+        return HostDisk(self.scheduler, Random(self._rng.getrandbits(64)))
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
         """A process whose group went on without it comes back."""
@@ -216,8 +224,8 @@ class Cluster:
         match fault:
             case Crash(member=number, detected_after=after):
                 self._crash(number, now + after)
-            case Recover(member=number):
-                self._recover(number)
+            case Recover(member=number, disk=disk):
+                self._recover(number, disk=disk)
             case Leave(member=number):
                 self.hosts[number].leave()
                 self.scheduler.at(now + LEAVE_PATIENCE, self._give_up, self.hosts[number])
@@ -280,10 +288,12 @@ class Cluster:
         if self.hosts[host.number] is host:
             self._crash(host.number, self.scheduler.now)
 
-    def _recover(self, number: int) -> None:
+    def _recover(self, number: int, *, disk: bool) -> None:
         host = self.hosts[number]
         if not host.crashed:
             return
+        if self._disks and not disk:
+            self._disks[number].replace()
         again = MemberId(host.member.name, host.member.incarnation + 1)
         if self.recorder is not None:
             self.recorder.recover(self.scheduler.now, again)
