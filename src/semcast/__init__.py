@@ -13,6 +13,7 @@ from semcast.core import (
 )
 from semcast.core.events import Minority
 from semcast.group import (
+    BacklogError,
     ConfigurationError,
     Group,
     GroupClosedError,
@@ -21,9 +22,12 @@ from semcast.group import (
     GroupEvent,
     GroupSettings,
     GroupStatistics,
+    HeldUp,
     Order,
     Rejoining,
     ReplicatedDict,
+    SendTimeoutError,
+    Skipped,
     StateHooks,
     join,
 )
@@ -31,6 +35,7 @@ from semcast.group import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "BacklogError",
     "Batch",
     "ConfigurationError",
     "Group",
@@ -40,6 +45,7 @@ __all__ = [
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
+    "HeldUp",
     "Item",
     "MemberId",
     "Message",
@@ -49,6 +55,8 @@ __all__ = [
     "Purged",
     "Rejoining",
     "ReplicatedDict",
+    "SendTimeoutError",
+    "Skipped",
     "StateHooks",
     "TransitionalView",
     "View",

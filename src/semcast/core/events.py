@@ -80,6 +80,15 @@ class Rejoining(msgspec.Struct, frozen=True):
     `member`."""
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """So many messages were dropped here, because they filled the queue before this program ever iterated.
+
+    What comes next is the view that the program is in now, and what is delivered from here on.
+    """
+
+    count: int
+
+
 class Blocked(msgspec.Struct, frozen=True):
     """Flow control refuses multicasts from now on."""
 
@@ -101,5 +110,7 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
 
 Event = ViewChange | TransitionalView | Sent | Left | Minority | Blocked | Unblocked | Purged
 
-Delivery = Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining
+Delivery = (
+    Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining | Skipped
+)
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -6,7 +6,7 @@ class Reader:
 
     A program *waits* if whoever reads there waits for room to send, or for a confirmation, so that nothing is
     taken before it has that. A stack then receives into its reserve, and sends what it has pending before new
-    messages of others (`docs/flow-control.md`).
+    messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
     __slots__ = ("closing", "excess", "receives", "stopped", "waits")

@@ -34,6 +34,9 @@ class Stack(ABC):
     stats: Statistics
     reader: Reader = Reader()
     """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
+    reserves: bool = False
+    """Whether it receives into a reserve of its own while its program waits. Else the mailbox serves as one,
+    from which nothing is purged."""
 
     # Life
 
@@ -139,12 +142,21 @@ class Stack(ABC):
         """Whether `deliver` would hand over anything."""
 
     def behind(self) -> bool:
-        """Whether nothing more can be sent before the application was given what waits for it.
+        """Whether a view waits here that the program does not know.
 
-        An application that waits in `send` in the middle of what it reads takes nothing: then its driver
-        delivers all the same. A stack that cannot tell says that whatever waits may be in the way.
+        Nothing can be sent in a view before the program was told of it. If something is to be sent, the turn
+        delivers up to that view, whether there is room for it or not. A stack without a reserve says so, too,
+        while what waits for a program that waits to send may be in the way.
         """
         return self.deliverable()
+
+    def pending(self) -> int:
+        """Messages that were taken from the program and have not left."""
+        return 0
+
+    def queued(self) -> int:
+        """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return self.reader.excess
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""

@@ -1,14 +1,22 @@
 """What people import: join a group, send to it, watch what happens."""
 
-from semcast.core.events import Rejoining
+from semcast.core.events import Rejoining, Skipped
 from semcast.core.handover import StateHooks
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
-from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.errors import (
+    BacklogError,
+    ConfigurationError,
+    GroupClosedError,
+    GroupError,
+    SendTimeoutError,
+)
 from semcast.group.events import GroupDelivery, GroupEvent
+from semcast.group.flow import HeldUp
 from semcast.group.group import Group, GroupStatistics, Order, join
 from semcast.group.settings import GroupSettings
 
 __all__ = [
+    "BacklogError",
     "ConfigurationError",
     "Entry",
     "Group",
@@ -18,9 +26,12 @@ __all__ = [
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
+    "HeldUp",
     "Order",
     "Rejoining",
     "ReplicatedDict",
+    "SendTimeoutError",
+    "Skipped",
     "Stamp",
     "StateHooks",
     "join",

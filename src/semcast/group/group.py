@@ -23,10 +23,12 @@ from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
+from semcast.group.flow import FlowLog, HeldUp
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
+from semcast.group.waiting import Room
 from semcast.group.watching import Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
@@ -59,6 +61,12 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     """Where datagrams are sealed."""
     phase: str = ""
     """What the stack is doing; `minority` where it is cut off from the majority, and nothing is sent."""
+    held_back: HeldUp | None = None
+    """Who or what keeps this member from sending, if anything does."""
+    backlog_errors: int = 0
+    """Calls that raised `BacklogError`."""
+    skipped: int = 0
+    """Messages that were dropped because this program did not iterate before its queue was full."""
 
 
 class Group:
@@ -69,10 +77,11 @@ class Group:
         if state is not None and not family.transfers:
             able = " or ".join(each.name for each in FAMILIES if each.transfers)
             raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
+        if state is not None and not settings.receive:
+            raise ConfigurationError("state= needs what is delivered, and receive is off")
         self.name = name
         self.settings = settings
-        self.view: View | None = None
-        """The latest view that this program has seen; none where it comes back to its group."""
+        self._view: View | None = None
         self._application = asyncio.get_running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
@@ -83,7 +92,10 @@ class Group:
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
         self._handover = Handover(
-            settings.send_messages, hooks=None if state is None else CheckedHooks(state)
+            settings.send_messages,
+            hooks=None if state is None else CheckedHooks(state),
+            queue_messages=settings.queue_messages,
+            receives=settings.receive,
         )
         self._seat = Seat(
             parts.member,
@@ -92,6 +104,7 @@ class Group:
             wake_application=self._wake_from_loop,
             watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
             renew=self._renew,
+            disk=parts.disk,
         )
         self._hub = Hub(
             parts.member,
@@ -99,13 +112,17 @@ class Group:
             parts.codec,
             parts.peers,
             multicast=settings.fanout == "multicast",
-            tend=None if parts.keys is None else parts.keys.tend,
+            tend=self._tend,
         )
+        self._flow = FlowLog(name, self._seat)
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
+        self._disk = parts.disk
+        if self._disk is not None:
+            self._disk.wake = self._loop.wake
         self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
+        self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
         self._next_seq = 1
@@ -139,7 +156,7 @@ class Group:
         if self._closed:
             return
         self._closed = True
-        self._room.set()
+        self._room.wake()
         self._arrived.set()
         try:
             await self._metrics.close()
@@ -150,11 +167,13 @@ class Group:
         finally:  # cancelled, perhaps: nothing is left behind
             await asyncio.shield(asyncio.to_thread(self._stop))
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
+        if self._disk is not None:
+            self._disk.close()
         for recording in self._recordings:
             recording.close()
 
@@ -168,6 +187,7 @@ class Group:
         items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
+        timeout: float | None = None,
     ) -> MessageId:
         """Multicast one message; waits only if flow control must.
 
@@ -177,27 +197,49 @@ class Group:
             items: it updates several items at once, and is replaced when all of them have been updated again.
             obsoletes: it replaces these earlier messages.
             order: `agreed`, or `safe`: delivered only once every member has it.
+            timeout: seconds to wait for room, at most; then `SendTimeoutError` says what is in the way.
+
+        Raises `BacklogError` where this program must read before it can send.
         """
-        await self._wait_for_room(1)
+        await self._wait_for_room(1, timeout)
         return self._send_one(payload, item, items, obsoletes, order)
 
-    async def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
-        """Multicast several messages that never become obsolete; returns the id of the last."""
-        if not payloads:
-            raise ValueError("there is nothing to send")
-        await self._wait_for_room(len(payloads))
-        return self._send(payloads, None, order)
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several messages that never become obsolete; returns the id of the last.
 
-    async def send_items(self, updates: Sequence[tuple[str, bytes]], *, order: Order = "agreed") -> MessageId:
-        """Multicast several updates, each of an item, in order; returns the id of the last."""
-        if not updates:
-            raise ValueError("there is nothing to send")
-        await self._wait_for_room(len(updates))
-        if self._family.takes_updates:
-            return self._send_updates(updates, order)
-        for item, payload in updates:
-            last = self._send_one(payload, item, None, None, order)
-        return last
+        They are handed over in portions of at most `send_messages`, so those of other tasks may come between.
+        If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
+        are sent, and the rest is not.
+        """
+        self._check_message(payloads, None, order)
+
+        def hand_over(start: int, stop: int) -> MessageId:
+            return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe"))
+
+        return await self._in_portions(len(payloads), timeout, hand_over)
+
+    async def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item, in order; returns the id of the last.
+
+        In portions, as `send_many`.
+        """
+        self._check_updates(updates, order)
+        send = self._send_updates if self._family.takes_updates else self._send_each
+        return await self._in_portions(
+            len(updates), timeout, lambda start, stop: send(updates[start:stop], order)
+        )
 
     def try_send(
         self,
@@ -209,8 +251,7 @@ class Group:
         order: Order = "agreed",
     ) -> MessageId | None:
         """Like `send`, but None where `send` would wait."""
-        self._check_open()
-        if not self._handover.room_for(1):
+        if not self._room.try_now(1, reading=self._reads()):
             return None
         return self._send_one(payload, item, items, obsoletes, order)
 
@@ -235,32 +276,44 @@ class Group:
             self._check_item(each)
         return self._send([payload], self._items.update(self._next_seq, items), order)
 
+    def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
+        for item, payload in updates:
+            last = self._send_one(payload, item, None, None, order)
+        return last
+
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         """All together, for stacks that take them so."""
         items, payloads = zip(*updates, strict=True)
-        self._check_message(payloads, None, order)  # what is refused must not count as an update
-        for item in dict.fromkeys(items):
-            self._check_item(item)
         notes = self._items.tags(self._next_seq, items)
         return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
-    async def _wait_for_room(self, count: int) -> None:
+    async def _in_portions(
+        self,
+        count: int,
+        timeout: float | None,
+        hand_over: Callable[[int, int], MessageId],
+    ) -> MessageId:
+        """Hand over so many messages, as there is room."""
+        most = self.settings.send_messages
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for start in range(0, count, most):
+            stop = min(start + most, count)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                await self._wait_for_room(stop - start, left)
+            except GroupError as error:
+                error.accepted = start
+                raise
+            last = hand_over(start, stop)
+        return last
+
+    async def _wait_for_room(self, count: int, timeout: float | None) -> None:
         """Let the stack take what was handed over before, if that is much already."""
-        self._check_open()
-        handover = self._handover
-        if handover.room_for(count):
-            return
-        reading = self._reader in (None, self._caller())  # or nobody else would take anything
-        handover.wait(reading=reading)
-        try:
-            while not handover.room_for(count):
-                self._room.clear()
-                self._loop.wake()  # what waits for the application may have to be delivered meanwhile
-                if not handover.room_for(count):
-                    await self._room.wait()
-                self._check_open()
-        finally:
-            handover.waited(reading=reading)
+        await self._room.wait(count, reading=self._reads(), timeout=timeout)
+
+    def _reads(self) -> bool:
+        """Whether this task is who reads: while it waits, nobody takes anything."""
+        return self._reader in (None, self._caller())
 
     def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
         self._check_message(payloads, annotation, order)
@@ -273,6 +326,8 @@ class Group:
 
     def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
         """What the stack would refuse is refused here, where somebody can do something about it."""
+        if not payloads:
+            raise ValueError("there is nothing to send")
         if order not in ("agreed", "safe"):
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
@@ -286,6 +341,12 @@ class Group:
         if annotation is not None:
             check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
 
+    def _check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
+        """What is refused must not count as an update."""
+        self._check_message([payload for _, payload in updates], None, order)
+        for item in dict.fromkeys([item for item, _ in updates]):
+            self._check_item(item)
+
     def _check_item(self, item: str) -> None:
         check_message(b"", Item(item))
         room = self._family.note_room
@@ -295,44 +356,69 @@ class Group:
     # Receiving
 
     async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
-        """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
-        while True:
-            yield await self._take()
+        """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
+
+        Ends when this program closes the group.
+        """
+        while deliveries := await self._take():
+            yield deliveries
             self._handover.dealt_with(time.monotonic_ns())
             if self._handover:
                 await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
-        """What happens, one by one. A loop that was left can be taken up again: nothing is lost."""
+        """What happens, one by one. A loop that was left can be taken up again: nothing is lost.
+
+        Ends when this program closes the group.
+        """
         while True:
             for event in self._unread:
                 yield event
             self._handover.dealt_with(time.monotonic_ns())
             if self._handover:
                 await asyncio.sleep(0)
-            self._unread = chain.from_iterable(map(_events, await self._take()))
+            deliveries = await self._take()
+            if not deliveries:
+                return
+            self._unread = chain.from_iterable(map(_events, deliveries))
 
     async def _take(self) -> Sequence[GroupDelivery]:
-        """The next list, as soon as there is one."""
+        """The next list, as soon as there is one; nothing at the end."""
+        if not self.settings.receive:
+            raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
         handover = self._handover
+        self._reader = self._caller()
         deliveries: Sequence[GroupDelivery] = ()
         while not deliveries:
+            if handover.begin():
+                self._loop.wake()
             while not handover:
+                if self._closed and self._seat.failure is None:
+                    return ()
                 self._check_open()
                 self._arrived.clear()
                 if not handover:
                     await self._arrived.wait()
             deliveries = self._seat.take(time.monotonic_ns())
-        self._reader = self._caller()
         self._note_views(deliveries)
         return deliveries
 
     def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:
             if isinstance(each, ViewChange):
-                self.view = each.view
+                self._view = each.view
             elif isinstance(each, Rejoining):
-                self.view = None
+                self._view = None
+
+    @property
+    def view(self) -> View | None:
+        """The latest view that this program has seen; none where it comes back to its group.
+
+        The one its member is in, where this program is given nothing.
+        """
+        if not self.settings.receive and self._seat.settled:
+            return self._seat.stack.view()
+        return self._view
 
     @property
     def address(self) -> tuple[str, int]:
@@ -381,6 +467,9 @@ class Group:
             buffered=seat.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
             phase=seat.stack.phase(),
+            held_back=self._flow.held(),
+            backlog_errors=self._handover.backlogs,
+            skipped=self._handover.skipped,
         )
 
     # Between the threads
@@ -398,7 +487,7 @@ class Group:
         if self._handover.renewed:
             self._come_back()
         self._arrived.set()
-        self._room.set()
+        self._room.wake()
         over = self._seat.failure is not None or self._seat.left is not None
         if self._seat.settled or over:
             self._settled.set()
@@ -412,15 +501,23 @@ class Group:
         self._items = ItemsTracker(self.member)
         self._seat.go_on()
 
+    def _tend(self) -> None:
+        """Once a second, in the loop's thread."""
+        self._flow.look()
+        if self._keys is not None:
+            self._keys.tend()
+
     def _renew(self, former: MemberId) -> tuple[MemberId, Random] | None:
         """In the loop's thread: the group went on without this member, which may come back."""
         if not self.settings.rejoin or self._closed:
             return None
+        if self._disk is not None:
+            return MemberId(former.name, self._disk.renew()), Random(token_hex(8))
         return next_incarnation(former), Random(token_hex(8))
 
     def _check_open(self) -> None:
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
         if self._seat.left is not None:
             raise GroupClosedError(f"{self.member} left {self.name}: {self._seat.left.cause}")
         if self._closed or self._loop.finished:

@@ -9,6 +9,7 @@ from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.families import FAMILIES
 from semcast.sim.bursts import Bursts
+from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
     LEAVE_PATIENCE,
     Ambush,
@@ -65,6 +66,7 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
+        disks: bool = False,
     ) -> None:
         """Put the hosts on the network.
 
@@ -84,6 +86,7 @@ class Cluster:
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
+            disks: whether every host has one.
         """
         self.scheduler = scheduler
         self.network = network
@@ -99,9 +102,12 @@ class Cluster:
         self._bursts = bursts
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
+        self.united_after: Nanos | None = None
+        """How long after the last trouble all came to be in one view, and stayed there; None if never."""
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
+        self._disks = [self._disk() for _ in range(size if disks else 0)]
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
@@ -129,16 +135,27 @@ class Cluster:
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
         self.scheduler.run(min(self._troubled_until, self.scheduler.now + patience))
-        deadline = self.scheduler.now + patience
-        seen, quiet_since = self._progress(), self.scheduler.now
+        healed = self.scheduler.now
+        deadline = healed + patience
+        seen, quiet_since = self._progress(), healed
         while self.scheduler.now < deadline:
             self.scheduler.run(self.scheduler.now + 50 * MILLISECOND)
+            self._look_for_unity(healed)
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
             elif self.scheduler.now - quiet_since >= QUIET:
                 return True
         return False
+
+    def _look_for_unity(self, healed: Nanos) -> None:
+        there = {host.member for host in self.hosts if not host.crashed}
+        views = [host.stack.view() for host in self.hosts if not host.crashed]
+        if all(view == views[0] and set(view.members) == there for view in views):
+            if self.united_after is None:
+                self.united_after = self.scheduler.now - healed
+        else:
+            self.united_after = None
 
     def finish(self, *, quiesced: bool) -> History:
         """Close the books."""
@@ -176,7 +193,11 @@ class Cluster:
             bursts=self._bursts,
             rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
             renew=self._renew,
+            disk=self._disks[number] if self._disks else None,
         )
+
+    def _disk(self) -> HostDisk:
+        return HostDisk(self.scheduler, Random(self._rng.getrandbits(64)))
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
         """A process whose group went on without it comes back."""
@@ -187,8 +208,8 @@ class Cluster:
         match fault:
             case Crash(member=number, detected_after=after):
                 self._crash(number, now + after)
-            case Recover(member=number):
-                self._recover(number)
+            case Recover(member=number, disk=disk):
+                self._recover(number, disk=disk)
             case Leave(member=number):
                 self.hosts[number].leave()
                 self.scheduler.at(now + LEAVE_PATIENCE, self._give_up, self.hosts[number])
@@ -251,10 +272,12 @@ class Cluster:
         if self.hosts[host.number] is host:
             self._crash(host.number, self.scheduler.now)
 
-    def _recover(self, number: int) -> None:
+    def _recover(self, number: int, *, disk: bool) -> None:
         host = self.hosts[number]
         if not host.crashed:
             return
+        if self._disks and not disk:
+            self._disks[number].replace()
         again = MemberId(host.member.name, host.member.incarnation + 1)
         if self.recorder is not None:
             self.recorder.recover(self.scheduler.now, again)

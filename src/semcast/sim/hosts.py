@@ -20,6 +20,7 @@ from semcast.core.views import View
 from semcast.history import Recorder
 from semcast.sim.bursts import Bursts
 from semcast.sim.chronicle import Chronicle
+from semcast.sim.disks import HostDisk, Synced
 from semcast.sim.networks import Network, Packet
 from semcast.sim.programs import application
 from semcast.sim.replica import Replicas
@@ -28,7 +29,7 @@ from semcast.sim.statistics import HostStatistics
 from semcast.sim.workloads import Source
 from semcast.wire import Codec, Datagram, Malformed
 
-Input = Packet | Timer | Command
+Input = Packet | Timer | Synced | Command
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -63,6 +64,7 @@ class Host:
         bursts: Bursts | None = None,
         rng: Random | None = None,
         renew: Renew | None = None,
+        disk: HostDisk | None = None,
     ) -> None:
         self.number = number
         self.stats = HostStatistics()
@@ -72,6 +74,7 @@ class Host:
         self._scheduler = scheduler
         self._network = network
         self._codec = codec
+        self._disk = disk
         self._cpu = cpu
         self._most = 1 if bursts is None else bursts.most
         self._gather = 0 if bursts is None else bursts.gather
@@ -129,12 +132,15 @@ class Host:
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
-        self.call(_start)
+        records = None if self._disk is None else self._disk.attach(self._input)
+        self.call(lambda stack, now: _start(stack, now, records))
         self.application.plan_next_message()
 
     def crash(self) -> None:
         """Stop for ever, in the middle of nothing."""
         self._stop()
+        if self._disk is not None:
+            self._disk.crash()
         self._chronicle.crashed(self._scheduler.now)
 
     def sleep(self, until: Nanos) -> None:
@@ -208,17 +214,20 @@ class Host:
         """One turn of the stack; what comes meanwhile waits for the next."""
         arrivals: list[tuple[MemberId, list[Frame]]] = []
         timers: list[Timer] = []
+        synced: list[int] = []
         for each in inputs:
             if isinstance(each, Packet):
                 self._open(now, each, arrivals)
             elif isinstance(each, Timer):
                 timers.append(each)
+            elif isinstance(each, Synced):
+                synced += each.tickets
             else:
                 self.application.handover.call(each)
         self.stats.turns += 1
         self.application.before_turn(now)
         self._running = True
-        self._turn.run(now, arrivals, timers)
+        self._turn.run(now, arrivals, timers, synced)
         self._running = False
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
@@ -253,8 +262,9 @@ class Host:
             self._scheduler.at(at, self._on_timer, timer, at)
 
     def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
-        """There is no disk here."""
-        raise AssertionError("a stack wants to write, and has no disk")
+        """On the disk of this host."""
+        assert self._disk is not None, "a stack that was not told of a disk wants to write"
+        self._disk.write(writes)
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """No time passes in the middle of a turn: what is sent there leaves together."""
@@ -279,6 +289,9 @@ class Host:
     def renew(self, member: MemberId) -> None:  # noqa: ARG002
         """Another incarnation goes on, on the same machine and with the same application."""
         self._timers.clear()
+        if self._disk is not None:
+            self._inbox = deque(each for each in self._inbox if not isinstance(each, Synced))
+            self._disk.abandon()
         self.crashed = self.application.stopped = False
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
@@ -297,7 +310,9 @@ class Host:
             self.stats.busy += cost
 
 
-def _start(stack: Stack, now: Nanos) -> None:
+def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None) -> None:
+    if records is not None:
+        stack.recover(now, records)
     stack.start(now)
 
 

@@ -237,6 +237,7 @@ def application(
 ) -> Application:
     """The application of a host, with its hand-over."""
     handover = Handover(1, Mailbox(0)) if bursts is None else Handover(bursts.send_messages)
+    handover.begin()
     reader = Reader(handover, observe=observe, transfers=transfers)
     writer = Writer(handover, source, bursts or Bursts(), rng)
     if bursts is None:

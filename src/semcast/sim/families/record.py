@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from semcast.core.ids import Nanos
 from semcast.core.registry import Registry
 from semcast.history import History
 from semcast.history.schema import FIFO
@@ -18,6 +19,10 @@ def _buffer(scenario: Scenario) -> int | None:
 
 def _fifo(_scenario: Scenario) -> str:
     return FIFO
+
+
+def _whenever(_scenario: Scenario) -> Nanos | None:
+    return None
 
 
 def _no(_about: object) -> bool:
@@ -42,8 +47,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
     """Whether who joins is given the state of the application."""
+    disk: Callable[[Scenario], bool] = _no
+    """Whether hosts have a disk, which members are told of."""
     finds_members: bool = False
     """Whether members find each other: then a healed group ends in one view of all who are there."""
+    heals_within: Callable[[Scenario], Nanos | None] = _whenever
+    """How long after the last trouble all are in one view, at most; None where nothing is promised."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
 
