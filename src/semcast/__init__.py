@@ -14,6 +14,8 @@ from semcast.core import (
 from semcast.core.events import Minority
 from semcast.group import (
     ConfigurationError,
+    Confirm,
+    Confirmation,
     Group,
     GroupClosedError,
     GroupDelivery,
@@ -25,6 +27,8 @@ from semcast.group import (
     Rejoining,
     ReplicatedDict,
     StateHooks,
+    UnconfirmedError,
+    assignments,
     join,
 )
 
@@ -33,6 +37,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -51,8 +57,10 @@ __all__ = [
     "ReplicatedDict",
     "StateHooks",
     "TransitionalView",
+    "UnconfirmedError",
     "View",
     "ViewChange",
     "__version__",
+    "assignments",
     "join",
 ]

@@ -2,14 +2,18 @@
 
 from semcast.core.events import Rejoining
 from semcast.core.handover import StateHooks
+from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
-from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, UnconfirmedError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.group import Group, GroupStatistics, Order, join
 from semcast.group.settings import GroupSettings
+from semcast.group.transaction import assignments
 
 __all__ = [
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Entry",
     "Group",
     "GroupClosedError",
@@ -23,5 +27,7 @@ __all__ = [
     "ReplicatedDict",
     "Stamp",
     "StateHooks",
+    "UnconfirmedError",
+    "assignments",
     "join",
 ]

@@ -167,13 +167,15 @@ class Operation:
         transitional: Sequence[Packet],
     ) -> None:
         """The five steps of 5.2.3, as one atomic action: with those who come `together` from the old ring."""
-        old, outlet = self.order, self.outlet
+        old, ending, outlet = self.order, self.view(), self.outlet
         outlet.force(old.members, regular)
         outlet.queue.change(TransitionalView(_transitional(old, together)))
         outlet.force(old.members, transitional)
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
         self.left.clear()
+        whole = together.issuperset(old.members)
+        self.sending.answers.end(old, regular, ending, self.view(), together=whole)
         self.sending.begin()
         outlet.pump(now, order)
 
