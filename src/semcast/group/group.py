@@ -297,12 +297,31 @@ class Group:
         if values:
             await self.send(payload_of(values), items=list(values), order=order)
 
-    async def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
-        """Multicast several messages that never become obsolete; returns the id of the last."""
+    @overload
+    async def send_many(
+        self, payloads: Sequence[bytes], *, order: Order = "agreed", confirm: None = None
+    ) -> MessageId: ...
+
+    @overload
+    async def send_many(
+        self, payloads: Sequence[bytes], *, order: Order = "agreed", confirm: Confirm
+    ) -> Confirmation: ...
+
+    async def send_many(
+        self, payloads: Sequence[bytes], *, order: Order = "agreed", confirm: Confirm | None = None
+    ) -> MessageId | Confirmation:
+        """Multicast several messages that never become obsolete; returns the id of the last.
+
+        With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
+        """
+        check_confirm(confirm)
         if not payloads:
             raise ValueError("there is nothing to send")
         await self._wait_for_room(len(payloads))
-        return self._send(payloads, None, order)
+        if confirm is None:
+            return self._send(payloads, None, order)
+        ticket, answer = self._confirmations.open(confirm)
+        return await self._confirmation(self._send(payloads, None, order, ticket), answer)
 
     async def send_items(self, updates: Sequence[tuple[str, bytes]], *, order: Order = "agreed") -> MessageId:
         """Multicast several updates, each of an item, in order; returns the id of the last."""
@@ -493,6 +512,10 @@ class Group:
     def metrics_address(self) -> tuple[str, int] | None:
         """Where metrics are served, if that was wanted."""
         return self._metrics.address
+
+    def members(self) -> Sequence[MemberId]:
+        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        return self._seat.members()
 
     def stats(self) -> GroupStatistics:
         """A snapshot."""

@@ -52,14 +52,14 @@ class Answers:
             self._sent.settle(view, delivered=delivered, safe=order.confirmed_aru)
 
     def end(
-        self, order: RingOrder, regular: Sequence[Packet], view: View, following: View, *, together: bool
+        self, order: RingOrder, last: Sequence[Packet], view: View, following: View, *, together: bool
     ) -> None:
         """The configuration is over, and these packets are the last that are delivered in it.
 
-        If all of its members go on `together`, everybody has them.
+        If all of its members but those who left go on `together`, everybody has them.
         """
-        delivered = regular[-1].seq if regular else order.delivered
-        known = max([packet.seq for packet in regular if packet.safe], default=order.confirmed_aru)
+        delivered = last[-1].seq if last else order.delivered
+        known = max([packet.seq for packet in last if packet.safe], default=0)
         safe = delivered if together else max(known, order.confirmed_aru)
         self._sent.settle(view, delivered=delivered, safe=safe)
         self._sent.end(view, following)

@@ -173,9 +173,10 @@ class Operation:
         outlet.force(old.members, transitional)
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
+        whole = together.union(self.left).issuperset(old.members)
+        last = [*regular, *transitional] if whole else regular
+        self.sending.answers.end(old, last, ending, self.view(), together=whole)
         self.left.clear()
-        whole = together.issuperset(old.members)
-        self.sending.answers.end(old, regular, ending, self.view(), together=whole)
         self.sending.begin()
         outlet.pump(now, order)
 
