@@ -24,7 +24,7 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings, resolve
+from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
 from semcast.group.watching import Receipts
@@ -448,6 +448,5 @@ def join(
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
-    if not group:
-        raise ConfigurationError("a group needs a name")
+    check_group(group)
     return Group(group, resolve(settings, config), state)
