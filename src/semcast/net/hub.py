@@ -11,8 +11,10 @@ import msgspec
 
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach
-from semcast.net.addresses import Address, AddressBook, valid_host
+from semcast.net.addresses import Address, family_of, is_loopback, valid_host
+from semcast.net.book import AddressBook
 from semcast.net.seat import Seat
+from semcast.net.shield import Shield, Verdict
 from semcast.net.sockets import Endpoint
 from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.limits import MAX_CONTACTS
@@ -64,6 +66,12 @@ class Hub:
         self._codec = codec
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._book = AddressBook()
+        # On one host everybody speaks from one address: whoever claims to be a member from elsewhere lies.
+        self._strict = is_loopback(endpoint.address) and not codec.authentic
+        self._shield = Shield()
+        self._verdict = Verdict()
+        self._let_in: list[Address] = []
+        self._overrun = False  # datagrams were lost lately for want of room
         self._introducing = False
         self._introduced_at: Nanos = 0
         self._multicast = multicast
@@ -80,6 +88,9 @@ class Hub:
         assert self._seat is None, "one group to a hub"
         self._seat = seat
         seat.attach(self)
+
+    def _members(self) -> Sequence[MemberId]:
+        return () if self._seat is None else self._seat.members()
 
     def renew(self, member: MemberId) -> None:
         """Go on as another incarnation."""
@@ -132,6 +143,8 @@ class Hub:
 
     def _after(self, now: Nanos) -> None:
         self.introduce()
+        if self._shield.alarmed or self._verdict:
+            self.guard(now)
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self.tend(now)
@@ -151,23 +164,37 @@ class Hub:
         for data, address, met in self.endpoint.receive(ready):
             datagram = decode(data)
             if isinstance(datagram, Malformed):
-                self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
+                self._refuse(now, address, datagram)
                 continue
             source = datagram.source
             if source in self._incarnations:
                 continue  # our own, from the meeting point
             if source != sender or (address, met) != place:
+                if not self._hear(now, source, address, met=met):
+                    self._refuse(now, address, Malformed.ELSEWHERE)
+                    continue
                 if sender is not None:
                     yield sender, self._look_at(now, sender, frames)
                 sender, place, frames = source, (address, met), []
-                if self._book.find(source) != address:
-                    self._together = False
-                if not self.endpoint.meets:
-                    self._notice(now, source)
-                self._book.heard(now, source, address, met=met)
             frames += datagram.frames
         if sender is not None:
             yield sender, self._look_at(now, sender, frames)
+
+    def _refuse(self, now: Nanos, address: Address, why: Malformed) -> None:
+        self.stats.malformed[why] = self.stats.malformed.get(why, 0) + 1
+        self._shield.note(now, address)
+
+    def _hear(self, now: Nanos, source: MemberId, address: Address, *, met: bool) -> bool:
+        """Note who speaks, and from where; returns whether it may."""
+        book = self._book
+        if book.find(source) != address:
+            book.settle(self._members())
+            self._together = False
+        if not self.endpoint.meets:
+            self._notice(now, source)
+        if book.is_stranger(source) and (self._overrun or book.crowded(address)):
+            self._shield.note(now, address)
+        return book.heard(now, source, address, met=met) or not self._strict
 
     def _look_at(self, now: Nanos, sender: MemberId, frames: list[Frame]) -> list[Frame]:
         """Take out what is not for a stack."""
@@ -183,7 +210,7 @@ class Hub:
     def _notice(self, now: Nanos, source: MemberId) -> None:
         """Where nobody meets, a stranger does not know those who are known here, nor they the stranger."""
         due = now - self._introduced_at >= _INTRODUCTIONS
-        if due and self._seat is not None and source not in self._seat.members():
+        if due and self._seat is not None and source not in self._members():
             self._introduced_at = now
             self._introducing = True
 
@@ -196,7 +223,8 @@ class Hub:
 
     def _meet(self, now: Nanos, frame: Contacts) -> None:
         for member, host, port in frame.known:
-            if member not in self._incarnations and valid_host(host):
+            reachable = valid_host(host) and family_of(host) == self.endpoint.family
+            if reachable and member not in self._incarnations:
                 self._book.introduced(now, member, (host, port))
 
     # Out
@@ -241,7 +269,17 @@ class Hub:
 
     def tend(self, now: Nanos) -> None:
         """Once a second: drop those that have been silent for too long, see where the others are heard."""
+        self._book.settle(self._members())
         self._book.forget(now)
+        self._overrun = self.endpoint.count_drops() > 0 and not self._verdict
         self._deaf = {member for member in self._deaf if self._book.find(member) is not None}
         self.deaf = not (self.endpoint.meets and self._book.all_meet(now))
         self._together = self._multicast and not self.deaf and not self._deaf
+
+    def guard(self, now: Nanos) -> None:
+        """Have those kept out who flood, and nobody else: who is in the view comes in whatever happens."""
+        verdict = self._shield.verdict(now)
+        let_in = self._book.places(self._members()) if verdict else []
+        if (verdict, let_in) != (self._verdict, self._let_in):
+            self._verdict, self._let_in = verdict, let_in
+            self.endpoint.keep_out(verdict.keep_out, let_in, few=verdict.few)

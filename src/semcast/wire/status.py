@@ -40,7 +40,7 @@ class Contacts(Frame, frozen=True, array_like=True, tag=18, gc=False):
         list[
             tuple[
                 MemberId,
-                Annotated[str, msgspec.Meta(max_length=15)],
+                Annotated[str, msgspec.Meta(max_length=64)],
                 Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)],
             ]
         ],
