@@ -121,7 +121,7 @@ class RingOrder:
         """Whether a correct member can have passed this on."""
         return (
             token.aru <= token.seq <= self.my_aru + self._reach
-            and max(token.lowered_by, token.pressing) < len(self.members)
+            and max(token.lowered_by, token.pressing, token.stop) < len(self.members)
             and token.seq >= self._token_seq
             and all(1 <= first <= last <= token.seq for first, last in token.rtr)
             and sum([last - first + 1 for first, last in token.rtr]) <= 2 * self._reach

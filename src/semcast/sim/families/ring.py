@@ -21,7 +21,7 @@ def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
 
 
 def _limit(scenario: Scenario) -> int | None:
-    return scenario.ring.bound()
+    return scenario.ring.bound(scenario.size)
 
 
 def _heals_within(scenario: Scenario) -> Nanos:
