@@ -13,7 +13,9 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
+from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.batches import BatchOrder
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
@@ -78,6 +80,8 @@ def order_of(settings: VsyncSettings) -> OrderFactory:
 class Membership(ABC):
     """The views of one member. Only one is current; earlier ones may wait for the application."""
 
+    backlog_kind: type[Backlog] = Backlog
+    stops_kind: type[Stops] = Stops
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
 
@@ -100,6 +104,9 @@ class Membership(ABC):
         self._founding = (
             Founding(me, settings.minimum, settings.hello, rng, out) if settings.minimum else None
         )
+        queue = settings.queue_messages or settings.buffer_messages
+        self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
+        self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = StateTransfer(settings.frame_bytes, out)
         self._stateful = False
         self._epochs: deque[Epoch] = deque()
@@ -204,6 +211,8 @@ class Membership(ABC):
             self._order,
             self._detector.suspects,
             self.stats,
+            self.backlog,
+            self.stops,
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
@@ -221,8 +230,15 @@ class Membership(ABC):
             if provider is not None:
                 self._transfer.want(view.id, provider)
         self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives))
+        self.stops.keep(view.members)
+        self._count_backlog()
         stream.start(now)
         self._pump(stream)
+
+    def _count_backlog(self) -> None:
+        """What waits for the program is whatever waits in its views."""
+        self.backlog.queues = [epoch.stream.buffers for epoch in self._epochs]
+        self.backlog.lacks_state = bool(self._epochs) and self._epochs[0].awaits
 
     def _install(self, now: Nanos, change: Change) -> None:
         """What was agreed on is here: end this view, and begin the next (t7)."""
@@ -413,12 +429,12 @@ class Membership(ABC):
             self.out.set_timer(VsyncTimer.CHECK, max(at, now + self.settings.resend // 4))
 
     def _look_after_itself(self, now: Nanos) -> None:
-        """Leave, if it is time to, or if the application cannot follow."""
-        departure, limit = self._departure, self.settings.buffer_messages // 2
+        """Leave, if it is time to, or if the program has stopped and its queue is full."""
+        departure = self._departure
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif sum(len(epoch.stream.buffers.to_deliver) for epoch in self._epochs) < limit:
+        elif not (self.backlog.reader.stopped and self.backlog.full()):
             self._keeps_up_at = now
         elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
             self.leave(now, "its application is too slow")

@@ -69,6 +69,9 @@ class Lines(Protocol):
     def replace(self, rank: int, seq: int, by: Batch) -> None:
         """Do not deliver a message that is lined up: another replaces it."""
 
+    def waits(self, rank: int, seq: int) -> bool:
+        """Whether an annotated message is lined up."""
+
     def suspects(self, rank: int) -> bool:
         """Whether a member is suspected."""
 
@@ -89,10 +92,6 @@ class FifoOrder(InSequence):
     @property
     def busy(self) -> bool:
         """Whether `resend` has something to do."""
-        return False
-
-    def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether it is for the order alone."""
         return False
 
     # The course of time
