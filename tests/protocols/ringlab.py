@@ -54,7 +54,7 @@ class RingLab(Lab):
         for name, ring in self.rings.items():
             self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat)
 
-    def settings_of(self, name: str) -> RingSettings:  # noqa: ARG002
+    def settings_of(self, name: str) -> RingSettings:
         return self._settings
 
     def application(self, name: str) -> Application:

@@ -32,7 +32,6 @@ from semcast.protocols.semantic.settings import Settings
 from semcast.protocols.semantic.stops import Stops
 from semcast.wire.limits import check_message
 
-
 STOP_LASTS: Nanos = SECOND
 """How long a stop counts that is not repeated: whoever said it may have crashed."""
 
@@ -155,6 +154,10 @@ class SemanticMulticast(Stack):
     def behind(self) -> bool:
         """There is only one view."""
         return False
+
+    def queued(self) -> int:
+        """D: messages that wait for the program here."""
+        return self.backlog.messages
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
