@@ -98,6 +98,7 @@ class Group:
             parts.endpoint,
             parts.codec,
             parts.peers,
+            datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=None if parts.keys is None else parts.keys.tend,
         )
