@@ -32,9 +32,10 @@ from semcast.core.events import (
     StateRequested,
     Unblocked,
 )
-from semcast.core.handover import LONG, RESERVE, Handover, Outgoing
+from semcast.core.handover import RESERVE, Handover, Outgoing
 from semcast.core.messages import batch_of
 from semcast.core.outbox import Write
+from semcast.core.reading import PATIENCE
 from semcast.core.turn import Turn
 
 A, B, AGAIN = MemberId("a"), MemberId("b"), MemberId("a", 1)
@@ -419,9 +420,9 @@ def test_who_has_not_come_back_for_long_may_wait_by_another_task() -> None:
     desk.handover.take(1)
     full(desk)
     desk.handover.wait(reading=False)
-    desk.turn.run(1 + LONG)
+    desk.turn.run(PATIENCE)
     assert desk.stack.queue, "it may be slow"
-    desk.turn.run(2 + LONG)
+    desk.turn.run(1 + PATIENCE)
     assert not desk.stack.queue
 
 

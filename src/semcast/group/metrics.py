@@ -81,6 +81,11 @@ class Reading(msgspec.Struct, frozen=True):
     blocked: Nanos
     minority: bool = False
     rejoins: int = 0
+    held_back: dict[tuple[str, str], Nanos] = {}
+    """How long, by which member and why."""
+    reserved: int = 0
+    backlogs: int = 0
+    skipped: int = 0
 
 
 Series = Sequence[tuple[dict[str, str], float]]
@@ -125,6 +130,13 @@ def exposition(reading: Reading) -> str:
     gauge("view_members", "Members of the current view.", reading.members)
     gauge("buffered_messages", "Messages in the buffers of the protocol.", reading.buffered)
     gauge("unsent_messages", "Messages that wait to be taken by the protocol.", reading.waiting_to_send)
+    held: Series = [
+        ({"by": by, "why": why}, time / SECOND) for (by, why), time in sorted(reading.held_back.items())
+    ]
+    metric("held_back_seconds_total", "counter", "Time in which this member could not send: why.", held)
+    gauge("reserve_messages", "Messages received beyond the queue of a program that waits.", reading.reserved)
+    counter("backlog_errors", "Sends that failed because this program must read first.", reading.backlogs)
+    counter("skipped", "Messages dropped because this program never iterated.", reading.skipped)
     malformed: Series = [
         *(({"reason": reason}, count) for reason, count in sorted(reading.malformed.items())),
         ({"reason": "impossible frame"}, stack.malformed),
@@ -215,6 +227,10 @@ class Metrics:
             blocked=self._meter.blocked(now),
             minority=stack.phase() == "minority",
             rejoins=self._meter.rejoins,
+            held_back=seat.holdup.so_far(now),
+            reserved=seat.handover.reading.reserved(stack),
+            backlogs=seat.handover.backlogs,
+            skipped=seat.handover.skipped,
         )
 
 

@@ -53,6 +53,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A keyring made by `semcast keygen`."""
     insecure: bool = False
     """Listen beyond loopback without a key."""
+    data: str = ""
+    """Where that can be (vsync): folder for what must outlive a crash. Needs a name; members may share it."""
     record: str = ""
     """Folder for a recording of what happens here."""
     record_run: str = ""
@@ -63,6 +65,11 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Messages that wait for the application."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
+    reserve: str = "64MiB"
+    """What is received beyond `queue_messages` while the program waits in `send`, each message with 64 bytes
+    more than it has."""
+    receive: bool = True
+    """Whether this program is given anything. One that only publishes need not be."""
     window: int = 0
     """ring: packets under way, at most; 0 for what a receiver's socket holds."""
     datagram: int = 0
@@ -86,6 +93,9 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
         if self.datagram and not 500 <= self.datagram <= 65_000:
             raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
+        if self.data and not self.name:
+            raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
+        parse_size(self.reserve)
         if parse_duration(self.token_loss, "token_loss") < LEAST_TOKEN_LOSS:
             least = LEAST_TOKEN_LOSS // MILLISECOND
             raise ConfigurationError(
@@ -221,6 +231,19 @@ def parse_duration(text: str, name: str = "") -> Nanos:
         what = f"{name} = {text!r}" if name else repr(text)
         raise ConfigurationError(f"{what} is not a duration: write 20ms, 1.5s or 2m")
     return round(float(match[1]) * _UNITS[match[2]])
+
+
+def parse_size(text: str) -> int:
+    """Bytes, such as 64MiB, 4kB or 512.
+
+    >>> parse_size("1.5KiB"), parse_size("0")
+    (1536, 0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)(B?)", text.strip())
+    if match is None or (match[3] and not match[2]):
+        raise ConfigurationError(f"{text!r} is not a size: write 64MiB, 4kB or 512")
+    unit: int = (1024 if match[3] else 1000) ** "_KMG".index(match[2].upper() or "_")
+    return round(float(match[1]) * unit)
 
 
 def _check_address(name: str, text: str, *, any_port: bool = False) -> None:

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from random import Random
 from secrets import token_hex
 
@@ -28,6 +29,7 @@ from semcast.net.addresses import (
 )
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
+from semcast.storage import LiveDisk, StorageError, open_disk
 from semcast.wire import DatagramCodec
 
 
@@ -44,11 +46,19 @@ class Parts(msgspec.Struct, frozen=True):
     """Bytes of a message, at most."""
     keys: KeyFile | None = None
     """Where datagrams are sealed."""
+    disk: LiveDisk | None = None
+    """Where records are kept."""
 
     @property
     def member(self) -> MemberId:
         """Who this is."""
         return self.site.member
+
+    def close(self) -> None:
+        """Close the sockets and let go of the disk, where there will be no driver."""
+        self.endpoint.close()
+        if self.disk is not None:
+            self.disk.close()
 
 
 def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
@@ -58,6 +68,31 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
         raise ConfigurationError(
             f"settings of {family.name} are {family.settings.__name__}; `join` makes them"
         )
+    if not settings.data:
+        return _build(group, settings, family, _member(settings), None, state=state)
+    if not family.keeps:
+        able = " or ".join(each.name for each in FAMILIES if each.keeps)
+        raise ConfigurationError(f"data is for stack {able}: {family.name} keeps nothing on disk")
+    disk = _open_disk(group, settings)
+    try:
+        member = MemberId(settings.name, disk.incarnation)
+        return _build(group, settings, family, member, disk, state=state)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def _build(
+    group: str,
+    settings: GroupSettings,
+    family: Family,
+    member: MemberId,
+    disk: LiveDisk | None,
+    *,
+    state: bool,
+) -> Parts:
+    bind = bind_address(settings)
+    check_exposure(bind, settings)
     keyring = keyring_of(settings)
     if family.fixed:
         where = _fixed(settings)
@@ -81,7 +116,14 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
     stack = family.build(site, Random(token_hex(8)), Outbox())
     alike = site.members or family.alike(settings)
     codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings, family.protocol.frames)
-    return Parts(family, site, stack, endpoint, codec, peers, family.largest(site), keys)
+    return Parts(family, site, stack, endpoint, codec, peers, family.largest(site), keys, disk)
+
+
+def _open_disk(group: str, settings: GroupSettings) -> LiveDisk:
+    try:
+        return open_disk(Path(settings.data), group, settings.name, _milliseconds())
+    except StorageError as error:
+        raise ConfigurationError(f"data: {error}") from error
 
 
 def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Endpoint:
@@ -138,7 +180,11 @@ def _known(name: str, where: Iterable[MemberId]) -> MemberId:
 
 def next_incarnation(member: MemberId) -> MemberId:
     """Who comes back in the place of a member that its group went on without."""
-    return MemberId(member.name, max(member.incarnation + 1, time.time_ns() // 1_000_000))
+    return MemberId(member.name, max(member.incarnation + 1, _milliseconds()))
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def bind_address(settings: GroupSettings) -> Address:
@@ -151,5 +197,5 @@ def bind_address(settings: GroupSettings) -> Address:
 def _member(settings: GroupSettings) -> MemberId:
     """A name that is given may come back after a restart: then the time tells the incarnations apart."""
     if settings.name:
-        return MemberId(settings.name, time.time_ns() // 1_000_000)
+        return MemberId(settings.name, _milliseconds())
     return MemberId(f"{socket.gethostname()[:24]}-{token_hex(3)}")

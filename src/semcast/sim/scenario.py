@@ -11,6 +11,7 @@ from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.bursts import Bursts
 from semcast.sim.faults import AnyFault
+from semcast.sim.habits import Habit
 
 NetworkKind = Literal["switched", "shared", "routed"]
 ContentKind = Literal["items", "bitmaps", "enumerated", "operations", "stocks", "plain"]
@@ -69,6 +70,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """How inputs and messages are grouped; one at a time without."""
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}
+    habits: dict[int, Habit] = {}
+    """What programs do that do not just read."""
+    ample: bool = False
+    """Whether no program has so much to answer that its reserve could fill."""
     faults: tuple[AnyFault, ...] = ()
     duration: Nanos = 2 * SECOND
     """Faults happen before; then everything heals and what is owed must arrive."""

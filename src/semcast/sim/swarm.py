@@ -11,6 +11,7 @@ import msgspec
 from semcast.extensions import load_families
 from semcast.sim.bursts import draw_bursts
 from semcast.sim.families import FAMILIES
+from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.simulate import Outcome, simulate
@@ -35,26 +36,7 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     """Run one scenario and check it."""
     outcome = simulate(scenario, mutant)
     broken = [str(verdict) for verdict in violated(check(outcome.history))]
-    if not outcome.settled:
-        broken.append("liveness: the healed group did not come to rest")
-    family = FAMILIES.of(scenario.stack)
-    if not family.excused(outcome.history):
-        broken += _stuck(outcome)
-        broken += _apart(outcome) if family.finds_members else []
-    return Finding(scenario, outcome, broken)
-
-
-def _stuck(outcome: Outcome) -> list[str]:
-    if not outcome.stuck:
-        return []
-    return [f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever"]
-
-
-def _apart(outcome: Outcome) -> list[str]:
-    """A healed group that finds itself ends in one view of all who are there."""
-    members = set(outcome.views)
-    odd = [who for who, view in outcome.views.items() if view is None or set(view.members) != members]
-    return [f"liveness: {', '.join(map(str, odd))} did not find all others again"] if odd else []
+    return Finding(scenario, outcome, broken + judge(scenario, outcome))
 
 
 def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:

@@ -141,6 +141,8 @@ class Member:
                 lost = [each.seq for each in event.unsettled]
                 incarnations = [event.former.incarnation, event.member.incarnation]
                 say("rejoining", incarnations=incarnations, cause=event.cause, unsettled=lost)
+            elif isinstance(event, semcast.Skipped):
+                say("skipped", count=event.count)
             else:
                 names = [member.name for member in event.view.members]
                 kind = "view" if isinstance(event, semcast.ViewChange) else "transitional"

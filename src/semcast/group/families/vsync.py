@@ -177,6 +177,7 @@ FAMILY = FAMILIES.register(
         note_room=note_room,
         instead_of_safe="; see uniform",
         renumbers=True,
+        keeps=True,
         transfers=True,
         admits=True,
         visiting={"minimum": 0, "bootstrap": False},

@@ -1,5 +1,6 @@
 """The ring, simulated."""
 
+from semcast.core.ids import SECOND, Nanos
 from semcast.protocols.ring import Ring
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
@@ -20,7 +21,13 @@ def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
 
 
 def _limit(scenario: Scenario) -> int | None:
-    return scenario.ring.bound()
+    return scenario.ring.bound(scenario.size)
+
+
+def _heals_within(scenario: Scenario) -> Nanos:
+    """Who kept failing is invited again after five seconds at the latest; then a few rounds of formation."""
+    settings = scenario.ring
+    return 5 * SECOND + 5 * (settings.token_loss + settings.gather + settings.commit)
 
 
 RING = FAMILIES.register(
@@ -32,5 +39,6 @@ RING = FAMILIES.register(
         limit=_limit,
         announces=True,
         finds_members=True,
+        heals_within=_heals_within,
     )
 )

@@ -1,6 +1,7 @@
 """S-RM, S-SRM and the reliable baseline, simulated."""
 
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, Settings
+from semcast.protocols.semantic.backlog import EACH
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -23,9 +24,15 @@ def _settings(scenario: Scenario) -> Settings:
         gossip_busy=scenario.gossip_busy,
         hopeful=scenario.hopeful,
         window=max(scenario.window, scenario.buffer),
+        reserve_bytes=EACH * scenario.buffer,
         senders=senders,
         **limits,
     )
+
+
+def _limit(scenario: Scenario) -> int:
+    """What is kept for others, what waits for the program, and the reserve: no more messages than these."""
+    return 3 * scenario.buffer
 
 
 def _s_rm(scenario: Scenario, mutant: Mutant) -> StackFactory:
@@ -54,6 +61,8 @@ def _draw_reliable(seed: int, _fixed: Fixed | None) -> Scenario:
     return draw(seed, RELIABLE.name, plain=True)
 
 
-S_RM = FAMILIES.register(Family(name="s-rm", stack=_s_rm, draw=_draw_s_rm, mutants=MUTANTS["s-rm"]))
+S_RM = FAMILIES.register(
+    Family(name="s-rm", stack=_s_rm, draw=_draw_s_rm, mutants=MUTANTS["s-rm"], limit=_limit)
+)
 S_SRM = FAMILIES.register(Family(name="s-srm", stack=_s_srm, draw=_draw_s_srm))
-RELIABLE = FAMILIES.register(Family(name="reliable", stack=_reliable, draw=_draw_reliable))
+RELIABLE = FAMILIES.register(Family(name="reliable", stack=_reliable, draw=_draw_reliable, limit=_limit))

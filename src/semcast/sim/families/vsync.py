@@ -1,5 +1,6 @@
 """Virtual synchrony, simulated."""
 
+from semcast.core.ids import Nanos
 from semcast.history import GONE, History, Kind
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim import stacks
@@ -42,6 +43,12 @@ def excused(history: History) -> bool:
     return 2 * len([member for member in members if member not in crashed]) <= len(members)
 
 
+def _heals_within(scenario: Scenario) -> Nanos:
+    """Everybody finds out who is there, and who is not; one change after another, a few at most."""
+    settings = scenario.vsync
+    return 4 * (settings.detector.timeout_max + settings.hello)
+
+
 VSYNC = FAMILIES.register(
     Family(
         name="vsync",
@@ -53,6 +60,7 @@ VSYNC = FAMILIES.register(
         announces=True,
         transfers=_transfers,
         finds_members=True,
+        heals_within=_heals_within,
         excused=excused,
     )
 )
