@@ -115,6 +115,7 @@ class Group:
             parts.endpoint,
             parts.codec,
             parts.peers,
+            datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )

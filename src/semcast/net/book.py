@@ -30,6 +30,7 @@ class AddressBook:
         self._unseen: set[MemberId] = set()  # known by the word of others only
         self._kin: Sequence[MemberId] = ()
         self._targets: list[Address] | None = None
+        self._kin_places: frozenset[Address] | None = None
 
     def heard(self, now: Nanos, member: MemberId, address: Address, *, met: bool = False) -> bool:
         """A valid datagram of `member` came from there, to the meeting point if they `met`.
@@ -57,12 +58,20 @@ class AddressBook:
         """These are in the view: strangers no longer."""
         if members is not self._kin:
             self._kin = members
+            self._kin_places = None
             for member in members:
                 self._meet(member)
 
     def is_stranger(self, member: MemberId) -> bool:
         """Whether it was in no view with this member lately."""
         return member in self._strange or member not in self._known
+
+    def is_kin_at(self, address: Address) -> bool:
+        """Whether somebody is there who is no stranger."""
+        if self._kin_places is None:
+            kin = (place for member, place in self._known.items() if member not in self._strange)
+            self._kin_places = frozenset(kin)
+        return address in self._kin_places
 
     def crowded(self, address: Address) -> bool:
         """Whether another stranger from there would push out the last: nobody has so many names."""
@@ -108,7 +117,7 @@ class AddressBook:
             self._strangers.setdefault(address, set()).add(member)
         self._known[member] = address
         self._unseen.discard(member)
-        self._targets = None
+        self._targets = self._kin_places = None
 
     def _make_room(self, address: Address) -> None:
         """For one more stranger there."""
@@ -134,4 +143,4 @@ class AddressBook:
         self._known.pop(member, None)
         self._meet(member)
         self._unseen.discard(member)
-        self._targets = None
+        self._targets = self._kin_places = None

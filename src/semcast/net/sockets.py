@@ -70,7 +70,10 @@ class Endpoint:
         self.family = family_of(bind[0])
         self._own = _udp(self.family)
         self._meeting_socket: socket.socket | None = None
-        self._meeting = meeting
+        self.meeting: list[Address] = [] if meeting is None else [meeting]
+        """The meeting point, if there is one."""
+        self.refused: set[Address] = set()
+        """Where this host itself does not send datagrams that large."""
         self._filtered = False
         self._drops: dict[socket.socket, int] = {}
         try:
@@ -101,7 +104,7 @@ class Endpoint:
     @property
     def meets(self) -> bool:
         """Whether there is a meeting point."""
-        return self._meeting is not None
+        return bool(self.meeting)
 
     @property
     def datagram_bytes(self) -> int:
@@ -115,8 +118,11 @@ class Endpoint:
     def _sockets(self) -> list[socket.socket]:
         return [each for each in (self._own, self._meeting_socket) if each is not None]
 
-    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address]) -> None:
-        """Send each datagram to each of several members. What cannot be sent is lost, as on any network."""
+    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address], *, probing: bool = False) -> None:
+        """Send each datagram to each of several members. What cannot be sent is lost, as on any network.
+
+        With `probing` it is no error if this host itself refuses to send something that large.
+        """
         bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
         for burst in bursts:
             size = sum(map(len, burst))
@@ -125,15 +131,14 @@ class Endpoint:
                 try:
                     self._own.sendmsg(burst, segment, 0, dest)
                 except OSError as error:
+                    if error.errno == errno.EMSGSIZE or (segment and error.errno == errno.EINVAL):
+                        self.refused.add(dest)
+                        if probing:
+                            continue
                     self._note(error)
                 else:
                     self.stats.datagrams_out += len(burst)
                     self.stats.bytes_out += size
-
-    def announce(self, datagrams: Sequence[bytes]) -> None:
-        """Send to everybody at the meeting point, if there is one."""
-        if self._meeting is not None:
-            self.send(datagrams, [self._meeting])
 
     def receive(self, ready: Collection[int]) -> list[Arrival]:
         """What has arrived at the sockets that are ready, up to a burst for each."""
