@@ -19,6 +19,6 @@ class Reader:
         self.closing = False
         """Whether the program leaves: what it handed over still goes out, what is delivered is dropped."""
         self.stopped = False
-        """Whether it read, has more to take, and neither takes it nor waits. Then the policy applies."""
+        """Whether it has something to take, and neither takes it nor waits. Then the policy applies."""
         self.excess = 0
         """Messages in the mailbox beyond its bound. A stack counts them as waiting for the program."""

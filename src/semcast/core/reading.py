@@ -113,7 +113,7 @@ class Reading:
         reader.waits = keeps and self.began and self._waits(now, idle)
         reader.receives = self.receives
         reader.closing = self.closing
-        reader.stopped = keeps and self.began and not reader.waits and idle >= LONG
+        reader.stopped = keeps and not reader.waits and idle >= LONG
         reader.excess = self._mailbox.excess() if keeps else 0
         return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
 

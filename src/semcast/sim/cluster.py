@@ -1,6 +1,6 @@
 """A simulated group: hosts on a network, workloads, faults, and the history of what happened."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
@@ -26,6 +26,7 @@ from semcast.sim.faults import (
     ends_at,
     pairs,
 )
+from semcast.sim.habits import READER, Habit
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
@@ -66,6 +67,8 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
+        habits: Mapping[int, Habit] | None = None,
+        queue_messages: int = 1024,
         disks: bool = False,
     ) -> None:
         """Put the hosts on the network.
@@ -86,6 +89,8 @@ class Cluster:
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
+            habits: what programs do that do not just read.
+            queue_messages: how many messages may wait for a program.
             disks: whether every host has one.
         """
         self.scheduler = scheduler
@@ -100,6 +105,9 @@ class Cluster:
         self._transfers = transfers
         self._again = again
         self._bursts = bursts
+        self._habits = habits or {}
+        self._queue_messages = queue_messages
+        self._over = False  # everybody reads from now on
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
         self.united_after: Nanos | None = None
@@ -128,9 +136,12 @@ class Cluster:
         self.scheduler.run(until)
 
     def heal(self) -> None:
-        """From now on nothing is lost or doubled; faults under way end when their time comes."""
+        """From now on nothing is lost or doubled, and everybody reads; faults under way end in their time."""
         conditions = self.network.conditions
         conditions.loss = conditions.duplication = self._ordinary_loss = 0.0
+        self._over = True
+        for host in self.hosts:
+            host.application.catch_up()
 
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
@@ -175,7 +186,7 @@ class Cluster:
     def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
         others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         rng = Random(self._rng.getrandbits(64))
-        return Host(
+        host = Host(
             number,
             member,
             self._stack(member, self.members, rng, Outbox()),
@@ -193,8 +204,13 @@ class Cluster:
             bursts=self._bursts,
             rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
             renew=self._renew,
+            habit=self._habits.get(number, READER),
+            queue_messages=self._queue_messages,
             disk=self._disks[number] if self._disks else None,
         )
+        if self._over:
+            host.application.catch_up()
+        return host
 
     def _disk(self) -> HostDisk:
         return HostDisk(self.scheduler, Random(self._rng.getrandbits(64)))

@@ -21,6 +21,7 @@ from semcast.history import Recorder
 from semcast.sim.bursts import Bursts
 from semcast.sim.chronicle import Chronicle
 from semcast.sim.disks import HostDisk, Synced
+from semcast.sim.habits import READER, Habit
 from semcast.sim.networks import Network, Packet
 from semcast.sim.programs import application
 from semcast.sim.replica import Replicas
@@ -64,6 +65,8 @@ class Host:
         bursts: Bursts | None = None,
         rng: Random | None = None,
         renew: Renew | None = None,
+        habit: Habit = READER,
+        queue_messages: int = 1024,
         disk: HostDisk | None = None,
     ) -> None:
         self.number = number
@@ -87,8 +90,18 @@ class Host:
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
         self.application = application(
-            source, scheduler, self.stats, bursts, rng, delay=app_delay, observe=observe, transfers=transfers
+            source,
+            scheduler,
+            self.stats,
+            bursts,
+            rng,
+            delay=app_delay,
+            observe=observe,
+            transfers=transfers,
+            habit=habit,
+            queue_messages=queue_messages,
         )
+        self.application.reader.me = member
         self.application.nudge = self._nudge
         self._chronicle = Chronicle(
             member,
@@ -115,7 +128,9 @@ class Host:
 
     @property
     def view(self) -> View | None:
-        """The last view that its application has seen."""
+        """The last view that its application has seen; that of its stack, where nothing is kept for it."""
+        if not self.application.handover.reading.began:
+            return self.stack.view()
         return self.application.reader.view
 
     @property
@@ -126,7 +141,7 @@ class Host:
     @property
     def waiting(self) -> bool:
         """Whether its application made something that has not been sent."""
-        return self.application.writer.waiting
+        return self.application.waiting or self.stack.pending() > 0
 
     # What happens to it
 
@@ -155,6 +170,7 @@ class Host:
     def leave(self) -> None:
         """The application wants out, as soon as what it handed over was taken."""
         self.application.writer.stop()
+        self.application.reader.answers.clear()
         self.application.handover.leave()
         self.call(_nothing)
 
@@ -164,6 +180,8 @@ class Host:
 
     def finish(self) -> None:
         """The run is over: let the application take what lies there, and write down its state."""
+        if not self.application.handover.reading.began:
+            return
         while self.application.handover:
             self.application.reader.read(self._scheduler.now)
         if self.replicas is not None:
@@ -229,6 +247,7 @@ class Host:
         self._running = True
         self._turn.run(now, arrivals, timers, synced)
         self._running = False
+        self.stats.queued = max(self.stats.queued, self.stack.queued())
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
@@ -286,9 +305,10 @@ class Host:
         if not self.crashed:
             self.application.wake(running=self._running)
 
-    def renew(self, member: MemberId) -> None:  # noqa: ARG002
+    def renew(self, member: MemberId) -> None:
         """Another incarnation goes on, on the same machine and with the same application."""
         self._timers.clear()
+        self.application.reader.me = member
         if self._disk is not None:
             self._inbox = deque(each for each in self._inbox if not isinstance(each, Synced))
             self._disk.abandon()

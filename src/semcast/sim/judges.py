@@ -21,6 +21,8 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     if family.excused(outcome.history):
         return found
     found += _stuck(outcome)
+    found += _crowded(scenario, outcome)
+    found += _refused(scenario, outcome)
     if family.finds_members:
         found += _apart(outcome)
         found += _late(scenario, outcome)
@@ -32,6 +34,22 @@ def _stuck(outcome: Outcome) -> list[str]:
     if not outcome.stuck:
         return []
     return [f"liveness: {_names(outcome.stuck)} cannot send for ever"]
+
+
+def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """No more waits for a program than queue and reserve hold, and what a change of view adds."""
+    bound = FAMILIES.of(scenario.stack).backlog(scenario)
+    most = max(host.queued for host in outcome.hosts)
+    if bound is None or most <= bound:
+        return []
+    return [f"memory: {most} messages waited for a program, {bound} at most are promised"]
+
+
+def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Where the reserve is large enough for all answers nobody is told to read first."""
+    if not scenario.ample or not outcome.raised:
+        return []
+    return [f"needless: {outcome.raised} sends failed though the reserve is large enough"]
 
 
 def _apart(outcome: Outcome) -> list[str]:

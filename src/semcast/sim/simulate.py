@@ -51,6 +51,8 @@ class Outcome(msgspec.Struct):
     """How long after healing all came to be in one view for good; None if they did not."""
     stacks: list[Statistics]
     hosts: list[HostStatistics]
+    raised: int
+    """Calls of `send` that failed because their program had to read first."""
     steps: int
     ended: Nanos
 
@@ -71,6 +73,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         united_after=cluster.united_after,
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
+        raised=sum(host.application.raised for host in cluster.hosts),
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -118,6 +121,8 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         again=source,
         bursts=scenario.bursts,
+        habits=scenario.habits,
+        queue_messages=family.queue(scenario),
         disks=family.disk(scenario),
     )
 

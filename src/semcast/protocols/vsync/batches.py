@@ -179,6 +179,8 @@ class BatchOrder(TotalOrder):
         self.settled += 1
         self._running = None
         self._decisions[self.settled] = value
+        if len(self._known) == 1:
+            self.heard(self.lines.rank, self.settled)  # nobody else will
         if not self.lines.frozen:
             self._assign(vector, self.settled)
             self.settle(now)

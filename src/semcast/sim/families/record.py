@@ -1,6 +1,7 @@
 """What the simulator must know of a stack."""
 
 from collections.abc import Callable, Mapping
+from random import Random
 
 import msgspec
 
@@ -25,6 +26,14 @@ def _whenever(_scenario: Scenario) -> Nanos | None:
     return None
 
 
+def _plenty(_scenario: Scenario) -> int:
+    return 1024
+
+
+def _unknown(_scenario: Scenario) -> int | None:
+    return None
+
+
 def _no(_about: object) -> bool:
     return False
 
@@ -43,6 +52,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages a member keeps at most; None where nothing is promised."""
     order: Callable[[Scenario], str] = _fifo
     """The order that is asked for, where there are several."""
+    queue: Callable[[Scenario], int] = _plenty
+    """How many messages may wait for a program, as its stack is set."""
+    tighten: Callable[[Scenario, Random], Scenario] | None = None
+    """The same scenario with queues as small as they may be; None where programs are not drawn."""
+    backlog: Callable[[Scenario], int | None] = _unknown
+    """How many messages ever wait for a program in its stack, at most; None where nothing is promised."""
     announces: bool = False
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
