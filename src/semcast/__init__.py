@@ -13,7 +13,10 @@ from semcast.core import (
 )
 from semcast.core.events import Minority
 from semcast.group import (
+    BacklogError,
     ConfigurationError,
+    Confirm,
+    Confirmation,
     Group,
     GroupClosedError,
     GroupDelivery,
@@ -21,18 +24,26 @@ from semcast.group import (
     GroupEvent,
     GroupSettings,
     GroupStatistics,
+    HeldUp,
     Order,
     Rejoining,
     ReplicatedDict,
+    SendTimeoutError,
+    Skipped,
     StateHooks,
+    UnconfirmedError,
+    assignments,
     join,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BacklogError",
     "Batch",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -40,6 +51,7 @@ __all__ = [
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
+    "HeldUp",
     "Item",
     "MemberId",
     "Message",
@@ -49,10 +61,14 @@ __all__ = [
     "Purged",
     "Rejoining",
     "ReplicatedDict",
+    "SendTimeoutError",
+    "Skipped",
     "StateHooks",
     "TransitionalView",
+    "UnconfirmedError",
     "View",
     "ViewChange",
     "__version__",
+    "assignments",
     "join",
 ]

@@ -91,14 +91,19 @@ class BlockingGroup:
         items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
+        timeout: float | None = None,
     ) -> MessageId:
-        """Multicast one message; waits only if flow control must."""
-        sending = self._opened().send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+        """Multicast one message; waits only if flow control must, and for `timeout` seconds at most."""
+        sending = self._opened().send(
+            payload, item=item, items=items, obsoletes=obsoletes, order=order, timeout=timeout
+        )
         return self._call(sending)
 
-    def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
-        """Multicast several messages that never become obsolete."""
-        return self._call(self._opened().send_many(payloads, order=order))
+    def send_many(
+        self, payloads: Sequence[bytes], *, order: Order = "agreed", timeout: float | None = None
+    ) -> MessageId:
+        """Multicast several messages that never become obsolete, in portions as `Group.send_many`."""
+        return self._call(self._opened().send_many(payloads, order=order, timeout=timeout))
 
     def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
         """What happens, one by one; ends when nothing has happened for `timeout` seconds.
@@ -106,6 +111,8 @@ class BlockingGroup:
         State hooks are called here, in the thread that iterates. One that raises is called again next time.
         """
         self._reading = threading.get_ident()
+        if self._reader is None:
+            self._call(self._begin_reading(self._opened()))
         while True:
             self._see_to_the_state()
             assert self._wanted is not None
@@ -154,9 +161,12 @@ class BlockingGroup:
         group.called_by(lambda: _THREAD.get() or self._reading)
         await group.__aenter__()
         self._group = group
-        self._reader = asyncio.create_task(
-            self._read(group), context=Context()
-        )  # it reads for another thread
+
+    async def _begin_reading(self, group: Group) -> None:
+        """Not before somebody iterates: a program that only publishes is given nothing."""
+        if self._reader is None:
+            # It reads for another thread.
+            self._reader = asyncio.create_task(self._read(group), context=Context())
 
     async def _read(self, group: Group) -> None:
         """Take an event only when somebody waits for one: what is not taken can still be purged."""

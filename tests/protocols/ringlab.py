@@ -39,17 +39,23 @@ class RingLab(Lab):
     """Members by name; frames travel in order and in no time, unless `carries` says that they are lost."""
 
     seat: type[Seat] = Seat
+    latency: Nanos = 0
 
     def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
-        super().__init__()
+        super().__init__(latency=self.latency)
+        self._settings = settings
         self.ids = {name: MemberId(name) for name in names}
         self.rings = {
-            name: kind(member, settings, Random(name), Outbox()) for name, member in self.ids.items()
+            name: kind(member, self.settings_of(name), Random(name), Outbox())
+            for name, member in self.ids.items()
         }
         self.story: dict[str, list[str]] = {name: [] for name in names}
         """What each application saw, in words."""
         for name, ring in self.rings.items():
             self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat)
+
+    def settings_of(self, name: str) -> RingSettings:
+        return self._settings
 
     def application(self, name: str) -> Application:
         return Listener(self, name)

@@ -21,3 +21,12 @@ class View(msgspec.Struct, frozen=True):
     representative: MemberId | None = None
     reformed: int | None = None
     """Of a re-formed view: the number of the view that it follows."""
+
+    @property
+    def name(self) -> str:
+        """How to call it: its number, and who formed it where several may have the same number.
+
+        >>> View(7, (), representative=MemberId("a", 3)).name
+        '7@a#3'
+        """
+        return str(self.id) if self.representative is None else f"{self.id}@{self.representative}"

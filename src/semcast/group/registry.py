@@ -48,6 +48,10 @@ def _nothing(_settings: "GroupSettings") -> tuple[MemberId, ...]:
     return ()
 
 
+def _nobody(_settings: "GroupSettings") -> int:
+    return 0
+
+
 def _fifo(_settings: "GroupSettings") -> Asked:
     return Asked()
 
@@ -97,10 +101,14 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
     # Life
 
+    keeps: bool = False
+    """Whether its members keep records, where they have a disk."""
     transfers: bool = False
     """Whether who joins can be given the state of the application."""
     admits: bool = False
     """Whether a member must be let in by others, so that who is alone waits."""
+    gathers: Callable[["GroupSettings"], int] = _nobody
+    """How many members who joins waits for, where the stack itself begins with fewer."""
     visiting: Mapping[str, Any] = {}
     """Settings of somebody who is there only for one command."""
     tailing: str = "leave"

@@ -47,8 +47,12 @@ class Outcome(msgspec.Struct):
     """Correct members whose application still waits to send."""
     views: dict[MemberId, View | None]
     """The last view of each correct member's application."""
+    united_after: Nanos | None
+    """How long after healing all came to be in one view for good; None if they did not."""
     stacks: list[Statistics]
     hosts: list[HostStatistics]
+    raised: int
+    """Calls of `send` that failed because their program had to read first."""
     steps: int
     ended: Nanos
 
@@ -66,8 +70,10 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         settled=settled,
         stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
         views={host.member: host.view for host in cluster.hosts if not host.crashed},
+        united_after=cluster.united_after,
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
+        raised=sum(host.application.raised for host in cluster.hosts),
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -115,6 +121,9 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         again=source,
         bursts=scenario.bursts,
+        habits=scenario.habits,
+        queue_messages=family.queue(scenario),
+        disks=family.disk(scenario),
     )
 
 

@@ -11,6 +11,8 @@ import msgspec
 from semcast.extensions import load_families
 from semcast.sim.bursts import draw_bursts
 from semcast.sim.families import FAMILIES
+from semcast.sim.flow_scenario import with_programs
+from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.simulate import Outcome, simulate
@@ -35,26 +37,7 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     """Run one scenario and check it."""
     outcome = simulate(scenario, mutant)
     broken = [str(verdict) for verdict in violated(check(outcome.history))]
-    if not outcome.settled:
-        broken.append("liveness: the healed group did not come to rest")
-    family = FAMILIES.of(scenario.stack)
-    if not family.excused(outcome.history):
-        broken += _stuck(outcome)
-        broken += _apart(outcome) if family.finds_members else []
-    return Finding(scenario, outcome, broken)
-
-
-def _stuck(outcome: Outcome) -> list[str]:
-    if not outcome.stuck:
-        return []
-    return [f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever"]
-
-
-def _apart(outcome: Outcome) -> list[str]:
-    """A healed group that finds itself ends in one view of all who are there."""
-    members = set(outcome.views)
-    odd = [who for who, view in outcome.views.items() if view is None or set(view.members) != members]
-    return [f"liveness: {', '.join(map(str, odd))} did not find all others again"] if odd else []
+    return Finding(scenario, outcome, broken + judge(scenario, outcome))
 
 
 def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -73,10 +56,16 @@ class Report(msgspec.Struct):
 def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     """What a seed stands for, with something of it fixed where the family offers that.
 
-    Inputs and messages come in bursts, as they do live: that is drawn apart, for all stacks alike.
+    Inputs and messages come in bursts, as they do live, and programs do more than read: that is drawn apart,
+    for all stacks alike.
     """
-    drawn = FAMILIES.of(stack).draw(seed, fixed)
-    return msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    family = FAMILIES.of(stack)
+    drawn = family.draw(seed, fixed)
+    drawn = msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    rng = Random(f"programs/{stack}/{seed}")
+    if family.tighten is None or rng.random() < 0.6:
+        return drawn
+    return with_programs(rng, family.tighten(drawn, rng))
 
 
 def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:

@@ -36,6 +36,8 @@ class Received(Frame, frozen=True, array_like=True, tag=31, gc=False):
     view: Seq
     upto: Seqs
     settled: Seq = 0
+    stop: bool = False
+    """Whether the others shall send nothing new: more waits for its program than should."""
 
 
 class Init(Frame, frozen=True, array_like=True, tag=32, gc=False):

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from random import Random
 
+from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
@@ -12,7 +13,9 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.quorum import is_quorum
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
+from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.batches import BatchOrder
 from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
@@ -91,6 +94,8 @@ def order_of(settings: VsyncSettings) -> OrderFactory:
 class Membership(ABC):
     """The views of one member. Only one is current; earlier ones may wait for the application."""
 
+    backlog_kind: type[Backlog] = Backlog
+    stops_kind: type[Stops] = Stops
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
 
@@ -105,6 +110,8 @@ class Membership(ABC):
         self.state = State.JOINING
         self.moves: Counter[tuple[State, Cause]] = Counter()
         """How often each move was made."""
+        self.confirming = Confirming(out)
+        """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
         self._order = order_of(settings)
         fail_stop = settings.agreement is Agreement.ORACLE
@@ -116,6 +123,9 @@ class Membership(ABC):
         self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
+        queue = settings.queue_messages or settings.buffer_messages
+        self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
+        self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = StateTransfer(settings.frame_bytes, out)
         self._stateful = False
         self._epochs: deque[Epoch] = deque()
@@ -269,6 +279,8 @@ class Membership(ABC):
             self._order,
             self._detector.suspects,
             self.stats,
+            self.backlog,
+            self.stops,
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
@@ -291,8 +303,15 @@ class Membership(ABC):
             self._transfer.want(view.id, provider)
         lost = welcome.lost and self.settings.state
         self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives, lost=lost))
+        self.stops.keep(view.members)
+        self._count_backlog()
         stream.start(now)
         self._pump(stream)
+
+    def _count_backlog(self) -> None:
+        """What waits for the program is whatever waits in its views."""
+        self.backlog.queues = [epoch.stream.buffers for epoch in self._epochs]
+        self.backlog.lacks_state = bool(self._epochs) and self._epochs[0].awaits
 
     def _install(self, now: Nanos, change: Change) -> None:
         """What was agreed on is here: end this view, and begin the next once that is written down (t7)."""
@@ -313,6 +332,7 @@ class Membership(ABC):
         view = old.view()
         old.finish(change.cut, change.report)
         self._pump(old)
+        self._end_confirmations(old, change)
         decision = changing.decision
         assert decision is not None
         self._decision = Decision(Instance(view.id, 0), decision)
@@ -348,6 +368,14 @@ class Membership(ABC):
             reformed=old.view().id if change.reformed else None,
             lost=change.lost,
         )
+
+    def _end_confirmations(self, old: ViewStream, change: Change) -> None:
+        """All that was sent in the view is delivered in it. If all go on, all of them have it."""
+        if self.confirming:
+            sent = old.queued[old.rank]
+            safe = sent if set(change.members).issuperset(old.members) else old.buffers.stable[old.rank]
+            self.confirming.settle(old.view(), delivered=sent, safe=safe, position=old.order.position_of)
+            self.confirming.end(old.view(), View(change.view, tuple(change.members)))
 
     def _go_on(self, now: Nanos) -> None:
         """What came meanwhile."""
@@ -560,12 +588,12 @@ class Membership(ABC):
         changing.bury(now, dead, self._founding.after)
 
     def _look_after_itself(self, now: Nanos) -> None:
-        """Leave, if it is time to, or if the application cannot follow."""
-        departure, limit = self._departure, self.settings.buffer_messages // 2
+        """Leave, if it is time to, or if the program has stopped and its queue is full."""
+        departure = self._departure
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif sum(len(epoch.stream.buffers.to_deliver) for epoch in self._epochs) < limit:
+        elif not (self.backlog.reader.stopped and self.backlog.full()):
             self._keeps_up_at = now
         elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
             self.leave(now, "its application is too slow")

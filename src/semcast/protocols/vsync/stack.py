@@ -6,9 +6,11 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.confirming import Asked
 from semcast.core.events import Blocked, Delivery, Sent, StateLost, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.reader import Reader
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
@@ -64,6 +66,16 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
+        self._over = False  # the others were told to stop
+
+    @property
+    def reader(self) -> Reader:
+        """The program."""
+        return self.backlog.reader
+
+    @reader.setter
+    def reader(self, reader: Reader) -> None:
+        self.backlog.reader = reader
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
@@ -125,10 +137,30 @@ class VirtualSynchrony(Membership, Stack):
         self._after_multicast(now, stream)
         return taken
 
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message taken last; positions are those of the total order, or among its messages."""
+        assert self.stream is not None, "nothing is taken outside of a view"
+        number = self._numbers.last
+        self.stream.order.watch(number)
+        self.confirming.ask(Asked(ticket, number, safe))
+
+    def settle_confirmations(self) -> None:
+        """Look how far the current view has come. Who has everything of it is not known once it ends."""
+        stream = self.stream
+        if self.confirming and stream is not None:
+            order = stream.order
+            self.confirming.settle(
+                stream.view(),
+                delivered=order.placed(),
+                safe=stream.buffers.stable[stream.rank],
+                position=order.position_of,
+            )
+
     def _after_multicast(self, now: Nanos, stream: ViewStream) -> None:
         for event in stream.out.events:
             if type(event) is Sent:
                 self._numbers.took(event.batch)
+        self._look_at_backlog()
         self._pump(stream)
         self._plan_resend(now)
 
@@ -240,13 +272,14 @@ class VirtualSynchrony(Membership, Stack):
                 if epoch.gives:
                     taken.append(StateRequested(epoch.event.view.id))
             if most > 0:
-                batches = epoch.stream.deliver(now, most)
+                batches = epoch.stream.deliver(most)
                 most -= sum([len(batch.payloads) for batch in batches])
                 taken += batches
-                self._pump(epoch.stream)
             if epoch.stream is self.stream or len(epoch.stream.buffers.to_deliver):
                 break
             self._epochs.popleft()
+            self._count_backlog()
+        self._room_freed(now)
         if self._blocked and self._up_to_date():
             self._blocked = False
             self.out.deliver(Unblocked())
@@ -260,8 +293,66 @@ class VirtualSynchrony(Membership, Stack):
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
 
     def behind(self) -> bool:
-        """Whether what waits for the application is in the way: views it does not know, or full buffers."""
-        return not self._up_to_date() or self.deliverable()
+        """Whether a view waits here that the program does not know."""
+        return not self._is_out and bool(self._epochs) and not self._up_to_date()
+
+    def queued(self) -> int:
+        """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return self.backlog.messages
+
+    def overflowing(self) -> bool:
+        """Whether queue and reserve are full of what waits for the program."""
+        return self.backlog.overflowing()
+
+    def on_reader(self, now: Nanos) -> None:
+        """The program waits, or does not any more: there is more room, or less.
+
+        Who is asked for its state and cannot give it any more has the next one asked: by a change of view.
+        """
+        self._room_freed(now)
+        asked = self._epochs[-1].gives if self._epochs else False
+        if asked and not self.gives() and self._changing is None and not self._is_out:
+            self._change_view(now, {}, ())
+            self._plan_resend(now)
+
+    def _room_freed(self, now: Nanos) -> None:
+        """There may be room in the backlog again, and somebody may be told so."""
+        stream = self.stream
+        if stream is not None and not self._is_out:
+            stream.room_freed(now)
+            self._look_at_backlog()
+            self._pump(stream)
+
+    def _look_at_backlog(self) -> None:
+        """Tell the others to stop, or that they need not any more."""
+        if self.backlog.over():
+            for epoch in self._epochs:
+                epoch.stream.buffers.purge_late()
+        over = self.backlog.over()
+        if over != self._over and self.stream is not None:
+            self._over = over
+            self.stream.tell()
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending."""
+        stream = self.stream
+        if stream is None:
+            missing = self._founding.missing(self._looked_at)
+            why = "its last view waits for it" if missing else "it is in no view"
+            return HeldBack(missing[0] if missing else None, why)
+        if stream.frozen:
+            silent = [member for member in stream.members if self._detector.suspects(member)]
+            why = "too few are within reach" if self.state is State.MINORITY else "the view is changing"
+            return HeldBack(silent[0] if silent else None, why)
+        if not self._up_to_date():
+            return HeldBack(self.me, "its program does not know the view")
+        if not stream.refuses:
+            return None
+        by = self.stops.binding()
+        if by is not None or (self.backlog.full() and not self.backlog.waits()):
+            return HeldBack(by or self.me, "its program does not read")
+        behind = stream.laggards(stream.queued)
+        return HeldBack(behind[0] if behind else None, "it lacks messages")
 
     def provide(self, view: int, state: bytes) -> None:
         """The state of the application, as a `StateRequested` asked for it."""
@@ -283,17 +374,6 @@ class VirtualSynchrony(Membership, Stack):
     def view(self) -> View:
         """The current view; of nobody before the first."""
         return View(0, ()) if self.stream is None else self.stream.view()
-
-    def held_back(self) -> HeldBack | None:
-        """The view changes, or cannot; or there is none, and the last one cannot be re-formed."""
-        if self.stream is None:
-            missing = self._founding.missing(self._looked_at)
-            return HeldBack(missing[0], "the last view needs it to be re-formed") if missing else None
-        if self._changing is None:
-            return None
-        silent = [member for member in self.stream.members if self._detector.suspects(member)]
-        why = "too few are within reach" if self.state is State.MINORITY else "the view is changing"
-        return HeldBack(silent[0] if silent else None, why)
 
     # Its end, and the incarnation that comes after it
 
@@ -432,6 +512,7 @@ class VirtualSynchrony(Membership, Stack):
         assert stream is not None
         if self._changing is not None:
             self._changing.on_progress(now)
+        self._look_at_backlog()
         self._pump(stream)
         self._after_change(now)
 
@@ -440,6 +521,7 @@ class VirtualSynchrony(Membership, Stack):
         if state is not None:
             epoch = self._epochs[-1]
             epoch.state, epoch.awaits = state, False
+            self.backlog.lacks_state = False
             self._stateful = True
             if self._changing is not None:
                 self._changing.has_state(now)

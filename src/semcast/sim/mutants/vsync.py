@@ -142,15 +142,15 @@ class _PrintedStream(ViewStream):
         assert isinstance(buffers, _PrintedBuffers)
         self._again = [
             batch
-            for rank, retained in enumerate(buffers.retained)
+            for retained in buffers.retained
             for batch in retained
             if batch.annotation is not None
-            and not buffers.waits(rank, batch)
+            and not buffers.to_deliver.holds(batch.sender, batch.first)
             and (batch.sender, batch.first) in buffers.gone
         ]
 
-    def deliver(self, now: Nanos, most: int) -> list[Batch]:
-        batches = super().deliver(now, most)
+    def deliver(self, most: int) -> list[Batch]:
+        batches = super().deliver(most)
         if self.frozen and not len(self.buffers.to_deliver):
             batches += self._again
             self._again = []
