@@ -58,11 +58,11 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     leave: Causes
     join: Members
     stateful: bool
-    """Whether its application has the state of the group."""
+    """Whether its application has the state of the group, and would hand it over."""
     report: Report = b""
     """What the order needs to know."""
-    gives: bool = True
-    """And whether it would hand the state over."""
+    reads: bool = True
+    """Whether its application takes what is delivered: else it needs no state."""
     gone: Members = []  # noqa: RUF012 (msgspec copies it)
     """Who is dead for certain: its sender ignores whatever they have sent."""
 

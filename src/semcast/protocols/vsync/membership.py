@@ -158,8 +158,12 @@ class Membership(ABC):
         return self.state in (State.SERVING, State.LEFT)
 
     @abstractmethod
+    def reads(self) -> bool:
+        """Whether the application takes what is delivered: only then it has a state, or needs one."""
+
+    @abstractmethod
     def gives(self) -> bool:
-        """Whether the application would hand over its state: it reads, and does not close its group."""
+        """Whether the application would hand over its state, or has done so."""
 
     # In no view
 
@@ -299,10 +303,11 @@ class Membership(ABC):
         if welcome.lost or not self._stateful:
             self._epochs.clear()  # the state at the beginning of this view covers all of it
             self._transfer.forget()
-        if not self._stateful and provider is not None:
+        awaits = not self._stateful and self.reads()
+        if awaits and provider is not None:
             self._transfer.want(view.id, provider)
         lost = welcome.lost and self.settings.state
-        self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives, lost=lost))
+        self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
         self.stops.keep(view.members)
         self._count_backlog()
         stream.start(now)
@@ -505,8 +510,8 @@ class Membership(ABC):
                 self.out,
                 self._detector.suspects,
                 self._ledger,
-                stateful=self._stateful and self.settings.state,
-                gives=self.gives(),
+                stateful=self._stateful and self.settings.state and self.gives(),
+                reads=self.reads(),
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
