@@ -40,7 +40,6 @@ class Ring(Stack):
     *passing*, and both look at where the member stands. What arrives is told apart here.
     """
 
-    reserves: bool = True
     operation_kind: ClassVar[type[Operation]] = Operation
     formation_kind: ClassVar[type[Formation]] = Formation
 
