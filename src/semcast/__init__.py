@@ -15,6 +15,8 @@ from semcast.core.events import Minority
 from semcast.group import (
     BacklogError,
     ConfigurationError,
+    Confirm,
+    Confirmation,
     Group,
     GroupClosedError,
     GroupDelivery,
@@ -29,6 +31,8 @@ from semcast.group import (
     SendTimeoutError,
     Skipped,
     StateHooks,
+    UnconfirmedError,
+    assignments,
     join,
 )
 
@@ -38,6 +42,8 @@ __all__ = [
     "BacklogError",
     "Batch",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -59,8 +65,10 @@ __all__ = [
     "Skipped",
     "StateHooks",
     "TransitionalView",
+    "UnconfirmedError",
     "View",
     "ViewChange",
     "__version__",
+    "assignments",
     "join",
 ]

@@ -97,6 +97,23 @@ class Unblocked(msgspec.Struct, frozen=True):
     """A refused multicast is worth another try."""
 
 
+class Confirmed(msgspec.Struct, frozen=True):
+    """What `Stack.confirm` asked about has come about."""
+
+    ticket: int
+    view: View
+    """The view in which the message is delivered."""
+    position: int
+    """Its place there: in the order of all messages, where there is one, else among those of its sender."""
+
+
+class Unconfirmed(msgspec.Struct, frozen=True):
+    """What `Stack.confirm` asked about will not come about, or nobody can tell."""
+
+    ticket: int
+    cause: str
+
+
 class Purged(msgspec.Struct, frozen=True, gc=False):
     """A receipt: `id` will not be delivered here, because of `by`.
 
@@ -108,7 +125,18 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
 
 
-Event = ViewChange | TransitionalView | Sent | Left | Minority | Blocked | Unblocked | Purged
+Event = (
+    ViewChange
+    | TransitionalView
+    | Sent
+    | Left
+    | Minority
+    | Blocked
+    | Unblocked
+    | Purged
+    | Confirmed
+    | Unconfirmed
+)
 
 Delivery = (
     Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining | Skipped

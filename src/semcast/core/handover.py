@@ -11,7 +11,15 @@ from typing import Protocol
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Skipped, StateReceived, StateRequested, ViewChange
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Skipped,
+    StateReceived,
+    StateRequested,
+    Unconfirmed,
+    ViewChange,
+)
 from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import Batch
@@ -42,11 +50,13 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     safe: bool = False
     annotations: Sequence[Annotation] | None = None
     """Or one for each of them."""
+    confirm: tuple[int, bool] | None = None
+    """A ticket, and whether it has to be safe: somebody waits to know what became of the last of them."""
 
     def after(self, taken: int) -> "Outgoing":
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
-        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes)
+        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
 
 
 class Handover:
@@ -76,6 +86,10 @@ class Handover:
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
         self.commands: deque[Command] = deque()
+        self.answers: deque[Confirmed | Unconfirmed] = deque()
+        """To those who wait to know what became of a message. They are no part of what is delivered."""
+        self.members_wanted = 0
+        """The application waits until its member is in a view of so many; 0 if it does not."""
         self.leaving = False
         """The application wants out once everything it handed over was taken."""
         self.renewed = False

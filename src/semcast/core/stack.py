@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Left
+from semcast.core.events import Delivery, Left, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
@@ -98,6 +98,19 @@ class Stack(ABC):
             if not self.multicast(now, [payload], annotation, safe=safe):
                 return taken
         return len(payloads)
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """Tell when the message taken last is delivered here, or, with `safe`, when every member has it, too.
+
+        The answer is a `Confirmed` or an `Unconfirmed` with this ticket. It does not depend on what the
+        application takes: a message is delivered as soon as nothing but this member's end can keep it from
+        its place in the view, and what was purged counts, since its replacement is there. If the view in
+        which the message left changes before that, the answer is `Unconfirmed`.
+        """
+        self.out.deliver(Unconfirmed(ticket, "this stack does not say what became of a message"))
+
+    def settle_confirmations(self) -> None:  # noqa: B027 (not all confirm)
+        """Answer what can be answered by now. The turn calls it as long as an answer is awaited."""
 
     def provide(self, view: int, state: bytes) -> None:  # noqa: ARG002
         """The state of the application, as a `StateRequested` asked for it."""

@@ -16,3 +16,12 @@ class View(msgspec.Struct, frozen=True):
     members: tuple[MemberId, ...]
     primary: bool = True
     representative: MemberId | None = None
+
+    @property
+    def name(self) -> str:
+        """How to call it: its number, and who formed it where several may have the same number.
+
+        >>> View(7, (), representative=MemberId("a", 3)).name
+        '7@a#3'
+        """
+        return str(self.id) if self.representative is None else f"{self.id}@{self.representative}"

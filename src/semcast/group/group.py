@@ -1,33 +1,37 @@
 """`join` and `Group`: a live group for programs that use asyncio."""
 
 import asyncio
+import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.events import Confirmed, Purged, Rejoining, StateRequested, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog, HeldUp
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, resolve
+from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
+from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
 from semcast.group.watching import Receipts
 from semcast.net.hub import Hub
@@ -82,7 +86,7 @@ class Group:
         self.name = name
         self.settings = settings
         self._view: View | None = None
-        self._application = asyncio.get_running_loop()
+        self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
@@ -124,7 +128,13 @@ class Group:
         self._arrived = asyncio.Event()
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
+        self._over = asyncio.Event()  # nothing is left of it
         self._settled = asyncio.Event()
+        self._seen = asyncio.Event()  # the stack may be in another view
+        self._waiting_for: list[int] = []  # how many members calls of `wait_for` wait for
+        self._confirmations = Confirmations()
+        self._signals = SignalWatch()
+        self._entered = False
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
@@ -135,11 +145,20 @@ class Group:
 
     # Life
 
+    def __await__(self) -> Generator[Any, None, "Group"]:
+        """`group = await join(...)`, where `async with` does not fit; then `close` is up to the program."""
+        return self.__aenter__().__await__()
+
     async def __aenter__(self) -> "Group":
+        if self._entered or self._closed:
+            raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
+        self._entered = True
         try:
             self._loop.start()
             await self._settled.wait()
             self._check_open()
+            if least := self._family.gathers(self.settings):
+                await self.wait_for(least)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -154,8 +173,11 @@ class Group:
     async def close(self) -> None:
         """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
         if self._closed:
+            await self._over.wait()  # somebody else has begun to
             return
         self._closed = True
+        self._signals.stop()
+        self._seen.set()
         self._room.wake()
         self._arrived.set()
         try:
@@ -166,6 +188,8 @@ class Group:
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
         finally:  # cancelled, perhaps: nothing is left behind
             await asyncio.shield(asyncio.to_thread(self._stop))
+            self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
+            self._over.set()
         if self._seat.failure is not None:
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
@@ -177,7 +201,68 @@ class Group:
         for recording in self._recordings:
             recording.close()
 
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._check_open()
+        self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
+
+    async def wait_for(self, members: int, timeout: float | None = None) -> View:
+        """Wait until this member is in a view of so many members at least; returns that view.
+
+        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
+        TimeoutError says who is there.
+        """
+        self._check_open()
+        self._waiting_for.append(members)
+        try:
+            async with asyncio.timeout(timeout):
+                while len((view := self._seat.stack.view()).members) < members:
+                    self._seen.clear()
+                    self._handover.members_wanted = min(self._waiting_for)
+                    if len(self._seat.stack.view().members) < members:
+                        await self._seen.wait()
+                    self._check_open()
+        except TimeoutError:
+            there = self._seat.stack.view().members
+            names = ", ".join(sorted(member.name for member in there)) or "nobody"
+            raise TimeoutError(
+                f"{self.name}: {len(there)} of {members} members after {timeout:g} s: {names}"
+            ) from None
+        finally:
+            self._waiting_for.remove(members)
+            self._handover.members_wanted = min(self._waiting_for, default=0)
+        return view
+
     # Sending
+
+    @overload
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
 
     async def send(
         self,
@@ -188,7 +273,8 @@ class Group:
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
         timeout: float | None = None,
-    ) -> MessageId:
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
         """Multicast one message; waits only if flow control must.
 
         Args:
@@ -198,11 +284,68 @@ class Group:
             obsoletes: it replaces these earlier messages.
             order: `agreed`, or `safe`: delivered only once every member has it.
             timeout: seconds to wait for room, at most; then `SendTimeoutError` says what is in the way.
+            confirm: wait until it is `delivered`, in its place in the view, or `safe`: until every member of
+                the view has it, too. What is returned says in which view. The answer comes from the protocol,
+                so a program may wait for it while it handles what it reads. UnconfirmedError if the view in
+                which the message left ended before.
 
         Raises `BacklogError` where this program must read before it can send.
         """
+        check_confirm(confirm)
         await self._wait_for_room(1, timeout)
-        return self._send_one(payload, item, items, obsoletes, order)
+        if confirm is None:
+            return self._send_one(payload, item, items, obsoletes, order)
+        ticket, answer = self._confirmations.open(confirm)
+        try:
+            sent = self._send_one(payload, item, items, obsoletes, order, ticket)
+        except BaseException:
+            answer.cancel()  # it was refused: there will be none
+            raise
+        return await self._confirmation(sent, answer)
+
+    async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
+        """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
+        reading = self._reads()
+        self._handover.wait(reading=reading)
+        self._loop.wake()
+        try:
+            confirmed = await answer
+        finally:
+            self._handover.waited(reading=reading)
+        return Confirmation(sent, confirmed.view, confirmed.position)
+
+    @asynccontextmanager
+    async def transaction(self, *, order: Order = "agreed") -> AsyncIterator[dict[str, bytes]]:
+        """Assign to several items at once: `async with group.transaction() as t: t["bid"] = b"159"`.
+
+        All of it is one message, sent when the block ends; nothing, if it raises. It is replaced when all its
+        items have been updated again. Who receives it finds in `semcast.assignments(message.payload)` what it
+        says.
+        """
+        values: dict[str, bytes] = {}
+        yield values
+        if values:
+            await self.send(payload_of(values), items=list(values), order=order)
+
+    @overload
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
 
     async def send_many(
         self,
@@ -210,19 +353,29 @@ class Group:
         *,
         order: Order = "agreed",
         timeout: float | None = None,
-    ) -> MessageId:
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
         """Multicast several messages that never become obsolete; returns the id of the last.
+
+        With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
 
         They are handed over in portions of at most `send_messages`, so those of other tasks may come between.
         If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
         are sent, and the rest is not.
         """
+        check_confirm(confirm)
         self._check_message(payloads, None, order)
+        answers: list[asyncio.Future[Confirmed]] = []
 
         def hand_over(start: int, stop: int) -> MessageId:
-            return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe"))
+            ticket = None
+            if confirm is not None and stop == len(payloads):
+                ticket, answer = self._confirmations.open(confirm)
+                answers.append(answer)
+            return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
 
-        return await self._in_portions(len(payloads), timeout, hand_over)
+        last = await self._in_portions(len(payloads), timeout, hand_over)
+        return await self._confirmation(last, answers[0]) if answers else last
 
     async def send_items(
         self,
@@ -262,19 +415,20 @@ class Group:
         items: Sequence[str] | None,
         obsoletes: Sequence[MessageId] | None,
         order: Order,
+        ticket: tuple[int, bool] | None = None,
     ) -> MessageId:
         if sum(each is not None for each in (item, items, obsoletes)) > 1:
             raise ValueError("a message has an item, or items, or names what it replaces")
         if obsoletes is not None:
-            return self._send([payload], Enumeration(tuple(obsoletes)), order)
+            return self._send([payload], Enumeration(_ids(obsoletes)), order, ticket)
         if item is not None:
             items = (item,)
         if items is None:
-            return self._send([payload], None, order)
+            return self._send([payload], None, order, ticket)
         self._check_message([payload], None, order)  # what is refused must not count as an update
         for each in items:
             self._check_item(each)
-        return self._send([payload], self._items.update(self._next_seq, items), order)
+        return self._send([payload], self._items.update(self._next_seq, items), order, ticket)
 
     def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         for item, payload in updates:
@@ -315,9 +469,15 @@ class Group:
         """Whether this task is who reads: while it waits, nobody takes anything."""
         return self._reader in (None, self._caller())
 
-    def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
+    def _send(
+        self,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None,
+        order: Order,
+        ticket: tuple[int, bool] | None = None,
+    ) -> MessageId:
         self._check_message(payloads, annotation, order)
-        return self._hand_over(Outgoing(payloads, annotation, order == "safe"))
+        return self._hand_over(Outgoing(payloads, annotation, order == "safe", None, ticket))
 
     def _hand_over(self, outgoing: Outgoing) -> MessageId:
         self._seat.send(outgoing)
@@ -331,7 +491,8 @@ class Group:
         if order not in ("agreed", "safe"):
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
-            raise TypeError("payloads are bytes: encode text, copy what can change")
+            strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
+            raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
         family = self._family
         longest = max(map(len, payloads))
         if longest > self._largest:
@@ -348,6 +509,8 @@ class Group:
             self._check_item(item)
 
     def _check_item(self, item: str) -> None:
+        if not isinstance(item, str) or not item:
+            raise TypeError(f"item {item!r}: an item is a text that is not empty")
         check_message(b"", Item(item))
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
@@ -454,6 +617,10 @@ class Group:
         """Where metrics are served, if that was wanted."""
         return self._metrics.address
 
+    def members(self) -> Sequence[MemberId]:
+        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        return self._seat.members()
+
     def stats(self) -> GroupStatistics:
         """A snapshot."""
         seat, hub = self._seat, self._hub
@@ -486,6 +653,10 @@ class Group:
         self._wake_pending = False
         if self._handover.renewed:
             self._come_back()
+        answers = self._handover.answers
+        while answers:
+            self._confirmations.answer(answers.popleft())
+        self._seen.set()
         self._arrived.set()
         self._room.wake()
         over = self._seat.failure is not None or self._seat.left is not None
@@ -493,6 +664,13 @@ class Group:
             self._settled.set()
         if over:
             self._ended.set()
+            self._end_confirmations()
+
+    def _end_confirmations(self) -> None:
+        try:
+            self._check_open()
+        except GroupError as error:
+            self._confirmations.end(error)
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
@@ -522,6 +700,24 @@ class Group:
             raise GroupClosedError(f"{self.member} left {self.name}: {self._seat.left.cause}")
         if self._closed or self._loop.finished:
             raise GroupClosedError(f"{self.name} is closed")
+        if not self._entered:
+            raise GroupError(f"{self.name} is not open: `async with join(...) as group`, or await it first")
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise GroupError(
+            "join needs a running event loop: call it in a coroutine (asyncio.run), or use semcast.blocking"
+        ) from None
+
+
+def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:
+    for each in obsoletes:
+        if not isinstance(each, MessageId):
+            raise TypeError(f"obsoletes names {each!r}: ids are what `send` returns, or `Message.id`")
+    return tuple(obsoletes)
 
 
 def _events(each: GroupDelivery) -> Sequence[GroupEvent]:
@@ -545,6 +741,6 @@ def join(
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
-    if not group:
-        raise ConfigurationError("a group needs a name")
+    if not isinstance(group, str) or not group:
+        raise ConfigurationError(f"group {group!r}: a group has a name, a text that is not empty")
     return Group(group, resolve(settings, config), state)

@@ -5,6 +5,7 @@ from random import Random
 from semcast.core.ids import MILLISECOND
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
+from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.protocols.ring import RING, Ring, RingSettings, SlowPolicy
@@ -17,6 +18,18 @@ LINGER = 3 * MILLISECOND
 """How long a member that sends little keeps the token, where nobody else wants it."""
 WINDOW_BYTES = 2 << 20
 """Bytes of packets under way, at most: half of what a receiver's socket holds."""
+
+
+class RingGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set about a group on a ring."""
+
+    minimum: int = 0
+    """Who joins waits until so many are there; a ring works with fewer, too."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.minimum < 0:
+            raise ConfigurationError(f"minimum {self.minimum}: at least 1, or 0 to begin alone")
 
 
 def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
@@ -46,6 +59,19 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     return Ring(site.member, ring_settings(site.settings, site.datagram), rng, out)
 
 
+def _gathers(settings: GroupSettings) -> int:
+    assert isinstance(settings, RingGroupSettings)
+    return settings.minimum
+
+
 FAMILY = FAMILIES.register(
-    Family(name="ring", protocol=RING, settings=GroupSettings, build=_build, safe=True)
+    Family(
+        name="ring",
+        protocol=RING,
+        settings=RingGroupSettings,
+        build=_build,
+        safe=True,
+        gathers=_gathers,
+        visiting={"minimum": 0},
+    )
 )

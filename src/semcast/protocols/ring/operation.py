@@ -82,6 +82,12 @@ class Operation:
         """Whether the application has yet to take what the last change of configuration left it."""
         return self.outlet.backlog.overfull
 
+    @property
+    def overfull_for_long(self) -> bool:
+        """Whether that is so, and there is no telling when it ends: the program has stopped reading."""
+        members = self.order.members
+        return len(members) > 1 and self._member.reader.stopped and self.overfull
+
     def stops(self, now: Nanos) -> bool:
         """Whether nobody should send anything new before the application has taken something."""
         return self.outlet.stops(now)
@@ -184,12 +190,15 @@ class Operation:
         transitional: Sequence[Packet],
     ) -> None:
         """The five steps of 5.2.3, as one atomic action: with those who come `together` from the old ring."""
-        old, outlet = self.order, self.outlet
+        old, ending, outlet = self.order, self.view(), self.outlet
         outlet.force(old.members, regular)
         outlet.queue.change(TransitionalView(_transitional(old, together)))
         outlet.force(old.members, transitional)
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
+        whole = together.union(self.left).issuperset(old.members)
+        last = [*regular, *transitional] if whole else regular
+        self.sending.answers.end(old, last, ending, self.view(), together=whole)
         self.left.clear()
         self.sending.begin()
         outlet.pump(now, order)

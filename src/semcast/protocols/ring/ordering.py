@@ -103,6 +103,13 @@ class RingOrder:
         self.delivered = seq
         return sender, parts
 
+    def in_order(self, most: int) -> int:
+        """Up to where, but not beyond `most`, packets are delivered in this configuration come what may."""
+        seq, store, upto = self.delivered, self.store, min(self.my_aru, most)
+        while seq < upto and (seq < self.confirmed_aru or not store[seq + 1].safe):
+            seq += 1
+        return seq
+
     def trim(self) -> None:
         """Forget what everybody has and the application here, too."""
         upto = min(self.confirmed_aru, self.delivered)

@@ -137,10 +137,9 @@ class Rotation:
     def _pressing(self, token: Token) -> int:
         """Who needs another rotation: somebody waits to know that everybody has something."""
         order, outlet = self.order, self._outlet
-        if outlet.due:
-            waits = order.confirmed_aru < self._sending.last_safe
-        else:
-            waits = order.delivered < order.my_aru
+        waits = order.confirmed_aru < self._sending.last_safe
+        if not outlet.due:
+            waits = waits or order.delivered < order.my_aru
         if (waits and not outlet.rest) or self._leaving.cause is not None:
             return order.rank
         return -1 if token.pressing == order.rank else token.pressing

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Sent, Unblocked
+from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.frames import Packet, Part
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.ordering import RingOrder
@@ -19,6 +20,7 @@ class Sending:
     def __init__(self, member: Member) -> None:
         settings = member.settings
         self.queue = SendQueue(settings.packet_bytes, settings.send_messages, settings.send_bytes)
+        self.answers = Answers(member.out)
         self.last_sent = 0
         """The last number this member gave out in this configuration, and the last that has to be safe."""
         self.last_safe = 0
@@ -59,6 +61,7 @@ class Sending:
         self.last_sent = seq + len(packets)
         if any(draft.safe for draft in drafts):
             self.last_safe = self.last_sent
+        self.last_safe = max(self.last_safe, self.answers.numbered(packets))
         for safe, run in groupby(drafts, key=attrgetter("safe")):
             self._tell([part for draft in run for part in draft.whole], conf.number, safe=safe)
         return packets

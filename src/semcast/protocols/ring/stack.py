@@ -121,6 +121,16 @@ class Ring(Stack):
         """The same for messages of which each has an annotation."""
         return self.operation.multicast(now, payloads, annotations, safe=safe)
 
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message queued last; positions are numbers of packets."""
+        sending = self.operation.sending
+        due = sending.answers.ask(ticket, sending.queue.last, safe=safe)
+        sending.last_safe = max(sending.last_safe, due)
+
+    def settle_confirmations(self) -> None:
+        """Look how far the current configuration has come."""
+        self.operation.sending.answers.settle(self.order, self.view())
+
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over messages and configuration changes, in order."""
         return self.operation.deliver(now, most)

@@ -7,6 +7,7 @@ from random import Random
 
 import msgspec
 
+from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
@@ -96,6 +97,8 @@ class Membership(ABC):
         self.state = State.JOINING
         self.moves: Counter[tuple[State, Cause]] = Counter()
         """How often each move was made."""
+        self.confirming = Confirming(out)
+        """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
         self._order = order_of(settings)
         fail_stop = settings.agreement is Agreement.ORACLE
@@ -255,6 +258,7 @@ class Membership(ABC):
         view = old.view()
         old.finish(change.cut, change.report)
         self._pump(old)
+        self._end_confirmations(old, change)
         decision = changing.decision
         assert decision is not None
         self._decision = Decision(Instance(view.id, 0), decision)
@@ -281,6 +285,14 @@ class Membership(ABC):
             for joiner in change.joined:
                 self.out.send(joiner, welcome)
         self._go_on(now)
+
+    def _end_confirmations(self, old: ViewStream, change: Change) -> None:
+        """All that was sent in the view is delivered in it. If all go on, all of them have it."""
+        if self.confirming:
+            sent = old.queued[old.rank]
+            safe = sent if set(change.members).issuperset(old.members) else old.buffers.stable[old.rank]
+            self.confirming.settle(old.view(), delivered=sent, safe=safe, position=old.order.position_of)
+            self.confirming.end(old.view(), View(old.view().id + 1, tuple(change.members)))
 
     def _go_on(self, now: Nanos) -> None:
         """What came meanwhile."""

@@ -6,6 +6,7 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.confirming import Asked
 from semcast.core.events import Blocked, Delivery, Sent, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -127,6 +128,25 @@ class VirtualSynchrony(Membership, Stack):
         taken = stream.multicast_updates(now, payloads, items)
         self._after_multicast(now, stream)
         return taken
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message taken last; positions are those of the total order, or among its messages."""
+        assert self.stream is not None, "nothing is taken outside of a view"
+        number = self._numbers.last
+        self.stream.order.watch(number)
+        self.confirming.ask(Asked(ticket, number, safe))
+
+    def settle_confirmations(self) -> None:
+        """Look how far the current view has come. Who has everything of it is not known once it ends."""
+        stream = self.stream
+        if self.confirming and stream is not None:
+            order = stream.order
+            self.confirming.settle(
+                stream.view(),
+                delivered=order.placed(),
+                safe=stream.buffers.stable[stream.rank],
+                position=order.position_of,
+            )
 
     def _after_multicast(self, now: Nanos, stream: ViewStream) -> None:
         for event in stream.out.events:

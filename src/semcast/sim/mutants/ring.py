@@ -412,13 +412,13 @@ class StopAtFullQueue(Ring):
     operation_kind = _StopAtFullQueue
 
 
-class _Forgetful(Forming):
+class _StopForgetful(Forming):
     def _stop_on(self, now: Nanos, token: FormToken, members: Sequence[MemberId]) -> int:  # noqa: ARG002
         return -1
 
 
 class _StopForgotten(Formation):
-    forming_kind = _Forgetful
+    forming_kind = _StopForgetful
 
 
 class StopForgotten(Ring):
