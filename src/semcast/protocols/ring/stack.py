@@ -163,6 +163,10 @@ class Ring(Stack):
         """Who or what keeps this member from sending what it has."""
         return self.operation.held_back()
 
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the application."""
+        self.operation.outlet.reclaim()
+
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others, also for a ring that is being formed."""
         ring = self.formation.forming.ring
