@@ -27,7 +27,7 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog, HeldUp
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings, resolve
+from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
@@ -115,6 +115,7 @@ class Group:
             parts.endpoint,
             parts.codec,
             parts.peers,
+            datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
@@ -741,6 +742,5 @@ def join(
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
-    if not isinstance(group, str) or not group:
-        raise ConfigurationError(f"group {group!r}: a group has a name, a text that is not empty")
+    check_group(group)
     return Group(group, resolve(settings, config), state)
