@@ -53,6 +53,8 @@ class Outcome(msgspec.Struct):
     hosts: list[HostStatistics]
     raised: int
     """Calls of `send` that failed because their program had to read first."""
+    unanswered: list[MemberId]
+    """Correct members that never said what became of a message they were asked about."""
     steps: int
     ended: Nanos
 
@@ -74,6 +76,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
         raised=sum(host.application.raised for host in cluster.hosts),
+        unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
