@@ -35,10 +35,6 @@ class Loopback:
     ) -> None:
         pass
 
-    def address6(self, name: str) -> str:
-        """Of a host, for IPv6."""
-        return f"fd77::{self._numbers[name]:x}"
-
     def at(self, name: str) -> Sequence[str]:  # noqa: ARG002
         """What runs a command on the host of a member."""
         return ()
@@ -125,6 +121,10 @@ class Lan:
     def address(self, name: str) -> str:
         """Of a host."""
         return f"10.77.0.{self._numbers[name]}"
+
+    def address6(self, name: str) -> str:
+        """Of a host, for IPv6."""
+        return f"fd77::{self._numbers[name]:x}"
 
     def at(self, name: str) -> Sequence[str]:
         """What runs a command on that host."""
