@@ -192,7 +192,16 @@ def _event(group: str, index: int, row: _Row) -> Event:
         level = PRIMARY if extra.primary else NON_PRIMARY
         formed_by = extra.representative
         return Event(
-            process, index, at, kind, group, formed_by, view=extra.id, level=level, members=extra.members
+            process,
+            index,
+            at,
+            kind,
+            group,
+            formed_by,
+            view=extra.id,
+            level=level,
+            order=extra.reformed,
+            members=extra.members,
         )
     if isinstance(extra, Sent):
         return Event(

@@ -8,7 +8,8 @@ counts from 0 for each process in each group, and a restart under the same name 
 kind puts into shared columns:
 
 - view: `view` and `members`, in `level` whether it is "primary" or "non-primary", and in `sender` who
-  formed it, where views of several sides of a partition may have the same number;
+  formed it, where views of several sides of a partition may have the same number; of a re-formed view, in
+  `order`, the number of the view that it follows without a quorum of it;
 - transitional: `view` and `sender` of the view before it, and the `members` who leave that one together;
 - multicast: where messages wait for their turn, the row stands where they leave, with the `view` they leave
   in, and "safe" in `level` if they are to be delivered only once everybody has them;

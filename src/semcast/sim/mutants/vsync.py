@@ -1,6 +1,6 @@
 """Virtual synchrony, broken on purpose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
@@ -39,9 +39,8 @@ class ChangedPayload(VirtualSynchrony):
 
 
 class _HastyConsensus(Consensus):
-    @property
-    def majority(self) -> int:
-        return max(self.size // 2, 1)
+    def enough(self, ranks: Collection[int]) -> bool:
+        return 2 * len(ranks) >= self.size
 
 
 class _HastyChange(ViewChange):
@@ -55,9 +54,8 @@ class DecisionWithoutMajority(VirtualSynchrony):
 
 
 class _LonelyConsensus(Consensus):
-    @property
-    def majority(self) -> int:
-        return 1
+    def enough(self, ranks: Collection[int]) -> bool:
+        return bool(ranks)
 
 
 class _LonelyChange(ViewChange):
@@ -324,8 +322,9 @@ class StampLostWithRun(VirtualSynchrony):
 
 
 class _GullibleTracker(Tracker):
-    def votes_needed(self) -> int:
-        return max(self.f, 1)
+    def safe_upto(self, column: Sequence[int]) -> int:
+        f = (len(column) - 1) // 2
+        return sorted(column, reverse=True)[max(f, 1) - 1]
 
 
 class _GullibleStream(ViewStream):
