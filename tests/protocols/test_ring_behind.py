@@ -120,7 +120,7 @@ def test_nor_do_they_when_the_ring_breaks_again_and_again(names: str) -> None:
     lab.start()
     for turn in range(12):
         lab.carries = lambda *_: True
-        lab.run_for(25 + 7 * turn)
+        lab.run_for(125 + 7 * turn)
         lab.carries = lambda source, dest, _frame: "p" not in (source, dest)
         lab.run_for(345)
     lab.carries = lambda *_: True

@@ -65,6 +65,7 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
+        name_bytes: int = 0,
     ) -> None:
         """Put the hosts on the network.
 
@@ -84,10 +85,11 @@ class Cluster:
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
+            name_bytes: how long the names of members are, at least.
         """
         self.scheduler = scheduler
         self.network = network
-        self.members = member_names(size)
+        self.members = member_names(size, name_bytes)
         self.recorder = None if record is None else Recorder(record)
         self._stack = stack
         self._rng = rng
@@ -269,7 +271,7 @@ class Cluster:
         self.network.disturb_host(number, loss=loss, delay=delay)
 
 
-def member_names(size: int) -> tuple[MemberId, ...]:
-    """p0, p1, ... with names that sort as they are numbered."""
+def member_names(size: int, name_bytes: int = 0) -> tuple[MemberId, ...]:
+    """p0, p1, ... with names that sort as they are numbered, and are as long as is asked for."""
     width = len(str(size - 1))
-    return tuple(MemberId(f"p{number:0{width}}") for number in range(size))
+    return tuple(MemberId(f"p{number:0{width}}".ljust(name_bytes, "-")) for number in range(size))

@@ -48,6 +48,10 @@ class Scenario(msgspec.Struct, frozen=True):
     loss: float = 0.0
     duplication: float = 0.0
     jitter: Nanos = 0
+    mtu: int | None = None
+    """What the network carries; None for anything."""
+    name_bytes: int = 0
+    """How long the names of members are, at least."""
     buffer: int = 40
     spare_bytes: int | None = None
     """Bytes a buffer has beyond one largest message for each sender; None for plenty."""

@@ -45,6 +45,7 @@ class Rotation:
         self.alive = True
         """Whether the token still goes round, as far as this member knows."""
         self.held: Token | None = None
+        self._enough = member.enough
         self._settings = member.settings
         self._standing = member.standing
         self._out = member.out
@@ -137,7 +138,7 @@ class Rotation:
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
-        return self._outlet.seen and bool(self._sending.queue)
+        return self._outlet.seen and self._enough and bool(self._sending.queue)
 
     def visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
