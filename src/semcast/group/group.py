@@ -163,8 +163,6 @@ class Group:
             self._loop.start()
             await self._settled.wait()
             self._check_open()
-            if least := self._family.gathers(self.settings):
-                await self.wait_for(least)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
