@@ -123,6 +123,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         bursts=scenario.bursts,
         habits=scenario.habits,
         queue_messages=family.queue(scenario),
+        handover=mutant.handover,
         disks=family.disk(scenario),
     )
 
