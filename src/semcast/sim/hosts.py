@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.handover import Command
+from semcast.core.handover import Command, Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
 from semcast.core.stack import Stack
@@ -67,6 +67,7 @@ class Host:
         renew: Renew | None = None,
         habit: Habit = READER,
         queue_messages: int = 1024,
+        handover: type[Handover] = Handover,
         disk: HostDisk | None = None,
     ) -> None:
         self.number = number
@@ -89,6 +90,7 @@ class Host:
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
+        self._queue_messages = queue_messages
         self.application = application(
             source,
             scheduler,
@@ -100,6 +102,7 @@ class Host:
             transfers=transfers,
             habit=habit,
             queue_messages=queue_messages,
+            kind=handover,
         )
         self.application.reader.me = member
         self.application.nudge = self._nudge
@@ -252,10 +255,17 @@ class Host:
         self._running = True
         self._turn.run(now, arrivals, timers, synced)
         self._running = False
-        self.stats.queued = max(self.stats.queued, self.stack.queued())
+        self._count_what_waits()
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
+
+    def _count_what_waits(self) -> None:
+        """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
+        handover = self.application.handover
+        excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
+        waiting = self.stack.queued() - handover.reader.excess + excess
+        self.stats.queued = max(self.stats.queued, waiting)
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1

@@ -128,6 +128,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         bursts=scenario.bursts,
         habits=scenario.habits,
         queue_messages=family.queue(scenario),
+        handover=mutant.handover,
         disks=family.disk(scenario),
     )
 

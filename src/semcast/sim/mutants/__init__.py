@@ -6,9 +6,10 @@ swarm, or, where chance is a poor tester, by a directed test.
 
 import msgspec
 
+from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.sim.mutants import ring, semantic, vsync
+from semcast.sim.mutants import programs, ring, semantic, vsync
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -16,6 +17,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
     stack: type[Stack] | None = None
     operations: type[OperationTracker] = OperationTracker
+    handover: type[Handover] = Handover
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
 
@@ -93,6 +95,18 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     },
 }
 """By stack, its mutants."""
+
+_HANDOVERS: dict[str, Mutant] = {
+    "unseen-views": Mutant(handover=programs.UnseenViews),
+    "never-raises": Mutant(handover=programs.NeverRaises),
+    "non-readers-awaited": Mutant(handover=programs.NonReadersAwaited),
+    "waiting-untold": Mutant(handover=programs.WaitingUntold),
+    "excess-uncounted": Mutant(handover=programs.ExcessUncounted, by_chance=False),
+}
+"""Mutants of what lies between a program and any stack."""
+
+for _stack in ("ring", "vsync"):
+    MUTANTS[_stack].update(_HANDOVERS)
 
 
 def swarmed(stack: str) -> list[str]:
