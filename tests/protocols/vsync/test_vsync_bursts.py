@@ -10,8 +10,8 @@ from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId
 from semcast.core.ids import SECOND
 from semcast.obsolescence import Purging
-from semcast.protocols.semantic.frames import Data
 from semcast.protocols.semantic.buffers import Buffers
+from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Engine, Order, VsyncSettings
 from semcast.protocols.vsync.frames import InView, Received
 

@@ -32,7 +32,6 @@ from semcast.protocols.semantic.settings import Settings
 from semcast.protocols.semantic.stops import Stops
 from semcast.wire.limits import check_message
 
-
 STOP_LASTS: Nanos = SECOND
 """How long a stop counts that is not repeated: whoever said it may have crashed."""
 
@@ -40,6 +39,7 @@ STOP_LASTS: Nanos = SECOND
 class SemanticMulticast(Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
+    reserves = True
     buffers_kind: type[Buffers] = Buffers
     exchange_kind: type[Exchange] = Exchange
 
@@ -155,6 +155,10 @@ class SemanticMulticast(Stack):
     def behind(self) -> bool:
         """There is only one view."""
         return False
+
+    def queued(self) -> int:
+        """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return self.backlog.messages
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""

@@ -1,7 +1,6 @@
 """S-RM, S-SRM and the reliable baseline, simulated."""
 
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, Settings
-from semcast.protocols.semantic.backlog import EACH
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -24,15 +23,14 @@ def _settings(scenario: Scenario) -> Settings:
         gossip_busy=scenario.gossip_busy,
         hopeful=scenario.hopeful,
         window=max(scenario.window, scenario.buffer),
-        reserve_bytes=EACH * scenario.buffer,
         senders=senders,
         **limits,
     )
 
 
 def _limit(scenario: Scenario) -> int:
-    """What is kept for others, what waits for the program, and the reserve: no more messages than these."""
-    return 3 * scenario.buffer
+    """What is kept for others, what waits for the program, and what is under way when a stop is said."""
+    return (2 + scenario.size) * scenario.buffer
 
 
 def _s_rm(scenario: Scenario, mutant: Mutant) -> StackFactory:
