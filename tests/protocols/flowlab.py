@@ -85,10 +85,13 @@ class FlowSeat(Seat):
     """Whether the program ever iterated."""
 
     def _take_turn(
-        self, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (), timers: Iterable[Timer] = ()
+        self,
+        arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (),
+        timers: Iterable[Timer] = (),
+        synced: Iterable[int] = (),
     ) -> None:
         self._look()
-        super()._take_turn(arrivals, timers)
+        super()._take_turn(arrivals, timers, synced)
         ring, handover = self.stack, self.handover
         assert isinstance(ring, Ring)
         self.peak = max(self.peak, ring.queued())
