@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Confirmed, Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
@@ -30,7 +31,7 @@ from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
-from semcast.group.state import CheckedHooks, checked_state
+from semcast.group.state import CheckedHooks
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
 from semcast.group.watching import Receipts
@@ -136,6 +137,8 @@ class Group:
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
         self._entered = False
+        # Held where messages are numbered: programs without asyncio send from threads of their own.
+        self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
@@ -143,6 +146,8 @@ class Group:
         self._wake_pending = False
         self._reader: object | None = None
         self._caller: Callable[[], object] = asyncio.current_task
+        self.wake_reader: Callable[[], object] = _nobody
+        """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
 
     # Life
 
@@ -158,8 +163,6 @@ class Group:
             self._loop.start()
             await self._settled.wait()
             self._check_open()
-            if least := self._family.gathers(self.settings):
-                await self.wait_for(least)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -373,7 +376,8 @@ class Group:
             if confirm is not None and stop == len(payloads):
                 ticket, answer = self._confirmations.open(confirm)
                 answers.append(answer)
-            return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
+            with self._numbering:
+                return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
 
         last = await self._in_portions(len(payloads), timeout, hand_over)
         return await self._confirmation(last, answers[0]) if answers else last
@@ -420,16 +424,17 @@ class Group:
     ) -> MessageId:
         if sum(each is not None for each in (item, items, obsoletes)) > 1:
             raise ValueError("a message has an item, or items, or names what it replaces")
-        if obsoletes is not None:
-            return self._send([payload], Enumeration(_ids(obsoletes)), order, ticket)
+        note = None if obsoletes is None else Enumeration(_ids(obsoletes))
+        self._check_message([payload], note, order)  # what is refused must not count as an update
         if item is not None:
             items = (item,)
-        if items is None:
-            return self._send([payload], None, order, ticket)
-        self._check_message([payload], None, order)  # what is refused must not count as an update
-        for each in items:
+        for each in items or ():
             self._check_item(each)
-        return self._send([payload], self._items.update(self._next_seq, items), order, ticket)
+        with self._numbering:
+            update = note if items is None else self._items.update(self._next_seq, items)
+            if items is not None:
+                self._check_message([payload], update, order)
+            return self._hand_over(Outgoing([payload], update, order == "safe", None, ticket))
 
     def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         for item, payload in updates:
@@ -439,8 +444,9 @@ class Group:
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         """All together, for stacks that take them so."""
         items, payloads = zip(*updates, strict=True)
-        notes = self._items.tags(self._next_seq, items)
-        return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
+        with self._numbering:
+            notes = self._items.tags(self._next_seq, items)
+            return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
     async def _in_portions(
         self,
@@ -466,19 +472,14 @@ class Group:
         """Let the stack take what was handed over before, if that is much already."""
         await self._room.wait(count, reading=self._reads(), timeout=timeout)
 
+    def has_room(self, count: int) -> bool:
+        """Whether so many messages can be sent without waiting."""
+        self._check_open()
+        return self._handover.room_for(count, reading=self._reads())
+
     def _reads(self) -> bool:
         """Whether this task is who reads: while it waits, nobody takes anything."""
         return self._reader in (None, self._caller())
-
-    def _send(
-        self,
-        payloads: Sequence[bytes],
-        annotation: Annotation | None,
-        order: Order,
-        ticket: tuple[int, bool] | None = None,
-    ) -> MessageId:
-        self._check_message(payloads, annotation, order)
-        return self._hand_over(Outgoing(payloads, annotation, order == "safe", None, ticket))
 
     def _hand_over(self, outgoing: Outgoing) -> MessageId:
         self._seat.send(outgoing)
@@ -548,24 +549,46 @@ class Group:
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
+        while not (deliveries := self.poll()):
+            if not await self._arrival():
+                return ()
+        return deliveries
+
+    def poll(self) -> Sequence[GroupDelivery]:
+        """The next list, if there is one yet. May be called from any thread, by one at a time."""
         if not self.settings.receive:
             raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
         handover = self._handover
         self._reader = self._caller()
+        if handover.begin():
+            self._loop.wake()
         deliveries: Sequence[GroupDelivery] = ()
-        while not deliveries:
-            if handover.begin():
-                self._loop.wake()
-            while not handover:
-                if self._closed and self._seat.failure is None:
-                    return ()
-                self._check_open()
-                self._arrived.clear()
-                if not handover:
-                    await self._arrived.wait()
+        while handover and not deliveries:
             deliveries = self._seat.take(time.monotonic_ns())
         self._note_views(deliveries)
         return deliveries
+
+    async def _arrival(self) -> bool:
+        """Wait until `poll` has something; False where the program has closed the group."""
+        handover = self._handover
+        while not handover:
+            if self.is_over():
+                return False
+            self._arrived.clear()
+            if not handover:
+                await self._arrived.wait()
+        return True
+
+    def is_over(self) -> bool:
+        """Whether this program has closed the group; raises where it ended otherwise."""
+        if self._closed and self._seat.failure is None:
+            return True
+        self._check_open()
+        return False
+
+    def dealt_with(self) -> None:
+        """The program has dealt with what `poll` gave it, and comes back for more."""
+        self._handover.dealt_with(time.monotonic_ns())
 
     def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:
@@ -597,15 +620,6 @@ class Group:
     def called_by(self, caller: Callable[[], object]) -> None:
         """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
         self._caller = caller
-
-    def leave_state_to_program(self) -> None:
-        """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""
-        self._handover.hooks = None
-
-    def provide(self, asked: StateRequested, state: bytes) -> None:
-        """The state at the point where a `StateRequested` came. May be called from any thread."""
-        self._handover.provide(asked, checked_state(state))
-        self._loop.wake()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
@@ -644,6 +658,7 @@ class Group:
 
     def _wake_from_loop(self) -> None:
         """In the loop's thread."""
+        self.wake_reader()
         if self._wake_pending:
             return
         self._wake_pending = True
@@ -675,9 +690,10 @@ class Group:
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
-        self.member = self._seat.member
-        self._next_seq = self._handover.unsent + 1
-        self._items = ItemsTracker(self.member)
+        with self._numbering:
+            self.member = self._seat.member
+            self._next_seq = self._handover.unsent + 1
+            self._items = ItemsTracker(self.member)
         self._seat.go_on()
 
     def _tend(self) -> None:
@@ -703,6 +719,10 @@ class Group:
             raise GroupClosedError(f"{self.name} is closed")
         if not self._entered:
             raise GroupError(f"{self.name} is not open: `async with join(...) as group`, or await it first")
+
+
+def _nobody() -> None:
+    """Nobody waits outside of asyncio."""
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:

@@ -70,6 +70,7 @@ class Cluster:
         habits: Mapping[int, Habit] | None = None,
         queue_messages: int = 1024,
         disks: bool = False,
+        name_bytes: int = 0,
     ) -> None:
         """Put the hosts on the network.
 
@@ -92,10 +93,11 @@ class Cluster:
             habits: what programs do that do not just read.
             queue_messages: how many messages may wait for a program.
             disks: whether every host has one.
+            name_bytes: how long the names of members are, at least.
         """
         self.scheduler = scheduler
         self.network = network
-        self.members = member_names(size)
+        self.members = member_names(size, name_bytes)
         self.recorder = None if record is None else Recorder(record)
         self._stack = stack
         self._rng = rng
@@ -308,7 +310,7 @@ class Cluster:
         self.network.disturb_host(number, loss=loss, delay=delay)
 
 
-def member_names(size: int) -> tuple[MemberId, ...]:
-    """p0, p1, ... with names that sort as they are numbered."""
+def member_names(size: int, name_bytes: int = 0) -> tuple[MemberId, ...]:
+    """p0, p1, ... with names that sort as they are numbered, and are as long as is asked for."""
     width = len(str(size - 1))
-    return tuple(MemberId(f"p{number:0{width}}") for number in range(size))
+    return tuple(MemberId(f"p{number:0{width}}".ljust(name_bytes, "-")) for number in range(size))

@@ -127,6 +127,11 @@ class Host:
         return self._turn.stack
 
     @property
+    def owed(self) -> int:
+        """Confirmations that its stack has yet to answer."""
+        return self._turn.owed
+
+    @property
     def view(self) -> View | None:
         """The last view that its application has seen; that of its stack, where nothing is kept for it."""
         if not self.application.handover.reading.began:

@@ -49,6 +49,10 @@ class Scenario(msgspec.Struct, frozen=True):
     loss: float = 0.0
     duplication: float = 0.0
     jitter: Nanos = 0
+    mtu: int | None = None
+    """What the network carries; None for anything."""
+    name_bytes: int = 0
+    """How long the names of members are, at least."""
     buffer: int = 40
     queue: int = 0
     """Messages that wait for a program; 0 for as many as a buffer has."""

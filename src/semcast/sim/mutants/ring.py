@@ -9,9 +9,11 @@ from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer, obsoletes
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.backlog import Backlog
+from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
@@ -317,8 +319,7 @@ class FormTokenOfAnotherConfiguration(Ring):
 
 
 class _Lenient(Forming):
-    def fail(self) -> list[MemberId]:
-        super().fail()
+    def _to_blame(self, now: Nanos) -> list[MemberId]:  # noqa: ARG002
         return []
 
 
@@ -330,6 +331,45 @@ class NobodyFails(Ring):
     """Tries again with the same members when the Form token is lost."""
 
     formation_kind = _NobodyFails
+
+
+class _ConfirmedWhenSent(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        self._sent.settle(view, delivered=self._sent.last, safe=order.confirmed_aru)
+
+
+class _ConfirmedWhenSentSending(Sending):
+    answers_kind = _ConfirmedWhenSent
+
+
+class _ConfirmedWhenSentOperation(Operation):
+    sending_kind = _ConfirmedWhenSentSending
+
+
+class ConfirmedWhenSent(Ring):
+    """Says that a message is delivered as soon as it has left, whatever is missing before it."""
+
+    operation_kind = _ConfirmedWhenSentOperation
+
+
+class _SafeWhenDelivered(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        delivered = order.in_order(self._sent.last)
+        self._sent.settle(view, delivered=delivered, safe=delivered)
+
+
+class _SafeWhenDeliveredSending(Sending):
+    answers_kind = _SafeWhenDelivered
+
+
+class _SafeWhenDeliveredOperation(Operation):
+    sending_kind = _SafeWhenDeliveredSending
+
+
+class SafeWhenDelivered(Ring):
+    """Says that all have a message as soon as it is delivered here."""
+
+    operation_kind = _SafeWhenDeliveredOperation
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
