@@ -67,6 +67,7 @@ class Host:
         self.number = number
         self.stats = HostStatistics()
         self.crashed = False
+        self.started = False
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -129,6 +130,7 @@ class Host:
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
+        self.started = True
         self.call(_start)
         self.application.plan_next_message()
 
@@ -170,6 +172,8 @@ class Host:
     # Inputs
 
     def _receive(self, packet: Packet) -> None:
+        if not self.started:
+            return
         if len(self._inbox) >= self._inbox_limit:
             self.stats.overflowed += 1
         else:

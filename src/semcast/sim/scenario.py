@@ -73,6 +73,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """How inputs and messages are grouped; one at a time without."""
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}
+    misfits: tuple[int, ...] = ()
+    """Members with other settings than the others where all must have the same."""
+    late: dict[int, Nanos] = {}
+    """When those start who do not start at once."""
     faults: tuple[AnyFault, ...] = ()
     duration: Nanos = 2 * SECOND
     """Faults happen before; then everything heals and what is owed must arrive."""

@@ -53,6 +53,10 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "fragments-kept": Mutant(ring.FragmentsKept, by_chance=False),
         "form-tokens-in-any-order": Mutant(ring.FormTokensInAnyOrder, by_chance=False),
         "form-token-of-another-configuration": Mutant(ring.FormTokenOfAnotherConfiguration, by_chance=False),
+        "piece-taken-for-the-whole": Mutant(ring.PieceTakenForTheWhole, by_chance=False),
+        "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
+        "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
+        "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
     },
     "vsync": {

@@ -7,14 +7,25 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import PurgingBuffer, obsoletes
 from semcast.protocols.ring import Ring
+from semcast.protocols.ring.backoff import FIRST, Backoff
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
-from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Token
+from semcast.protocols.ring.frames import (
+    AttemptJoin,
+    ConfId,
+    ConfRecord,
+    Join,
+    Packet,
+    Piece,
+    Presence,
+    Token,
+)
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.packing import Assembly
+from semcast.protocols.ring.pieces import Puzzles
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
 from semcast.protocols.ring.sending import Sending
@@ -323,6 +334,61 @@ class NobodyFails(Ring):
     """Tries again with the same members when the Form token is lost."""
 
     formation_kind = _NobodyFails
+
+
+class _PieceForWhole(Puzzles):
+    def _complete(self, piece: Piece, pieces: dict[int, bytes]) -> bool:  # noqa: ARG002
+        return True
+
+
+class PieceTakenForTheWhole(Ring):
+    """Does not wait for the other pieces of a frame."""
+
+    puzzles_kind = _PieceForWhole
+
+
+class _Mixed(Puzzles):
+    def _belongs(self, piece: Piece, digest: bytes, count: int) -> bool:  # noqa: ARG002
+        return piece.count == count
+
+    def _genuine(self, data: bytes, digest: bytes) -> bool:  # noqa: ARG002
+        return True
+
+
+class PiecesMixed(Ring):
+    """Puts pieces of two attempts together."""
+
+    puzzles_kind = _Mixed
+
+
+class _Unforgiving(Backoff):
+    def _wait(self, count: int) -> Nanos:
+        return FIRST << count
+
+
+class _UnforgivingForming(Forming):
+    backoff_kind = _Unforgiving
+
+
+class _BackoffWithoutCap(Formation):
+    forming_kind = _UnforgivingForming
+
+
+class BackoffWithoutCap(Ring):
+    """Holds off who keeps failing for longer and longer."""
+
+    formation_kind = _BackoffWithoutCap
+
+
+class _AnyTerms(Formation):
+    def agrees(self, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:  # noqa: ARG002
+        return True
+
+
+class TermsIgnored(Ring):
+    """Forms rings with members that have set something else."""
+
+    formation_kind = _AnyTerms
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
