@@ -325,6 +325,9 @@ class _Lenient(Forming):
     def _to_blame(self, now: Nanos) -> list[MemberId]:  # noqa: ARG002
         return []
 
+    def _take_stock(self, now: Nanos, old: Sequence[MemberId], new: Sequence[MemberId]) -> None:
+        """Nor is anybody held off."""
+
 
 class _NobodyFails(Formation):
     forming_kind = _Lenient
