@@ -126,10 +126,15 @@ class Cluster:
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
 
-    def start(self) -> None:
-        """Start every member."""
-        for host in self.hosts:
-            host.start()
+    def start(self, late: Mapping[int, Nanos] | None = None) -> None:
+        """Start every member; some of them later, if it says when."""
+        times = late or {}
+        for number, host in enumerate(self.hosts):
+            if number in times:
+                self._troubled_until = max(self._troubled_until, times[number])
+                self.scheduler.at(times[number], host.start)
+            else:
+                host.start()
 
     def schedule(self, faults: Sequence[AnyFault]) -> None:
         """Let faults happen when their time comes."""

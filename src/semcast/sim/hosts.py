@@ -73,6 +73,7 @@ class Host:
         self.number = number
         self.stats = HostStatistics()
         self.crashed = False
+        self.started = False
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -155,6 +156,7 @@ class Host:
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
+        self.started = True
         records = None if self._disk is None else self._disk.attach(self._input)
         self.call(lambda stack, now: _start(stack, now, records))
         self.application.plan_next_message()
@@ -202,6 +204,8 @@ class Host:
     # Inputs
 
     def _receive(self, packet: Packet) -> None:
+        if not self.started:
+            return
         if len(self._inbox) >= self._inbox_limit:
             self.stats.overflowed += 1
         else:
