@@ -1,5 +1,7 @@
 """Semcast: group communication with semantic reliability."""
 
+import logging
+
 from semcast.core import (
     Batch,
     Item,
@@ -35,6 +37,8 @@ from semcast.group import (
     assignments,
     join,
 )
+
+logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
 __version__ = "0.1.0"
 

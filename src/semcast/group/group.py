@@ -26,6 +26,7 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog, HeldUp
+from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
@@ -95,6 +96,7 @@ class Group:
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
+        self._log = GroupLog(name, parts.member)
         self._handover = Handover(
             settings.send_messages,
             hooks=None if state is None else CheckedHooks(state),
@@ -106,7 +108,7 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, self._log, *self._metrics.watchers],
             renew=self._renew,
             disk=parts.disk,
         )
@@ -120,6 +122,7 @@ class Group:
             tend=self._tend,
         )
         self._flow = FlowLog(name, self._seat)
+        self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
@@ -154,6 +157,7 @@ class Group:
         if self._entered or self._closed:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
+        self._log.joins(self.settings.stack, *self.address)
         try:
             self._loop.start()
             await self._settled.wait()
@@ -306,13 +310,7 @@ class Group:
 
     async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
         """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        reading = self._reads()
-        self._handover.wait(reading=reading)
-        self._loop.wake()
-        try:
-            confirmed = await answer
-        finally:
-            self._handover.waited(reading=reading)
+        confirmed = await self._room.outlast(answer, reading=self._reads())
         return Confirmation(sent, confirmed.view, confirmed.position)
 
     @asynccontextmanager
@@ -664,6 +662,8 @@ class Group:
         if self._seat.settled or over:
             self._settled.set()
         if over:
+            if self._seat.failure is not None and not self._ended.is_set():
+                self._log.failed(self._seat.failure)
             self._ended.set()
             self._end_confirmations()
 
@@ -683,6 +683,7 @@ class Group:
     def _tend(self) -> None:
         """Once a second, in the loop's thread."""
         self._flow.look()
+        self._network.look()
         if self._keys is not None:
             self._keys.tend()
 
