@@ -27,6 +27,7 @@ from semcast.group import (
     GroupSettings,
     GroupStatistics,
     HeldUp,
+    Live,
     Order,
     Rejoining,
     ReplicatedDict,
@@ -36,6 +37,7 @@ from semcast.group import (
     UnconfirmedError,
     assignments,
     join,
+    live,
 )
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
@@ -57,6 +59,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "Live",
     "MemberId",
     "Message",
     "MessageId",
@@ -75,4 +78,5 @@ __all__ = [
     "__version__",
     "assignments",
     "join",
+    "live",
 ]

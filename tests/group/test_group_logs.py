@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 
@@ -16,6 +17,19 @@ from semcast.net.keyfile import new_key, save_keyring
 from semcast.wire.keyring import Cipher, Keyring
 
 SECRET = b"nobody reads this"
+
+
+class Ear(logging.Handler):
+    """Waits for a line."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
+        self._wanted = wanted
+        self.heard: Callable[[], object] = lambda: None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._wanted in record.getMessage():
+            self.heard()
 
 
 def test_joining_views_and_leaving_are_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -65,16 +79,10 @@ def test_who_has_another_key_is_told(tmp_path: Path) -> None:
     for file in ("one", "other"):
         key = new_key(Cipher.AES_256_GCM)
         save_keyring(tmp_path / file, Keyring([key], key.id), replace=False)
-    told = asyncio.Event()
-
-    class Ear(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if "sealed with an unknown key" in record.getMessage():
-                loop.call_soon_threadsafe(told.set)
 
     async def test() -> None:
-        nonlocal loop
-        loop = asyncio.get_running_loop()
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        ear.heard = lambda: loop.call_soon_threadsafe(told.set)
         one, other = (
             semcast.join(name, name=file, bind="127.0.0.1:0", key_file=str(tmp_path / file))
             for file in ("one", "other")
@@ -82,8 +90,7 @@ def test_who_has_another_key_is_told(tmp_path: Path) -> None:
         async with asyncio.timeout(20), one, other:
             await told.wait()
 
-    loop: asyncio.AbstractEventLoop
-    ear = Ear()
+    ear = Ear("sealed with an unknown key")
     logging.getLogger("semcast.network").addHandler(ear)
     try:
         asyncio.run(test())

@@ -17,8 +17,9 @@ import msgspec
 from semcast.core.annotations import Annotation, Enumeration, Item
 from semcast.core.events import Confirmed, Purged, Rejoining, StateRequested, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
@@ -34,7 +35,7 @@ from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks, checked_state
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
-from semcast.group.watching import Receipts
+from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
@@ -96,6 +97,7 @@ class Group:
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
+        self._openings = Openings()
         self._log = GroupLog(name, parts.member)
         self._handover = Handover(
             settings.send_messages,
@@ -108,7 +110,7 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, self._log, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
             renew=self._renew,
             disk=parts.disk,
         )
@@ -514,6 +516,33 @@ class Group:
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
+
+    # For patterns, which make one message at a time, each for a certain view
+
+    def offer(
+        self, view: int, payload: bytes, annotation: Annotation | None, done: Callable[[bool], None]
+    ) -> None:
+        """Multicast a message in this view and at once, or not at all.
+
+        `done` is called in the loop's thread with whether it was taken, before anything else is delivered.
+        """
+        self._check_open()
+        self._check_message([payload], annotation, "agreed")
+
+        def offer(stack: Stack, now: Nanos) -> None:
+            here = stack.view().id == view and self._seat.left is None
+            done(here and stack.multicast(now, [payload], annotation) > 0)
+
+        self._seat.call(offer)
+
+    def when_unblocked(self, act: Callable[[], None]) -> None:
+        """Have this called, in the program's thread, when what was refused may be offered again."""
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+                self._application.call_soon_threadsafe(act)
+
+        self._openings.act = tell
 
     # Receiving
 
