@@ -208,7 +208,7 @@ def test_misuse_is_told_by_name() -> None:
         with pytest.raises(semcast.GroupError, match="not open"):
             await unused.send(b"x")
         await unused.close()
-        with pytest.raises(semcast.ConfigurationError, match="group 5"):
+        with pytest.raises(semcast.ConfigurationError, match="name of a group is text"):
             semcast.join(5)  # type: ignore[arg-type]
         async with semcast.join(name) as group:
             wrong: Any = 5

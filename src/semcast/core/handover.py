@@ -59,10 +59,6 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
 
 
-RESERVE = 1 << 16
-"""Messages in the mailbox of an application that waits, where its stack has no reserve."""
-
-
 class Handover:
     """The application's side of its member. `Turn` works on the other side.
 
@@ -172,8 +168,6 @@ class Handover:
         mailbox = self.mailbox
         if mailbox.has_room() or self.unread:
             return True
-        if not stack.reserves:
-            return self.reader.waits and mailbox.held < RESERVE and stack.behind()
         return stack.behind() and (self.unsent > 0 or self.reading.waiting or stack.pending() > 0)
 
     def look(self, now: Nanos, stack: Stack) -> bool:

@@ -34,9 +34,6 @@ class Stack(ABC):
     stats: Statistics
     reader: Reader = Reader()
     """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
-    reserves: bool = False
-    """Whether it receives into a reserve of its own while its program waits. Else the mailbox serves as one,
-    from which nothing is purged."""
 
     # Life
 
@@ -158,10 +155,9 @@ class Stack(ABC):
         """Whether a view waits here that the program does not know.
 
         Nothing can be sent in a view before the program was told of it. If something is to be sent, the turn
-        delivers up to that view, whether there is room for it or not. A stack without a reserve says so, too,
-        while what waits for a program that waits to send may be in the way.
+        delivers up to that view, whether there is room for it or not.
         """
-        return self.deliverable()
+        return False
 
     def pending(self) -> int:
         """Messages that were taken from the program and have not left."""
@@ -170,6 +166,9 @@ class Stack(ABC):
     def queued(self) -> int:
         """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.reader.excess
+
+    def reclaim(self) -> None:  # noqa: B027 (not all keep what is obsolete)
+        """Purge what is obsolete of what waits for the program, now, if the policy allows it."""
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""

@@ -91,8 +91,6 @@ def _build(
     *,
     state: bool,
 ) -> Parts:
-    bind = bind_address(settings)
-    check_exposure(bind, settings)
     keyring = keyring_of(settings)
     if family.fixed:
         where = _fixed(settings)
@@ -100,7 +98,7 @@ def _build(
         bind = where.pop(member)
         peers = tuple(where.values())
     else:
-        where, member, bind = {}, _member(settings), bind_address(settings)
+        bind = bind_address(settings)
         peers = tuple(_find("peers", text, family_of(bind[0])) for text in settings.peers)
     check_exposure(bind, settings)
     endpoint = open_endpoint(group, settings, bind)

@@ -50,6 +50,10 @@ class Scenario(msgspec.Struct, frozen=True):
     duplication: float = 0.0
     jitter: Nanos = 0
     buffer: int = 40
+    queue: int = 0
+    """Messages that wait for a program; 0 for as many as a buffer has."""
+    reserve: int | None = None
+    """Bytes of the reserve; None for as many messages as a buffer has."""
     spare_bytes: int | None = None
     """Bytes a buffer has beyond one largest message for each sender; None for plenty."""
     purging: Purging = Purging.EAGER

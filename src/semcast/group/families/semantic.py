@@ -6,7 +6,7 @@ from semcast.core.ids import MILLISECOND
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
-from semcast.group.settings import GroupSettings
+from semcast.group.settings import GroupSettings, parse_size
 from semcast.protocols.semantic import SEMANTIC, SemanticMulticast, Settings
 
 STATIC_BYTES = 1 << 20
@@ -19,6 +19,8 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     chosen = Settings(
         buffer_messages=max(site.settings.queue_messages, len(site.members)),
         buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),
+        queue_messages=site.settings.queue_messages,
+        reserve_bytes=parse_size(site.settings.reserve),
         max_message=STATIC_MESSAGE,
         window=max(4096, 2 * site.settings.queue_messages),
         gossip_busy=2 * MILLISECOND,

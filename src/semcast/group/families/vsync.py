@@ -7,7 +7,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, Asked, Family, Site
-from semcast.group.settings import GroupSettings, parse_duration
+from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import (
     VSYNC,
@@ -91,6 +91,8 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
         buffer_bytes=BUFFER_BYTES,
+        queue_messages=settings.queue_messages,
+        reserve_bytes=parse_size(settings.reserve),
         fair=True,
         window_bytes=WINDOW_BYTES,
         repair_bytes=REPAIR_BYTES,

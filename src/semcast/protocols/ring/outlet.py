@@ -87,9 +87,13 @@ class Outlet:
     def stops(self, now: Nanos) -> bool:
         """Whether nobody should send anything new before the program has taken something."""
         if self.backlog.stops and self._hurried(now):
-            self.queue.purge()
-            self._give_receipts()
+            self.reclaim()
         return self.backlog.stops
+
+    def reclaim(self) -> None:
+        """What is obsolete goes."""
+        self.queue.purge()
+        self._give_receipts()
 
     def _hurried(self, now: Nanos) -> bool:
         """Whether what is obsolete goes as soon as there is no room: before the reserve is touched."""

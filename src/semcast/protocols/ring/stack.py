@@ -40,7 +40,6 @@ class Ring(Stack):
     *passing*, and both look at where the member stands. What arrives is told apart here.
     """
 
-    reserves: bool = True
     operation_kind: ClassVar[type[Operation]] = Operation
     formation_kind: ClassVar[type[Formation]] = Formation
 
@@ -163,6 +162,10 @@ class Ring(Stack):
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending what it has."""
         return self.operation.held_back()
+
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the application."""
+        self.operation.outlet.reclaim()
 
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others, also for a ring that is being formed."""

@@ -167,6 +167,10 @@ class SemanticMulticast(Stack):
         """There is only one view."""
         return False
 
+    def queued(self) -> int:
+        """D: messages that wait for the program here."""
+        return self.backlog.messages
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
         return self.backlog.overflowing()

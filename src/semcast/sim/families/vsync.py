@@ -1,10 +1,16 @@
 """Virtual synchrony, simulated."""
 
+from random import Random
+
+import msgspec
+
 from semcast.core.ids import Nanos
 from semcast.history import GONE, History, Kind
+from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -49,6 +55,28 @@ def _heals_within(scenario: Scenario) -> Nanos:
     return 4 * (settings.detector.timeout_max + settings.hello)
 
 
+def _queue(scenario: Scenario) -> int:
+    return scenario.vsync.stream().queue()
+
+
+def _tighten(scenario: Scenario, rng: Random) -> Scenario:
+    """A slot for each member, at least."""
+    settings = msgspec.structs.replace(
+        scenario.vsync,
+        buffer_messages=rng.choice((scenario.size, scenario.vsync.buffer_messages)),
+        queue_messages=rng.choice((1, 1, 4)),
+        reserve_bytes=draw_reserve(rng),
+    )
+    return msgspec.structs.replace(scenario, vsync=settings, ample=settings.reserve_bytes == AMPLE)
+
+
+def _backlog(scenario: Scenario) -> int:
+    """Queue and reserve, and what a change of view hands over at once: what was kept for others."""
+    settings = scenario.vsync
+    kept = scenario.size * settings.buffer_messages
+    return _queue(scenario) + -(-settings.reserve_bytes // EACH) + kept * 3 // 2
+
+
 VSYNC = FAMILIES.register(
     Family(
         name="vsync",
@@ -56,6 +84,9 @@ VSYNC = FAMILIES.register(
         draw=_draw,
         mutants=MUTANTS["vsync"],
         limit=_limit,
+        queue=_queue,
+        tighten=_tighten,
+        backlog=_backlog,
         order=_order,
         announces=True,
         transfers=_transfers,
