@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from semcast.chaos.judge import Finding, Judgement, Outcome, journals_of, judge, note_crash
+from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.roster import Member
-from semcast.core import MemberId, View
+from semcast.core import MemberId, Message, MessageId, View
 from semcast.history import Kind, RunInfo, read_history
 from semcast.history.journal import JournalWriter, SentRow, ViewRow
 
@@ -96,6 +97,31 @@ def test_it_is_good_only_if_nothing_is_violated_and_nobody_stuck_or_dead(
     given: dict[str, object], good: bool
 ) -> None:
     assert outcome(**given).good is good
+
+
+def test_states_that_differ_in_the_end_are_a_violation(tmp_path: Path) -> None:
+    journal(tmp_path, A).close(2)
+    same = {each.property: each for each in judge(tmp_path, {"a": "7 messages", "b": "7 messages"}).findings}
+    assert same["equal_states"].status == "holds"
+    other = {each.property: each for each in judge(tmp_path, {"a": "7 messages", "b": ""}).findings}
+    assert other["equal_states"].status == "violated"
+    assert other["equal_states"].why == "a has 7 messages; b has said nothing"
+    assert "equal_states" not in {each.property for each in judge(tmp_path).findings}
+
+
+def test_a_ledger_is_handed_over_and_the_same_whatever_was_purged() -> None:
+    """Of an item only the last message counts, of the others all."""
+    one, two, three = Ledger(), Ledger(), Ledger()
+    payloads = [letter(b"?", item, b"%d" % n) for n, item in enumerate(["x", "", "x", "y", ""])]
+    for seq, payload in enumerate(payloads, 1):
+        one.apply(Message(MessageId(A, seq), payload))
+        if seq != 1:
+            two.apply(Message(MessageId(A, seq), payload))
+    assert one.summary() == two.summary()
+    three.restore(one.export())
+    assert three.summary() == one.summary()
+    three.apply(Message(MessageId(B, 1), letter(b"?", "", b"more")))
+    assert three.summary() != one.summary()
 
 
 def test_a_folder_without_a_recording_is_not_good(tmp_path: Path) -> None:

@@ -170,6 +170,9 @@ class Stack(ABC):
         """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.reader.excess
 
+    def reclaim(self) -> None:  # noqa: B027 (not all keep what is obsolete)
+        """Purge what is obsolete of what waits for the program, now, if the policy allows it."""
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""
         return False

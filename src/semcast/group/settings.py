@@ -20,7 +20,7 @@ from semcast.net.addresses import AddressError, split_address
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
-_OTHERS = ("FAMILIES", "DATA", "GOLDEN", "SPARK_", "BENCH_", "TEST_")
+_OTHERS = ("FAMILIES", "GOLDEN", "SPARK_", "BENCH_", "TEST_")
 """Variables that say nothing of a group, or begin like these."""
 FILE = "semcast.toml"
 DEFAULT_STACK = "ring"

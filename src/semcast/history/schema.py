@@ -18,6 +18,8 @@ kind puts into shared columns:
 - crash: the process stopped for good; left: it left the group for good, of its own will or not;
 - apply: a digest of the state that `sender` owns, in `annotation` (kind "item"); with a `view`, of the
   state at the beginning of that view, before anything is delivered in it, and without at the end of the run.
+- confirmed: the stack said that a message of this process is delivered in `view`, which has these `members`,
+  and with "safe" in `level` that all of them have it; only simulated runs say so.
 
 A family may add kinds of its own (`add_kind`).
 
@@ -71,6 +73,7 @@ class Kind:
     LEFT: ClassVar["Kind"]
     RECOVER: ClassVar["Kind"]
     APPLY: ClassVar["Kind"]
+    CONFIRMED: ClassVar["Kind"]
 
     def __init__(
         self,
@@ -199,6 +202,9 @@ SHARED = frozenset(
     ("sender", "seq", "count", "view", "level", "order", "annotation", "members", "bytes", "crc")
 )
 """The columns that kinds put to their own use."""
+
+
+Kind.CONFIRMED = add_kind("confirmed", ("sender", "seq", "count", "view", "level", "members"))
 
 
 def columns_of(version: int) -> pa.Schema:

@@ -11,6 +11,7 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.obsolescence import obsoletes
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
@@ -361,3 +362,23 @@ class SkippedBeforeCauses(VirtualSynchrony):
     """A purged message is skipped at once, also before what it had to come after."""
 
     view_stream = _SkippingStream
+
+
+class ConfirmedSafeAtOnce(VirtualSynchrony):
+    """Says that all have a message as soon as it has its place here."""
+
+    def settle_confirmations(self) -> None:
+        stream = self.stream
+        if self.confirming and stream is not None:
+            order = stream.order
+            placed = order.placed()
+            self.confirming.settle(stream.view(), delivered=placed, safe=placed, position=order.position_of)
+
+
+class ConfirmedInTheNextView(VirtualSynchrony):
+    """Says of what is confirmed when a view ends that it is delivered in the next."""
+
+    def _end_confirmations(self, old: ViewStream, change: Change) -> None:
+        sent = old.queued[old.rank]
+        following = View(old.view().id + 1, tuple(change.members))
+        self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)
