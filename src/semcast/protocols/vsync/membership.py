@@ -98,6 +98,10 @@ class Membership(ABC):
     stops_kind: type[Stops] = Stops
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
+    ledger_kind: type[Ledger] = Ledger
+    founding_kind: type[Founding] = Founding
+    candidates_kind: type[Candidates] = Candidates
+    serving_kind: type[Serving] = Serving
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -117,8 +121,8 @@ class Membership(ABC):
         fail_stop = settings.agreement is Agreement.ORACLE
         self._oracle = Oracle(settings.detector) if fail_stop else None
         self._detector = self._oracle or FailureDetector(settings.detector)
-        self._ledger = Ledger(out)
-        self._founding = Founding(me, settings, rng, out, self._ledger)
+        self._ledger = self.ledger_kind(out)
+        self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
         self._looked_at: Nanos = 0
         self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
@@ -135,7 +139,7 @@ class Membership(ABC):
         self._causes: dict[MemberId, str] = {}  # why those are not in this view who were in the last one
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
-        self._candidates = Candidates(settings.hello, settings.detector.timeout_initial)
+        self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial)
         self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
         self._answered: dict[MemberId, Nanos] = {}
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
@@ -409,7 +413,7 @@ class Membership(ABC):
         self._changing = None
         decision = Decision(Instance(old.view().id, 0), changing.decision)
         until = now + self.settings.detector.timeout_max
-        self._serving = Serving(old, decision, cause, self._detector.suspects, self.out, until)
+        self._serving = self.serving_kind(old, decision, cause, self._detector.suspects, self.out, until)
         self._end_service(now)
 
     def _end_service(self, now: Nanos) -> None:

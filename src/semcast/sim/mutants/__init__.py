@@ -96,6 +96,11 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "confirmed-in-the-next-view": Mutant(vsync.ConfirmedInTheNextView),
         "leaver-not-in-cut": Mutant(vsync.LeaverNotInCut, by_chance=False),
         "skipped-before-causes": Mutant(vsync.SkippedBeforeCauses),
+        "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
+        "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
+        "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
+        "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
+        "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
     },
 }
 """By stack, its mutants."""
