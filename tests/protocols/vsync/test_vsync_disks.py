@@ -4,6 +4,7 @@ import pytest
 from tests.protocols.vsync.test_vsync_life import STATE, Stateful, kill, restart, state_of, view_of
 from tests.protocols.vsync.vsynclab import MS, Lab
 
+from semcast.core import Frame
 from semcast.core.ids import SECOND
 from semcast.protocols.vsync.consensus_frames import Ack
 from semcast.protocols.vsync.frames import Accepted, Promise
@@ -44,9 +45,13 @@ def test_a_group_with_slow_disks_works_as_any_other(sync: int) -> None:
 def test_nothing_is_promised_before_it_is_on_the_disk() -> None:
     lab = Lab()
     said: list[str] = []
-    lab.lost = lambda source, _dest, frame: bool(
-        source == "b" and isinstance(frame, Promise | Accepted) and said.append(type(frame).__name__)
-    )
+
+    def note(source: str, _dest: str, frame: Frame) -> bool:
+        if source == "b" and isinstance(frame, Promise | Accepted):
+            said.append(type(frame).__name__)
+        return False
+
+    lab.lost = note
     for name in "ab":
         lab.disks[name] = Disk()
         lab.add(name, minimum=2)
@@ -66,7 +71,13 @@ def test_who_agrees_to_a_view_says_so_once_that_is_on_the_disk() -> None:
     lab = with_disks()
     b, c = lab.nodes["b"], lab.nodes["c"]
     acked: list[str] = []
-    lab.lost = lambda source, _dest, frame: bool(isinstance(frame, Ack) and acked.append(source))
+
+    def note(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Ack):
+            acked.append(source)
+        return False
+
+    lab.lost = note
     b.seat.sync_after = c.seat.sync_after = None
     lab.add("d", kind=Stateful, minimum=0, state=True)
     lab.run(SECOND)

@@ -177,10 +177,11 @@ class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):
 
 
 class StateWanted(Frame, frozen=True, array_like=True, tag=42, gc=False):
-    """Send me the state at the beginning of this view, from this chunk on."""
+    """Send me the state at the beginning of this view, from this chunk on, so many chunks of it."""
 
     view: Seq
     chunk: Seq
+    count: Seq = 16
 
 
 class StateChunk(Frame, frozen=True, array_like=True, tag=43, gc=False):
