@@ -575,7 +575,7 @@ class Membership(ABC):
         assert self.stream is not None
         members = self.stream.members
         self._candidates.forget(now, members)
-        for candidate in self._candidates.refused(now, members, self._detector.last_heard):
+        for candidate in self._candidates.refused(members, self._detector.last_heard):
             self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
 
     def _bury(self, now: Nanos) -> None:
