@@ -332,3 +332,32 @@ def test_with_an_oracle_members_leave_and_come_back() -> None:
     faults = (Leave(500 * MS, 3), Crash(900 * MS, 0, detected_after=20 * MS), Recover(1200 * MS, 0))
     ran = together(base(*faults, vsync=settings))
     assert ran.last() == names(1, 2, again=[0])
+
+
+# The life of a group
+
+
+@pytest.mark.parametrize("victims", [(0, 1, 2), (1, 2, 3)])
+def test_a_majority_that_restarts_is_let_in_by_who_is_left(victims: tuple[int, ...]) -> None:
+    """With the same `minimum`: they found no second group, and the view is re-formed."""
+    faults: list[AnyFault] = [Crash(600 * MS, victim, detected_after=0) for victim in victims]
+    faults += [Recover(650 * MS, victim) for victim in victims]
+    left = next(number for number in ALL if number not in victims)
+    ran = together(base(*faults, vsync={"state": True}))
+    assert ran.last() == names(left, again=list(victims))
+    assert max(ran.installed()) > 1_000_000
+
+
+def test_a_rolling_restart() -> None:
+    faults = [
+        fault for n in ALL for fault in (Crash((600 + 700 * n) * MS, n, 0), Recover((610 + 700 * n) * MS, n))
+    ]
+    ran = together(base(*faults, vsync={"state": True}))
+    assert ran.last() == names(again=list(ALL))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_of_two_leaves_on_a_network_that_loses(seed: int) -> None:
+    busy = traffic(senders=(1,), rate=20.0)
+    ran = together(base(Leave(700 * MS, 0), size=2, loss=0.2, seed=seed, vsync={"minimum": 2}, traffic=busy))
+    assert ran.last() == names(1)
