@@ -79,7 +79,7 @@ def test_a_handler_may_wait_for_confirmations() -> None:
                     return
 
     async def test(name: str) -> None:
-        async with members(name, "ab") as (a, b):
+        async with members(name, "ab", queue_messages=8, send_messages=8) as (a, b):
             readers = [asyncio.create_task(answer(each, 60)) for each in (a, b)]
             for number in range(30):
                 await a.send(b"q%d" % number)
@@ -208,7 +208,7 @@ def test_misuse_is_told_by_name() -> None:
         with pytest.raises(semcast.GroupError, match="not open"):
             await unused.send(b"x")
         await unused.close()
-        with pytest.raises(semcast.ConfigurationError, match="group 5"):
+        with pytest.raises(semcast.ConfigurationError, match="name of a group is text"):
             semcast.join(5)  # type: ignore[arg-type]
         async with semcast.join(name) as group:
             wrong: Any = 5

@@ -122,6 +122,10 @@ class Lan:
         """Of a host."""
         return f"10.77.0.{self._numbers[name]}"
 
+    def address6(self, name: str) -> str:
+        """Of a host, for IPv6."""
+        return f"fd77::{self._numbers[name]:x}"
+
     def at(self, name: str) -> Sequence[str]:
         """What runs a command on that host."""
         return ("ip", "netns", "exec", self._hosts[name])
@@ -133,11 +137,13 @@ class Lan:
         host = self._hosts[name]
         _ip("-n", host, "link", "set", "net", "up")
         _ip("-n", host, "address", "replace", f"{self.address(name)}/24", "dev", "net")
+        _ip("-n", host, "address", "replace", f"{self.address6(name)}/64", "dev", "net", "nodad")
         _ip("-n", host, "route", "replace", "default", "dev", "net")
         for other in self._hosts:
             if other != name:
-                where = (self.address(other), "lladdr", self._mac(other))
-                _ip("-n", host, "neigh", "replace", *where, "dev", "net", "nud", "permanent")
+                for address in (self.address(other), self.address6(other)):
+                    where = (address, "lladdr", self._mac(other))
+                    _ip("-n", host, "neigh", "replace", *where, "dev", "net", "nud", "permanent")
 
     def unplug(self, name: str) -> None:
         """Take a host's link down: what it sends fails at once."""
@@ -154,6 +160,11 @@ class Lan:
         _run("ip", "netns", "exec", self._switch, "tc", *where, *limit)
 
     # The bridge
+
+    def narrow(self, mtu: int) -> None:
+        """The bridge carries no more than that, and tells nobody."""
+        for name in self._hosts:
+            _ip("-n", self._switch, "link", "set", self._port(name), "mtu", str(mtu))
 
     def partition(self, *sides: Iterable[str]) -> None:
         """Only who is on the same side hears each other."""

@@ -125,8 +125,9 @@ class Reading:
         """Whether what waits for a program that never iterated has filled its queue: then it is skipped."""
         if self.began or not self.receives or self.closing or stack.queued() < self._queue_messages:
             return False
-        self.skipping = True
-        return True
+        stack.reclaim()
+        self.skipping = stack.queued() >= self._queue_messages
+        return self.skipping
 
     def reserved(self, stack: Stack) -> int:
         """Messages that wait for the program beyond its queue."""

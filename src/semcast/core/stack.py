@@ -51,6 +51,9 @@ class Stack(ABC):
         """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
         self.out.deliver(Left(cause))
 
+    def reform(self, now: Nanos) -> None:  # noqa: B027 (not all need a majority)
+        """Somebody vouches that whoever is not within reach is gone: go on without them."""
+
     @abstractmethod
     def phase(self) -> str:
         """What the stack is doing, in a word of its own: "operational" while it works, "left" at the end."""
@@ -166,6 +169,9 @@ class Stack(ABC):
     def queued(self) -> int:
         """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.reader.excess
+
+    def reclaim(self) -> None:  # noqa: B027 (not all keep what is obsolete)
+        """Purge what is obsolete of what waits for the program, now, if the policy allows it."""
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""

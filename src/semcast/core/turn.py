@@ -158,6 +158,11 @@ class Turn:
         if wanted and len(self.stack.view().members) >= wanted:
             self._world.wake()
 
+    @property
+    def owed(self) -> int:
+        """Confirmations that the stack has yet to answer."""
+        return len(self._tickets)
+
     def busy(self) -> bool:
         """Whether another turn would do something, though nothing has happened."""
         handover = self.handover

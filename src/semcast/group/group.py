@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Confirmed, Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
@@ -26,14 +28,15 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog, HeldUp
+from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings, resolve
+from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
-from semcast.group.state import CheckedHooks, checked_state
+from semcast.group.state import CheckedHooks
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
-from semcast.group.watching import Receipts
+from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
@@ -95,6 +98,8 @@ class Group:
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
+        self._openings = Openings()
+        self._log = GroupLog(name, parts.member)
         self._handover = Handover(
             settings.send_messages,
             hooks=None if state is None else CheckedHooks(state),
@@ -106,7 +111,7 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
             renew=self._renew,
             disk=parts.disk,
         )
@@ -115,10 +120,12 @@ class Group:
             parts.endpoint,
             parts.codec,
             parts.peers,
+            datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
         self._flow = FlowLog(name, self._seat)
+        self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
@@ -135,6 +142,8 @@ class Group:
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
         self._entered = False
+        # Held where messages are numbered: programs without asyncio send from threads of their own.
+        self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
@@ -142,6 +151,8 @@ class Group:
         self._wake_pending = False
         self._reader: object | None = None
         self._caller: Callable[[], object] = asyncio.current_task
+        self.wake_reader: Callable[[], object] = _nobody
+        """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
 
     # Life
 
@@ -153,12 +164,11 @@ class Group:
         if self._entered or self._closed:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
+        self._log.joins(self.settings.stack, *self.address)
         try:
             self._loop.start()
             await self._settled.wait()
             self._check_open()
-            if least := self._family.gathers(self.settings):
-                await self.wait_for(least)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -305,13 +315,7 @@ class Group:
 
     async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
         """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        reading = self._reads()
-        self._handover.wait(reading=reading)
-        self._loop.wake()
-        try:
-            confirmed = await answer
-        finally:
-            self._handover.waited(reading=reading)
+        confirmed = await self._room.outlast(answer, reading=self._reads())
         return Confirmation(sent, confirmed.view, confirmed.position)
 
     @asynccontextmanager
@@ -372,7 +376,8 @@ class Group:
             if confirm is not None and stop == len(payloads):
                 ticket, answer = self._confirmations.open(confirm)
                 answers.append(answer)
-            return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
+            with self._numbering:
+                return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
 
         last = await self._in_portions(len(payloads), timeout, hand_over)
         return await self._confirmation(last, answers[0]) if answers else last
@@ -419,16 +424,17 @@ class Group:
     ) -> MessageId:
         if sum(each is not None for each in (item, items, obsoletes)) > 1:
             raise ValueError("a message has an item, or items, or names what it replaces")
-        if obsoletes is not None:
-            return self._send([payload], Enumeration(_ids(obsoletes)), order, ticket)
+        note = None if obsoletes is None else Enumeration(_ids(obsoletes))
+        self._check_message([payload], note, order)  # what is refused must not count as an update
         if item is not None:
             items = (item,)
-        if items is None:
-            return self._send([payload], None, order, ticket)
-        self._check_message([payload], None, order)  # what is refused must not count as an update
-        for each in items:
+        for each in items or ():
             self._check_item(each)
-        return self._send([payload], self._items.update(self._next_seq, items), order, ticket)
+        with self._numbering:
+            update = note if items is None else self._items.update(self._next_seq, items)
+            if items is not None:
+                self._check_message([payload], update, order)
+            return self._hand_over(Outgoing([payload], update, order == "safe", None, ticket))
 
     def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         for item, payload in updates:
@@ -438,8 +444,9 @@ class Group:
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         """All together, for stacks that take them so."""
         items, payloads = zip(*updates, strict=True)
-        notes = self._items.tags(self._next_seq, items)
-        return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
+        with self._numbering:
+            notes = self._items.tags(self._next_seq, items)
+            return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
     async def _in_portions(
         self,
@@ -465,19 +472,14 @@ class Group:
         """Let the stack take what was handed over before, if that is much already."""
         await self._room.wait(count, reading=self._reads(), timeout=timeout)
 
+    def has_room(self, count: int) -> bool:
+        """Whether so many messages can be sent without waiting."""
+        self._check_open()
+        return self._handover.room_for(count, reading=self._reads())
+
     def _reads(self) -> bool:
         """Whether this task is who reads: while it waits, nobody takes anything."""
         return self._reader in (None, self._caller())
-
-    def _send(
-        self,
-        payloads: Sequence[bytes],
-        annotation: Annotation | None,
-        order: Order,
-        ticket: tuple[int, bool] | None = None,
-    ) -> MessageId:
-        self._check_message(payloads, annotation, order)
-        return self._hand_over(Outgoing(payloads, annotation, order == "safe", None, ticket))
 
     def _hand_over(self, outgoing: Outgoing) -> MessageId:
         self._seat.send(outgoing)
@@ -516,6 +518,33 @@ class Group:
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
+    # For patterns, which make one message at a time, each for a certain view
+
+    def offer(
+        self, view: int, payload: bytes, annotation: Annotation | None, done: Callable[[bool], None]
+    ) -> None:
+        """Multicast a message in this view and at once, or not at all.
+
+        `done` is called in the loop's thread with whether it was taken, before anything else is delivered.
+        """
+        self._check_open()
+        self._check_message([payload], annotation, "agreed")
+
+        def offer(stack: Stack, now: Nanos) -> None:
+            here = stack.view().id == view and self._seat.left is None
+            done(here and stack.multicast(now, [payload], annotation) > 0)
+
+        self._seat.call(offer)
+
+    def when_unblocked(self, act: Callable[[], None]) -> None:
+        """Have this called, in the program's thread, when what was refused may be offered again."""
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+                self._application.call_soon_threadsafe(act)
+
+        self._openings.act = tell
+
     # Receiving
 
     async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
@@ -547,24 +576,46 @@ class Group:
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
+        while not (deliveries := self.poll()):
+            if not await self._arrival():
+                return ()
+        return deliveries
+
+    def poll(self) -> Sequence[GroupDelivery]:
+        """The next list, if there is one yet. May be called from any thread, by one at a time."""
         if not self.settings.receive:
             raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
         handover = self._handover
         self._reader = self._caller()
+        if handover.begin():
+            self._loop.wake()
         deliveries: Sequence[GroupDelivery] = ()
-        while not deliveries:
-            if handover.begin():
-                self._loop.wake()
-            while not handover:
-                if self._closed and self._seat.failure is None:
-                    return ()
-                self._check_open()
-                self._arrived.clear()
-                if not handover:
-                    await self._arrived.wait()
+        while handover and not deliveries:
             deliveries = self._seat.take(time.monotonic_ns())
         self._note_views(deliveries)
         return deliveries
+
+    async def _arrival(self) -> bool:
+        """Wait until `poll` has something; False where the program has closed the group."""
+        handover = self._handover
+        while not handover:
+            if self.is_over():
+                return False
+            self._arrived.clear()
+            if not handover:
+                await self._arrived.wait()
+        return True
+
+    def is_over(self) -> bool:
+        """Whether this program has closed the group; raises where it ended otherwise."""
+        if self._closed and self._seat.failure is None:
+            return True
+        self._check_open()
+        return False
+
+    def dealt_with(self) -> None:
+        """The program has dealt with what `poll` gave it, and comes back for more."""
+        self._handover.dealt_with(time.monotonic_ns())
 
     def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:
@@ -596,15 +647,6 @@ class Group:
     def called_by(self, caller: Callable[[], object]) -> None:
         """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
         self._caller = caller
-
-    def leave_state_to_program(self) -> None:
-        """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""
-        self._handover.hooks = None
-
-    def provide(self, asked: StateRequested, state: bytes) -> None:
-        """The state at the point where a `StateRequested` came. May be called from any thread."""
-        self._handover.provide(asked, checked_state(state))
-        self._loop.wake()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
@@ -643,6 +685,7 @@ class Group:
 
     def _wake_from_loop(self) -> None:
         """In the loop's thread."""
+        self.wake_reader()
         if self._wake_pending:
             return
         self._wake_pending = True
@@ -663,6 +706,8 @@ class Group:
         if self._seat.settled or over:
             self._settled.set()
         if over:
+            if self._seat.failure is not None and not self._ended.is_set():
+                self._log.failed(self._seat.failure)
             self._ended.set()
             self._end_confirmations()
 
@@ -674,14 +719,16 @@ class Group:
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
-        self.member = self._seat.member
-        self._next_seq = self._handover.unsent + 1
-        self._items = ItemsTracker(self.member)
+        with self._numbering:
+            self.member = self._seat.member
+            self._next_seq = self._handover.unsent + 1
+            self._items = ItemsTracker(self.member)
         self._seat.go_on()
 
     def _tend(self) -> None:
         """Once a second, in the loop's thread."""
         self._flow.look()
+        self._network.look()
         if self._keys is not None:
             self._keys.tend()
 
@@ -702,6 +749,10 @@ class Group:
             raise GroupClosedError(f"{self.name} is closed")
         if not self._entered:
             raise GroupError(f"{self.name} is not open: `async with join(...) as group`, or await it first")
+
+
+def _nobody() -> None:
+    """Nobody waits outside of asyncio."""
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
@@ -741,6 +792,5 @@ def join(
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
-    if not isinstance(group, str) or not group:
-        raise ConfigurationError(f"group {group!r}: a group has a name, a text that is not empty")
+    check_group(group)
     return Group(group, resolve(settings, config), state)

@@ -175,6 +175,8 @@ class Writer:
         self._handover = handover
         self._source = source
         self._run = bursts.run
+        self._confirms = bursts.confirms
+        self._calls = 0
         self._rng = rng
         self._wanted = self._draw()
         self._made: list[Outgoing] = []  # messages that are to leave together
@@ -207,9 +209,17 @@ class Writer:
 
     def flush(self) -> bool:
         """Hand over what was made; returns whether there was anything, and room for it."""
-        made, self._made = runs(self._made), []
+        made, self._made = list(map(self._asking, runs(self._made))), []
         self._wanted = self._draw()
         return self.desk.send(made)
+
+    def _asking(self, call: Outgoing) -> Outgoing:
+        """Some calls want to know what becomes of what they send; the number of the call is its ticket."""
+        self._calls += 1
+        if not self._confirms or self._calls % self._confirms:
+            return call
+        safe = self._calls // self._confirms % 2 == 0
+        return msgspec.structs.replace(call, confirm=(self._calls, safe))
 
     def _draw(self) -> int:
         return 1 if self._rng is None else self._rng.randint(1, self._run)

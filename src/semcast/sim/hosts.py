@@ -73,6 +73,7 @@ class Host:
         self.number = number
         self.stats = HostStatistics()
         self.crashed = False
+        self.started = False
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -130,6 +131,11 @@ class Host:
         return self._turn.stack
 
     @property
+    def owed(self) -> int:
+        """Confirmations that its stack has yet to answer."""
+        return self._turn.owed
+
+    @property
     def view(self) -> View | None:
         """The last view that its application has seen; that of its stack, where nothing is kept for it."""
         if not self.application.handover.reading.began:
@@ -150,6 +156,7 @@ class Host:
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
+        self.started = True
         records = None if self._disk is None else self._disk.attach(self._input)
         self.call(lambda stack, now: _start(stack, now, records))
         self.application.plan_next_message()
@@ -197,6 +204,8 @@ class Host:
     # Inputs
 
     def _receive(self, packet: Packet) -> None:
+        if not self.started:
+            return
         if len(self._inbox) >= self._inbox_limit:
             self.stats.overflowed += 1
         else:

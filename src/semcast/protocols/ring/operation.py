@@ -194,6 +194,7 @@ class Operation:
         outlet.force(old.members, regular)
         outlet.queue.change(TransitionalView(_transitional(old, together)))
         outlet.force(old.members, transitional)
+        self._member.enough = self._member.enough or len(order.members) >= self._member.settings.minimum
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
         whole = together.union(self.left).issuperset(old.members)

@@ -82,14 +82,19 @@ class Outlet:
         if self.rest:
             self.pump(now, order)
         else:
+            self.queue.limit = self.backlog.limit
             self._note_full(now)
 
     def stops(self, now: Nanos) -> bool:
         """Whether nobody should send anything new before the program has taken something."""
         if self.backlog.stops and self._hurried(now):
-            self.queue.purge()
-            self._give_receipts()
+            self.reclaim()
         return self.backlog.stops
+
+    def reclaim(self) -> None:
+        """What is obsolete goes."""
+        self.queue.purge()
+        self._give_receipts()
 
     def _hurried(self, now: Nanos) -> bool:
         """Whether what is obsolete goes as soon as there is no room: before the reserve is touched."""
@@ -138,7 +143,7 @@ class Outlet:
         return taken
 
     def _note_full(self, now: Nanos) -> None:
-        full = self.backlog.full
+        full = self.queue.room <= 0
         if full or self._leaving.full:
             self._leaving.note(now, full=full)
 
