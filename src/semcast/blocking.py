@@ -40,7 +40,7 @@ from semcast.group import (
     StateHooks,
 )
 from semcast.group import join as join_async
-from semcast.group.errors import GroupClosedError
+from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.signals import ENDING
 from semcast.group.transaction import payload_of
 
@@ -59,10 +59,8 @@ class BlockingGroup:
         self._config = config
         self._settings = settings
         self._state = state
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"semcast loop {name}", daemon=True
-        )
+        self._loop: asyncio.AbstractEventLoop  # once it is entered
+        self._thread = threading.Thread(target=self._run, name=f"semcast loop {name}", daemon=True)
         self._group: Group | None = None
         self._taking = threading.Lock()
         self._unread: deque[GroupEvent] = deque()
@@ -71,6 +69,9 @@ class BlockingGroup:
     # Life
 
     def __enter__(self) -> "BlockingGroup":
+        if self._thread.ident is not None:
+            raise GroupError(f"{self._name} was entered before: a group is used once, `join` makes another")
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         try:
             self._group = self._call(self._open())
@@ -352,6 +353,9 @@ class BlockingGroup:
         except BaseException:
             done.cancel()  # interrupted, perhaps: nothing is left behind
             raise
+
+    def _run(self) -> None:
+        self._loop.run_forever()
 
     async def _open(self) -> Group:
         group = join_async(self._name, config=self._config, state=self._state, **self._settings)

@@ -22,6 +22,7 @@ from semcast.core.ids import MILLISECOND
 from semcast.history import Recorder, RunInfo
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.specs import Status, check
+from semcast.specs.confirmed import confirmed
 from semcast.testing import Application, Keeper, Lab, Seat
 
 
@@ -131,6 +132,6 @@ class RecordingLab(RingLab):
     def broken(self) -> set[str]:
         """What does not hold: properties by name; `contents` where what arrived is not what was sent."""
         history = self._recorder.close(quiesced=True)
-        verdicts = [*check(history), *check(history, ["confirmed"])]
+        verdicts = [*check(history), confirmed(history)]
         found = {verdict.property for verdict in verdicts if verdict.status is Status.VIOLATED}
         return found | {"contents" for message, payload in self._got if self._sent.get(message) != payload}

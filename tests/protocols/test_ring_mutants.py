@@ -230,7 +230,13 @@ CAUGHT: list[tuple[str, Script, set[str]]] = [
 
 def test_every_mutant_that_chance_misses_is_here() -> None:
     missed = {name for name, mutant in MUTANTS["ring"].items() if not mutant.by_chance}
-    assert missed == {name for name, _, _ in CAUGHT} | {"nobody-fails"} | {*SOUND}
+    elsewhere = {  # test_ring_pieces, test_sim_ring_forming
+        "piece-taken-for-the-whole",
+        "pieces-mixed",
+        "backoff-without-cap",
+        "terms-ignored",
+    }
+    assert missed == {name for name, _, _ in CAUGHT} | {"nobody-fails"} | {*SOUND} | elsewhere
 
 
 @pytest.mark.parametrize("script", dict.fromkeys(script for _, script, _ in CAUGHT))

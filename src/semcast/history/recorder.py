@@ -220,7 +220,7 @@ def _event(group: str, index: int, row: _Row) -> Event:
             crc=crc,
         )
     if isinstance(extra, _Claim):
-        level, view = SAFE if extra.safe else None, extra.view
+        view = extra.view
         return Event(
             process,
             index,
@@ -231,7 +231,7 @@ def _event(group: str, index: int, row: _Row) -> Event:
             seq,
             count,
             view=view.id,
-            level=level,
+            level=SAFE if extra.safe else None,
             members=view.members,
         )
     if isinstance(extra, MessageId):

@@ -9,7 +9,8 @@ from semcast.history import Kind
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Scenario
 from semcast.sim.simulate import Outcome
-from semcast.specs import Status, check
+from semcast.specs import Status
+from semcast.specs.confirmed import confirmed
 
 VIEWS_A_FAULT = 6
 """Views that one fault may cause: it comes and goes, and members may hear of both one after the other."""
@@ -41,8 +42,8 @@ def _stuck(outcome: Outcome) -> list[str]:
 
 def _contradicted(outcome: Outcome) -> list[str]:
     """What a stack confirmed is what happened."""
-    verdicts = check(outcome.history, ["confirmed"])
-    return [str(verdict) for verdict in verdicts if verdict.status is Status.VIOLATED]
+    verdict = confirmed(outcome.history)
+    return [str(verdict)] if verdict.status is Status.VIOLATED else []
 
 
 def _unanswered(outcome: Outcome) -> list[str]:

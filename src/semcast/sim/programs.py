@@ -277,12 +277,13 @@ def application(
     transfers: bool,
     habit: Habit = READER,
     queue_messages: int = 1024,
+    kind: type[Handover] = Handover,
 ) -> Application:
     """The application of a host, with its hand-over."""
     if bursts is None:
-        handover = Handover(1, Mailbox(0))
+        handover = kind(1, Mailbox(0))
     else:
-        handover = Handover(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
+        handover = kind(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
     if habit.iterates:
         handover.begin()
     reader = Reader(handover, observe=observe, transfers=transfers, answers=habit.answers)

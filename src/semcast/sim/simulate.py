@@ -63,7 +63,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
     """Run with faults for the scenario's duration, then heal everything and wait for what is owed."""
     cluster = build(scenario, mutant or Mutant())
     cluster.schedule(scenario.faults)
-    cluster.start()
+    cluster.start(scenario.late)
     cluster.run(scenario.duration)
     cluster.heal()
     settled = cluster.settle(PATIENCE)
@@ -128,6 +128,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         bursts=scenario.bursts,
         habits=scenario.habits,
         queue_messages=family.queue(scenario),
+        handover=mutant.handover,
         disks=family.disk(scenario),
     )
 

@@ -17,7 +17,6 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
-from semcast.specs.confirmed import confirmed
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -47,7 +46,6 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "semantic_uniform_agreement": semantic_uniform_agreement,
     "semantic_fifo_completeness": semantic_fifo_completeness,
     "buffer_bound": buffer_bound,
-    "confirmed": confirmed,
     "same_state": same_state,
     "same_state_of_correct_senders": same_state_of_correct_senders,
     **EVS,

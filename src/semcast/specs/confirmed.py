@@ -1,7 +1,8 @@
 """What a stack confirmed of its own messages is what happened (`Stack.confirm`).
 
 Only rows of kind "confirmed" are looked at: a stack need not confirm anything, and nothing is owed where it
-did not. No family promises the property by name; swarms judge every run by it.
+did not. It is no promise of a family to be asked for by name: only simulated runs have such rows, and every
+one of those is judged by them.
 """
 
 from collections.abc import Sequence

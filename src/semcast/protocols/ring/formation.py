@@ -27,7 +27,6 @@ from semcast.protocols.ring.frames import (
     Leave,
     Presence,
     RecoveryToken,
-    Terms,
 )
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
@@ -35,6 +34,9 @@ from semcast.protocols.ring.passing import RingTimer, TokenPassing
 from semcast.protocols.ring.pieces import in_pieces
 from semcast.protocols.ring.settings import CALM_MOST
 from semcast.protocols.ring.states import Cause, State
+
+AGAIN = 3
+"""Times `calm` that a ring waits after each newcomer if others came a short while ago."""
 
 
 class Formation:
@@ -60,6 +62,8 @@ class Formation:
         self._waits_until: Nanos | None = None  # a newcomer has heard of a working ring, which may invite it
         self._invited = False  # and it did
         self._calm_until: Nanos | None = None  # newcomers are on their way to this ring
+        self._calmed_at: Nanos | None = None  # when that was so last, or will be no longer
+        self._again = False  # it was so a short while ago
         self._commit_until: Nanos = 0
 
     def start(self, now: Nanos) -> None:
@@ -100,17 +104,21 @@ class Formation:
             self._waits_until = now + 2 * CALM_MOST * settings.calm + 4 * settings.commit
             self._out.set_timer(RingTimer.GATHER, self._waits_until)
 
-    def agrees(self, source: MemberId, conf: ConfId, terms: Terms) -> bool:
-        """Whether somebody has set alike what must be alike. A newcomer among others leaves again."""
-        difference = self._terms.differs(terms)
+    def agrees(self, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:
+        """Whether somebody has set alike what must be alike.
+
+        A newcomer that hears from a ring that works and has not leaves again, and says why. Who works tells
+        newcomers so.
+        """
+        difference = self._terms.differs(frame.terms)
         if difference is None:
             return True
         self._stats.refused_members += 1
-        yields = conf.number > 1 or source < self.me
-        if self._newcomer and yields:
-            self._operation.leaving.refuse(
-                f"the settings differ from those of {source}: {difference}", self._operation.order
-            )
+        if self._newcomer and (frame.conf.number > 1 or isinstance(frame, Presence)):
+            cause = f"the settings are not those of {source}: {difference}"
+            self._operation.leaving.refuse(cause, self._operation.order)
+        elif isinstance(frame, AttemptJoin) and self._may_merge():
+            self._say_presence()
         return False
 
     # Foreign messages
@@ -156,10 +164,13 @@ class Formation:
     def on_presence_timer(self, now: Nanos) -> None:
         """Let other rings know of this one."""
         if self._may_merge():
-            self._stats.control_frames += 1
-            self._out.announce(Presence(self._operation.order.conf, self._terms))
+            self._say_presence()
         spread = self._settings.presence // 4 + 1
         self._out.set_timer(RingTimer.PRESENCE, now + self._settings.presence + self._rng.randrange(spread))
+
+    def _say_presence(self) -> None:
+        self._stats.control_frames += 1
+        self._out.announce(Presence(self._operation.order.conf, self._terms))
 
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Another ring is here, or this one still is."""
@@ -191,8 +202,11 @@ class Formation:
         if operation.order.conf.number == 1 or not operation.alive:
             return
         if self._calm_until is None:
-            self._calm_until = now + CALM_MOST * calm
-        self._out.set_timer(RingTimer.GATHER, min(now + calm, self._calm_until))
+            self._again = self._calmed_at is not None and now - self._calmed_at < 2 * CALM_MOST * calm
+            self._calm_until = self._calmed_at = now + CALM_MOST * calm
+        self._say_attempt()  # so that it waits to be invited
+        wait = AGAIN * calm if self._again else calm
+        self._out.set_timer(RingTimer.GATHER, min(now + wait, self._calm_until))
 
     def on_leave(self, now: Nanos, source: MemberId, frame: Leave) -> None:
         """A member leaves: form a ring without it."""

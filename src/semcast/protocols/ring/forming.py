@@ -53,12 +53,13 @@ class Forming:
     """
 
     recovery_kind: ClassVar[type[Recovery]] = Recovery
+    backoff_kind: ClassVar[type[Backoff]] = Backoff
 
     def __init__(self, member: Member, passing: TokenPassing, operation: Operation) -> None:
         self.me = member.me
         self.highest = 1
         """The highest number of any attempt this member has followed."""
-        self.backoff = Backoff(member.rng)
+        self.backoff = self.backoff_kind(member.rng)
         self.form_id: ConfId | None = None
         """Of the last attempt that this member followed."""
         self.my_obligation_set: set[MemberId] = {member.me}

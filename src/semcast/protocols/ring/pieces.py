@@ -13,7 +13,7 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.ring.frames import FormToken, Join, Piece, RecoveryToken
-from semcast.wire.limits import MAX_FRAME_PIECES, MAX_MEMBERS
+from semcast.wire.limits import MAX_FRAME_PIECES
 
 CONTROL_BYTES = 1080
 """Of one control frame, at most: 1280 less IPv6 and UDP, the seal, and the longest name of who sends it."""
@@ -70,20 +70,20 @@ class Puzzles:
     def _complete(self, piece: Piece, pieces: dict[int, bytes]) -> bool:
         return len(pieces) == piece.count
 
-
-def whole(data: bytes, digest: bytes) -> Large | None:
-    """The frame whose pieces these bytes were; None if it is none."""
-    if _digest(data) != digest:
-        return None
-    try:
-        table, body = msgspec.msgpack.decode(data, type=tuple[bytes, Any])
-        ids = _ids.decode(table)
-        if len(ids) > 2 * MAX_MEMBERS:
+    def whole(self, data: bytes, digest: bytes) -> Large | None:
+        """The frame whose pieces these bytes were; None if it is none."""
+        if not self._genuine(data, digest):
             return None
-        frame: Large = msgspec.convert(_named(body, ids), Large)
-    except (msgspec.MsgspecError, ValueError, IndexError, RecursionError):
-        return None
-    return frame
+        try:
+            table, body = msgspec.msgpack.decode(data, type=tuple[bytes, Any])
+            ids = _ids.decode(table)
+            frame: Large = msgspec.convert(_named(body, ids), Large)
+        except (msgspec.MsgspecError, ValueError, IndexError, RecursionError):
+            return None
+        return frame
+
+    def _genuine(self, data: bytes, digest: bytes) -> bool:
+        return _digest(data) == digest
 
 
 def _digest(data: bytes) -> bytes:

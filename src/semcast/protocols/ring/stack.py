@@ -30,7 +30,7 @@ from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.passing import RingTimer, TokenPassing
-from semcast.protocols.ring.pieces import Puzzles, whole
+from semcast.protocols.ring.pieces import Puzzles
 from semcast.protocols.ring.settings import RingSettings
 from semcast.protocols.ring.states import State
 
@@ -213,7 +213,7 @@ class Ring(Stack):
 
     def _on_membership(self, now: Nanos, source: MemberId, frame: Join | AttemptJoin | Presence) -> None:
         formation = self.formation
-        if not formation.agrees(source, frame.conf, frame.terms):
+        if not formation.agrees(source, frame):
             return
         if isinstance(frame, Join):
             formation.on_join(now, source, frame)
@@ -227,7 +227,7 @@ class Ring(Stack):
         data = self._puzzles.add(source, piece)
         if data is None:
             return
-        frame = whole(data, piece.digest)
+        frame = self._puzzles.whole(data, piece.digest)
         if frame is None:
             self.stats.malformed += 1
         else:

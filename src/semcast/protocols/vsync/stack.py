@@ -56,6 +56,8 @@ class VirtualSynchrony(Membership, Stack):
         formers: from the `successor` of the stack whose place this one takes, if it comes back.
     """
 
+    reserves = True
+
     def __init__(
         self,
         me: MemberId,

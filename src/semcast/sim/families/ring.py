@@ -19,7 +19,7 @@ from semcast.sim.stacks import StackFactory
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or Ring
     assert issubclass(kind, Ring)
-    return stacks.ring(scenario.ring, kind)
+    return stacks.ring(scenario.ring, kind, scenario.misfits)
 
 
 def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
