@@ -1,6 +1,7 @@
 """A service that answers from its handler: each question is answered where it is read, in the same task."""
 
 import asyncio
+from typing import Any
 
 import semcast
 
@@ -35,7 +36,7 @@ async def client(group: semcast.Group) -> int:
 
 async def main() -> None:
     """Two services, which answer everything, and a client. The queues are small, so that all have to wait."""
-    settings = {"queue_messages": 16, "send_messages": 4}
+    settings: dict[str, Any] = {"queue_messages": 16, "send_messages": 4}
     async with (
         semcast.join("example-answers", name="client", **settings) as asks,
         semcast.join("example-answers", name="one", **settings) as one,
