@@ -350,7 +350,7 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
-        if not handover.reading.began and handover.reading.fills(now, stack):
+        if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
             handover.look(now, stack)
             stack.on_reader(now)
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
