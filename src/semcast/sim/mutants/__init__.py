@@ -63,6 +63,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
         "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
+        "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
         "no-reserve": Mutant(ring.NoReserve, by_chance=False),
         "nobody-exempt": Mutant(ring.NobodyExempt, by_chance=False),
         "nobody-says-stop": Mutant(ring.NobodySaysStop, by_chance=False),
