@@ -33,6 +33,10 @@ def _limit(scenario: Scenario) -> int:
     return (2 + scenario.size) * scenario.buffer
 
 
+def _queue(scenario: Scenario) -> int:
+    return scenario.buffer
+
+
 def _s_rm(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or SemanticMulticast
     assert issubclass(kind, SemanticMulticast)
@@ -60,7 +64,9 @@ def _draw_reliable(seed: int, _fixed: Fixed | None) -> Scenario:
 
 
 S_RM = FAMILIES.register(
-    Family(name="s-rm", stack=_s_rm, draw=_draw_s_rm, mutants=MUTANTS["s-rm"], limit=_limit)
+    Family(name="s-rm", stack=_s_rm, draw=_draw_s_rm, mutants=MUTANTS["s-rm"], limit=_limit, queue=_queue)
 )
 S_SRM = FAMILIES.register(Family(name="s-srm", stack=_s_srm, draw=_draw_s_srm))
-RELIABLE = FAMILIES.register(Family(name="reliable", stack=_reliable, draw=_draw_reliable, limit=_limit))
+RELIABLE = FAMILIES.register(
+    Family(name="reliable", stack=_reliable, draw=_draw_reliable, limit=_limit, queue=_queue)
+)

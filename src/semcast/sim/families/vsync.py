@@ -26,6 +26,10 @@ def _limit(_scenario: Scenario) -> int | None:
     return None
 
 
+def _queue(scenario: Scenario) -> int:
+    return scenario.vsync.queue_messages or scenario.vsync.buffer_messages
+
+
 def _order(scenario: Scenario) -> str:
     return scenario.vsync.order.value
 
@@ -56,6 +60,7 @@ VSYNC = FAMILIES.register(
         draw=_draw,
         mutants=MUTANTS["vsync"],
         limit=_limit,
+        queue=_queue,
         order=_order,
         announces=True,
         transfers=_transfers,
