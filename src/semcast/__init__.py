@@ -1,5 +1,7 @@
 """Semcast: group communication with semantic reliability."""
 
+import logging
+
 from semcast.core import (
     Batch,
     Item,
@@ -15,6 +17,8 @@ from semcast.core.events import Minority
 from semcast.group import (
     BacklogError,
     ConfigurationError,
+    Confirm,
+    Confirmation,
     Group,
     GroupClosedError,
     GroupDelivery,
@@ -23,14 +27,20 @@ from semcast.group import (
     GroupSettings,
     GroupStatistics,
     HeldUp,
+    Live,
     Order,
     Rejoining,
     ReplicatedDict,
     SendTimeoutError,
     Skipped,
     StateHooks,
+    UnconfirmedError,
+    assignments,
     join,
+    live,
 )
+
+logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
 __version__ = "0.1.0"
 
@@ -38,6 +48,8 @@ __all__ = [
     "BacklogError",
     "Batch",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -47,6 +59,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "Live",
     "MemberId",
     "Message",
     "MessageId",
@@ -59,8 +72,11 @@ __all__ = [
     "Skipped",
     "StateHooks",
     "TransitionalView",
+    "UnconfirmedError",
     "View",
     "ViewChange",
     "__version__",
+    "assignments",
     "join",
+    "live",
 ]

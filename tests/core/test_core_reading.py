@@ -18,8 +18,6 @@ from semcast.core.turn import Turn
 class Reserved(Echo):
     """One that has a reserve of its own, and says what it was told."""
 
-    reserves = True
-
     def __init__(self, me: MemberId, out: Outbox) -> None:
         super().__init__(me, out)
         self.told: list[str] = []

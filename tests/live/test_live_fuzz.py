@@ -13,8 +13,11 @@ import pytest
 from tests.live.lab.supervisor import Cluster, Process
 
 from semcast.core.ids import MemberId
+from semcast.group.families.ring import ring_settings
+from semcast.group.settings import GroupSettings
 from semcast.net.addresses import Address, meeting_point
 from semcast.net.keyfile import new_key, save_keyring
+from semcast.net.sockets import LOOPBACK_DATAGRAM
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import (
     AttemptJoin,
@@ -26,6 +29,7 @@ from semcast.protocols.ring.frames import (
     Part,
     Presence,
     Token,
+    TokenAck,
 )
 from semcast.wire import Codec, Malformed
 from semcast.wire.keyring import Cipher, Keyring
@@ -33,6 +37,8 @@ from semcast.wire.keyring import Cipher, Keyring
 GROWTH_KB = 48_000
 """What a member may grow by while it is under attack. Sockets are not in it: the kernel has those."""
 _BURST = 32
+TERMS = ring_settings(GroupSettings(), LOOPBACK_DATAGRAM).terms()
+"""Those of the members, so that what is forged is not refused for that."""
 
 
 class Attacker:
@@ -116,9 +122,9 @@ def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
             ),
             Token(conf, huge, huge, 0, -1, [(1, huge)], huge),
             FormToken(conf, 1, 1, crowd, [(ghost, conf)], []),
-            Join(ConfId(1, ghost), 1, True, sorted({ghost, *crowd}), []),
-            AttemptJoin(ConfId(1, ghost), huge, True),
-            Presence(conf),
+            Join(ConfId(1, ghost), 1, True, sorted({ghost, *crowd}), [], TERMS),
+            AttemptJoin(ConfId(1, ghost), huge, True, TERMS),
+            Presence(conf, TERMS),
             Leave(conf),
         ]
         yield from codec.encode(ghost, [frames[number % len(frames)]])
@@ -127,7 +133,7 @@ def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
 def assorted(group: str, member: MemberId) -> dict[str, list[bytes]]:
     """Datagrams by what must be said of them."""
     codec = Codec(group, (), 60_000, RING_FRAMES)
-    good = codec.encode(MemberId("x"), [Presence(ConfId(1, MemberId("x")))])[0]
+    good = codec.encode(MemberId("x"), [Presence(ConfId(1, MemberId("x")), TERMS)])[0]
     other = Codec(group + "!", (), 60_000, RING_FRAMES).encode(member, [Leave(ConfId(1, member))])[0]
     return {
         Malformed.VERSION.value: [bytes([version]) + good[1:] for version in (0, 2, 7, 255)] * 10,
@@ -244,6 +250,62 @@ def test_ghosts_and_absurd_claims(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def ghosts(rng: Random, group: str, count: int) -> Iterator[bytes]:
+    """Harmless words, each of somebody else who does not exist."""
+    codec = Codec(group, (), 60_000, RING_FRAMES)
+    for _ in range(count):
+        ghost = MemberId(f"ghost {rng.randrange(1 << 30)}", 1)
+        yield from codec.encode(ghost, [TokenAck(ConfId(1, ghost), 1)])
+
+
+def test_ghosts_take_nobodys_place(tmp_path: Path) -> None:
+    """Thousands of names that were never there, said from one socket: no member forgets another."""
+
+    async def run() -> None:
+        async with asyncio.timeout(60), Cluster(tmp_path) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                await under_attack(cluster, [ghosts(attacker.rng, cluster.group, 5000)], attacker)
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+            finally:
+                attacker.close()
+            await cluster.finish()
+
+    asyncio.run(run())
+
+
+def test_who_speaks_for_a_member_from_elsewhere_is_not_believed(tmp_path: Path) -> None:
+    """On one host, without a key: a member has one address, and only what comes from there is its word."""
+
+    async def run() -> None:
+        async with asyncio.timeout(60), Cluster(tmp_path) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                codec = Codec(cluster.group, (), 60_000, RING_FRAMES)
+                fakes = []
+                for member in cluster.members.values():
+                    me = MemberId(*member.said("joined")[0]["member"])
+                    last = member.said("view")[-1]
+                    leader = MemberId(last["members"][0], last["incarnations"][0])
+                    fakes += codec.encode(me, [Leave(ConfId(last["number"], leader))])
+                await under_attack(cluster, [fakes * 20], attacker)
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+                for member in cluster.members.values():
+                    counted = (await stats(member))["malformed"]
+                    assert counted[Malformed.ELSEWHERE.value] >= 40
+            finally:
+                attacker.close()
+            await cluster.finish()
+
+    asyncio.run(run())
+
+
 def test_a_datagram_that_claims_to_be_from_its_receiver(tmp_path: Path) -> None:
     async def run() -> None:
         async with asyncio.timeout(60), Cluster(tmp_path) as cluster:
@@ -256,7 +318,7 @@ def test_a_datagram_that_claims_to_be_from_its_receiver(tmp_path: Path) -> None:
                 for member in cluster.members.values():
                     me = MemberId(*member.said("joined")[0]["member"])
                     conf = ConfId(member.said("view")[-1]["number"], me)
-                    fakes += codec.encode(me, [Presence(conf), Token(conf, 9, 9, 9, -1, [], 0)])
+                    fakes += codec.encode(me, [Presence(conf, TERMS), Token(conf, 9, 9, 9, -1, [], 0)])
                 await under_attack(cluster, [fakes * 50], attacker)
             finally:
                 attacker.close()
@@ -334,7 +396,7 @@ def test_a_datagram_from_port_zero_does_not_end_a_member(tmp_path: Path) -> None
             with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as raw:
                 ghost = MemberId("zero")
                 [data] = Codec(cluster.group, (), 1400, RING_FRAMES).encode(
-                    ghost, [AttemptJoin(ConfId(1, ghost), 1, True)]
+                    ghost, [AttemptJoin(ConfId(1, ghost), 1, True, TERMS)]
                 )
                 for member in cluster.members.values():
                     host, port = (await stats(member))["address"]

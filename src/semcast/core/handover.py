@@ -6,12 +6,20 @@ queue has one side that puts and one that takes.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Skipped, StateReceived, StateRequested, ViewChange
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Skipped,
+    StateReceived,
+    StateRequested,
+    Unconfirmed,
+    ViewChange,
+)
 from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import Batch
@@ -42,15 +50,13 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     safe: bool = False
     annotations: Sequence[Annotation] | None = None
     """Or one for each of them."""
+    confirm: tuple[int, bool] | None = None
+    """A ticket, and whether it has to be safe: somebody waits to know what became of the last of them."""
 
     def after(self, taken: int) -> "Outgoing":
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
-        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes)
-
-
-RESERVE = 1 << 16
-"""Messages in the mailbox of an application that waits, where its stack has no reserve."""
+        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
 
 
 class Handover:
@@ -64,6 +70,8 @@ class Handover:
         receives: whether the application is given anything at all.
     """
 
+    reading_kind: ClassVar[type[Reading]] = Reading
+
     def __init__(
         self,
         send_messages: int,
@@ -75,11 +83,15 @@ class Handover:
     ) -> None:
         self.mailbox = Mailbox(most=queue_messages) if mailbox is None else mailbox
         self.hooks = hooks
-        self.reading = Reading(self.mailbox, queue_messages, receives=receives)
+        self.reading = self.reading_kind(self.mailbox, queue_messages, receives=receives)
         """How the application reads, and whether it waits."""
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
         self.commands: deque[Command] = deque()
+        self.answers: deque[Confirmed | Unconfirmed] = deque()
+        """To those who wait to know what became of a message. They are no part of what is delivered."""
+        self.members_wanted = 0
+        """The application waits until its member is in a view of so many; 0 if it does not."""
         self.leaving = False
         """The application wants out once everything it handed over was taken."""
         self.renewed = False
@@ -158,8 +170,6 @@ class Handover:
         mailbox = self.mailbox
         if mailbox.has_room() or self.unread:
             return True
-        if not stack.reserves:
-            return self.reader.waits and mailbox.held < RESERVE and stack.behind()
         return stack.behind() and (self.unsent > 0 or self.reading.waiting or stack.pending() > 0)
 
     def look(self, now: Nanos, stack: Stack) -> bool:
@@ -233,6 +243,11 @@ class Handover:
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
         self.mailbox.dealt_with(now)
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Leave a list for the application."""
+        self.mailbox.put(deliveries)
+        self.reader.excess = self.reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

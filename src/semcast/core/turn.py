@@ -9,14 +9,24 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Protocol
 
-from semcast.core.events import Delivery, Event, Left, Minority, Rejoining, Unblocked, ViewChange
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Event,
+    Left,
+    Minority,
+    Rejoining,
+    Unblocked,
+    Unconfirmed,
+    ViewChange,
+)
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.holdup import Holdup
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
-_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange})
+_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed})
 """Events that a turn looks at itself."""
 _PLENTY = 1 << 16
 """Messages that are dropped at a time, where nothing is kept for the application."""
@@ -103,6 +113,7 @@ class Turn:
         self._world = world
         self._watchers = watchers
         self._renew = renew
+        self._tickets: dict[int, None] = {}  # confirmations that the stack owes
         self._refused = False  # flow control wants the application to wait
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
@@ -143,6 +154,14 @@ class Turn:
             self.settled = True
             self.first_view = self.stack.view().id
             self._world.wake()
+        wanted = self.handover.members_wanted
+        if wanted and len(self.stack.view().members) >= wanted:
+            self._world.wake()
+
+    @property
+    def owed(self) -> int:
+        """Confirmations that the stack has yet to answer."""
+        return len(self._tickets)
 
     def busy(self) -> bool:
         """Whether another turn would do something, though nothing has happened."""
@@ -162,6 +181,8 @@ class Turn:
         while True:
             if handover.commands:
                 self._obey(now)
+            if self._tickets:
+                self.stack.settle_confirmations()
             out = self.stack.out
             if out.sends or out.timers or out.events or out.writes:
                 self._drain(now)
@@ -204,6 +225,8 @@ class Turn:
             self._out = event
         elif isinstance(event, ViewChange):
             self._tell((event,))
+        elif isinstance(event, Confirmed | Unconfirmed):
+            self._answer(event)
         elif isinstance(event, Minority):
             where = self.member, self.stack.view().id
             if self._minority != where:  # once in a view is enough: only the next view ends it
@@ -215,14 +238,25 @@ class Turn:
         if self.handover.unread:
             self.handover.drop(notice)
         else:
-            self.handover.mailbox.put(notice)
+            self.handover.put(notice)
             self._world.wake()
+
+    def _answer(self, answer: Confirmed | Unconfirmed) -> None:
+        self._tickets.pop(answer.ticket, None)
+        self.handover.answers.append(answer)
+        self._world.wake()
+
+    def _owe_nothing(self, cause: str) -> None:
+        """The stack is out of its group, and answers nobody any more."""
+        for ticket in list(self._tickets):
+            self._answer(Unconfirmed(ticket, cause))
 
     def _go_on_anew(self, now: Nanos) -> bool:
         """The stack is out of its group: let another take its place, if it was put out against its will."""
         left, former = self._out, self.stack
         assert left is not None
         self._out = None
+        self._owe_nothing(f"{self.member} left before it was known: {left.cause}")
         comes_back = left.again and self._renew is not None and not self.handover.reading.closing
         chosen = self._renew(self.member) if comes_back and self._renew is not None else None
         stack = None if chosen is None else former.successor(*chosen, Outbox())
@@ -281,13 +315,23 @@ class Turn:
                 self._refused = True
                 break
             outgoing.popleft()
+            if each.confirm is not None:
+                self._confirm(now, *each.confirm)
         return given
+
+    def _confirm(self, now: Nanos, ticket: int, safe: bool) -> None:
+        """Ask the stack what becomes of what it took last."""
+        self._tickets[ticket] = None
+        self.stack.confirm(now, ticket, safe=safe)
 
     def _discard(self) -> None:
         """The stack is out of the group: nobody takes these any more."""
         outgoing, freed = self.handover.outgoing, 0
         while outgoing:
-            freed += len(outgoing.popleft().payloads)
+            each = outgoing.popleft()
+            freed += len(each.payloads)
+            if each.confirm is not None:
+                self._answer(Unconfirmed(each.confirm[0], f"{self.member} left before it was sent"))
         self.handover.leaving = False
         if freed:
             self._free(freed)
@@ -310,8 +354,7 @@ class Turn:
 
     def _hand_over(self, now: Nanos, handover: Handover) -> None:
         """One list."""
-        mailbox = handover.mailbox
-        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else mailbox.want)
+        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else handover.mailbox.want)
         if not deliveries:
             return
         for watcher in self._watchers:
@@ -319,8 +362,7 @@ class Turn:
         if handover.unread:
             handover.drop(deliveries)
             return
-        mailbox.put(deliveries)
-        handover.reader.excess = mailbox.excess()
+        handover.put(deliveries)
         self._world.wake()
 
     def _see_who_waits(self, now: Nanos) -> None:

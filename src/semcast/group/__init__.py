@@ -2,6 +2,7 @@
 
 from semcast.core.events import Rejoining, Skipped
 from semcast.core.handover import StateHooks
+from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.errors import (
     BacklogError,
@@ -9,15 +10,20 @@ from semcast.group.errors import (
     GroupClosedError,
     GroupError,
     SendTimeoutError,
+    UnconfirmedError,
 )
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group, GroupStatistics, Order, join
+from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
+from semcast.group.transaction import assignments
 
 __all__ = [
     "BacklogError",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Entry",
     "Group",
     "GroupClosedError",
@@ -27,6 +33,7 @@ __all__ = [
     "GroupSettings",
     "GroupStatistics",
     "HeldUp",
+    "Live",
     "Order",
     "Rejoining",
     "ReplicatedDict",
@@ -34,5 +41,8 @@ __all__ = [
     "Skipped",
     "Stamp",
     "StateHooks",
+    "UnconfirmedError",
+    "assignments",
     "join",
+    "live",
 ]

@@ -24,5 +24,12 @@ class SendTimeoutError(GroupError, TimeoutError):
     """There was no room to send for as long as the call was to wait; says who or what is in the way."""
 
 
+class UnconfirmedError(GroupError):
+    """It is not known, or not true, that a message came as far as `confirm` asked for; says why.
+
+    The message was accepted: others may have it, or get it yet.
+    """
+
+
 class ConfigurationError(GroupError):
     """A setting that makes no sense; says which, and what would."""

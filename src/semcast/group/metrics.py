@@ -13,6 +13,7 @@ from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
+from semcast.net.addresses import split_address
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.net.sockets import SocketStatistics
@@ -143,6 +144,7 @@ def exposition(reading: Reading) -> str:
     metric("malformed_total", "counter", "Datagrams and frames dropped: why.", malformed)
     counter("stale_frames", "Frames that came too late.", stack.stale)
     counter("kernel_drops", "Datagrams lost because they were not read in time.", network.kernel_drops)
+    counter("kept_out", "Datagrams that the kernel dropped: their sources flood.", network.kept_out)
     counter("send_errors", "Datagrams that could not be sent.", network.send_errors)
     for name, about, came, went in (
         ("datagrams_total", "Datagrams that came and went.", network.datagrams_in, network.datagrams_out),
@@ -183,9 +185,9 @@ class Metrics:
         if not self._wanted:
             return
         server = MetricsServer(lambda: self._read(seat, hub))
-        host, _, port = self._wanted.rpartition(":")
+        host, port = split_address(self._wanted, any_port=True)
         try:
-            self.address = await server.start(host, int(port))
+            self.address = await server.start(host, port)
         except OSError as error:
             raise ConfigurationError(f"metrics {self._wanted}: {error.strerror or error}") from error
         self._server = server
@@ -213,7 +215,7 @@ class Metrics:
         view = stack.view()
         return Reading(
             group=self._group,
-            member=str(seat.member),
+            member=seat.member.name,
             stack=msgspec.structs.replace(stack.stats),
             network=msgspec.structs.replace(hub.endpoint.stats),
             malformed={why.value: count for why, count in hub.stats.malformed.items()},

@@ -11,6 +11,7 @@ import msgspec
 from semcast.extensions import load_families
 from semcast.sim.bursts import draw_bursts
 from semcast.sim.families import FAMILIES
+from semcast.sim.flow_scenario import with_programs
 from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -55,10 +56,16 @@ class Report(msgspec.Struct):
 def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     """What a seed stands for, with something of it fixed where the family offers that.
 
-    Inputs and messages come in bursts, as they do live: that is drawn apart, for all stacks alike.
+    Inputs and messages come in bursts, as they do live, and programs do more than read: that is drawn apart,
+    for all stacks alike.
     """
-    drawn = FAMILIES.of(stack).draw(seed, fixed)
-    return msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    family = FAMILIES.of(stack)
+    drawn = family.draw(seed, fixed)
+    drawn = msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    rng = Random(f"programs/{stack}/{seed}")
+    if family.tighten is None or rng.random() < 0.6:
+        return drawn
+    return with_programs(rng, family.tighten(drawn, rng))
 
 
 def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:

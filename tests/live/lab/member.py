@@ -236,6 +236,7 @@ class Member:
             "buffered": stats.buffered,
             "datagrams_in": stats.network.datagrams_in,
             "kernel_drops": stats.network.kernel_drops,
+            "kept_out": stats.network.kept_out,
             "send_errors": stats.network.send_errors,
             "address": list(self._group.address),
             "rss_kb": _resident_kb(),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from random import Random
 
 from semcast.core.annotations import Annotation
+from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import ViewChange
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
@@ -67,6 +68,7 @@ class SemanticMulticast(Stack):
         self.safety: SafetyRounds | None = None
         if settings.uniform or settings.purging is not Purging.OFF:
             self.safety = SafetyRounds(self._me, size, self.votes_needed())
+        self._confirming = Confirming(out)
         self._failed = [False] * size
         self._gossip_at: Nanos = 0
         self._over = False  # the others were told to stop
@@ -113,6 +115,16 @@ class SemanticMulticast(Stack):
         self._look_at_backlog(now)
         self._hurry(now)
         return accepted
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message taken last; positions are those among the messages of this member."""
+        self._confirming.ask(Asked(ticket, self.buffers.queued[self._me], safe))
+
+    def settle_confirmations(self) -> None:
+        """Its own messages are queued at once; uniform delivery waits until they are safe."""
+        buffers, me = self.buffers, self._me
+        delivered = buffers.certain_upto(me) if self.settings.uniform else buffers.queued[me]
+        self._confirming.settle(self.view(), delivered=delivered, safe=buffers.stable[me])
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """One frame."""

@@ -94,6 +94,19 @@ class FifoOrder(InSequence):
         """Whether `resend` has something to do."""
         return False
 
+    # Where one's own messages are, for `Stack.confirm`
+
+    def placed(self) -> int:
+        """Own messages up to here have their place in the view."""
+        return self.lines.due_upto(self.lines.rank)
+
+    def watch(self, number: int) -> None:
+        """Somebody will ask for the position of this message of its own."""
+
+    def position_of(self, number: int) -> int:
+        """Its place: where nothing else is ordered, that among the messages of this member."""
+        return number
+
     # The course of time
 
     def settle(self, now: Nanos) -> None:

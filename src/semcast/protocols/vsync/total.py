@@ -28,6 +28,7 @@ class TotalOrder(FifoOrder):
         self._held: list[deque[Batch]] = [deque() for _ in range(size)]
         self._annotated: set[tuple[int, int]] = set()  # (rank, seq) of annotated messages that are held
         self._turns: deque[tuple[int, int, int, int]] = deque()  # (rank, upto), and which message said so
+        self._watched: dict[int, int] = {}  # own messages that somebody waits for -> position, or 0
         self._places: dict[int, tuple[int, int]] = {}  # position -> annotated message that is lined up
 
     def accept(self, rank: int, part: Batch) -> None:
@@ -66,6 +67,18 @@ class TotalOrder(FifoOrder):
     def unplaced(self, rank: int, upto: int) -> int:
         """Messages that are held."""
         return max(upto - self.ordered[rank], 0)
+
+    def placed(self) -> int:
+        """Own messages up to here are lined up."""
+        return self.ordered[self.lines.rank]
+
+    def watch(self, number: int) -> None:
+        """Note its position when its turn comes."""
+        self._watched[number] = 0
+
+    def position_of(self, number: int) -> int:
+        """Its place in the total order."""
+        return self._watched.pop(number)
 
     def unassigned(self) -> bool:
         """Whether there are messages whose turn nobody has named."""
@@ -107,6 +120,10 @@ class TotalOrder(FifoOrder):
                 held.appendleft(batch.cut(upto + 1, batch.last))
                 batch = batch.cut(batch.first, upto)
             self._append(rank, batch, self.position + batch.first - start)
+        if self._watched and rank == self.lines.rank:
+            for number in self._watched:
+                if start < number <= upto:
+                    self._watched[number] = self.position + number - start
         self.ordered[rank] = upto
         self.position += upto - start
 
