@@ -165,6 +165,8 @@ class Group:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
         self._log.joins(self.settings.stack, *self.address)
+        if forgets := self._family.forgets(self.settings):
+            self._log.forgets(forgets)
         try:
             self._loop.start()
             await self._settled.wait()
@@ -647,6 +649,15 @@ class Group:
     def called_by(self, caller: Callable[[], object]) -> None:
         """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
         self._caller = caller
+
+    def reform(self) -> None:
+        """Go on without the members that are not within reach: you vouch that they are gone.
+
+        For groups with agreed views that have lost their majority, and `reform = manual`, or members that
+        never come back. If they are not gone, there are two groups. May be called from any thread.
+        """
+        self._handover.call(lambda stack, now: stack.reform(now))
+        self._loop.wake()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""

@@ -15,6 +15,7 @@ from semcast.protocols.vsync import (
     Engine,
     Flush,
     Order,
+    Reform,
     VirtualSynchrony,
     VsyncSettings,
 )
@@ -34,6 +35,7 @@ _CHOICES = {
     "order": ("fifo", "causal", "total"),
     "engine": ("token", "consensus"),
     "flush": ("coordinator", "all"),
+    "reform": ("automatic", "manual"),
 }
 _FEWEST = 64
 
@@ -51,6 +53,9 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     """Who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
     minimum: int = 0
     """So many found the group together, more than half of all who may; 0 for one that only joins."""
+    reform: str = ""
+    """When those go on who are left of a view that lost its majority: `automatic` (the default), as soon as
+    everybody else is back under its name; `manual`, when told to by `Group.reform`."""
     bootstrap: bool = False
     """Found the group alone. At one member only, and only once."""
     expel_after: str = ""
@@ -87,6 +92,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         flush=Flush(settings.flush or Flush.COORDINATOR),
         uniform=settings.uniform,
         minimum=1 if settings.bootstrap else settings.minimum,
+        reform=Reform(settings.reform or Reform.AUTOMATIC),
         state=state,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
@@ -162,6 +168,11 @@ def _asked(settings: GroupSettings) -> Asked:
     return Asked(settings.order or Order.FIFO.value, settings.uniform)
 
 
+def _forgets(settings: GroupSettings) -> int:
+    assert isinstance(settings, SynchronySettings)
+    return 0 if settings.data else settings.minimum
+
+
 def _largest(site: Site) -> int:
     return largest_message(site.settings, site.packet)
 
@@ -182,6 +193,7 @@ FAMILY = FAMILIES.register(
         keeps=True,
         transfers=True,
         admits=True,
+        forgets=_forgets,
         visiting={"minimum": 0, "bootstrap": False},
         tailing="purge",
     )
