@@ -14,6 +14,7 @@ import pytest
 
 from semcast.core.outbox import Anew, Sync
 from semcast.storage import LiveDisk, StorageError, open_disk
+from semcast.wire import records
 
 ROOT = Path(__file__).parents[2]
 
@@ -158,6 +159,30 @@ def test_a_full_or_broken_disk_is_told_and_nothing_is_acknowledged_any_more(
         disk.take()
     disk.close()
     assert b"another" not in reread(tmp_path)
+
+
+def test_a_record_that_cannot_be_stored_ends_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_RECORD", 10)
+    disk = disk_in(tmp_path)
+    disk.store([bytes(11), Sync(1)])
+    _until(disk.ready)
+    with pytest.raises(StorageError, match="a record of 11 bytes: at most 10"):
+        disk.take()
+    disk.close()
+
+
+def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel may take less than it was given."""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:5]))
+    disk = disk_in(tmp_path)
+    disk.store([b"one record", b"another", Sync(1)])
+    assert tickets(disk, 1) == [1]
+    disk.close()
+    monkeypatch.undo()
+    assert reread(tmp_path) == [b"one record", b"another"]
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
