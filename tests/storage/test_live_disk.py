@@ -230,7 +230,7 @@ while True:
 
 def test_kill_9_loses_nothing_that_was_synced(tmp_path: Path) -> None:
     expected = 0
-    for round_number in range(4):
+    for round_number in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)],
             stdout=subprocess.PIPE,
@@ -240,7 +240,7 @@ def test_kill_9_loses_nothing_that_was_synced(tmp_path: Path) -> None:
         assert process.stdout is not None
         first = int(process.stdout.readline().split()[1])
         assert first >= expected
-        lines = [process.stdout.readline() for _ in range(200 + 77 * round_number)]
+        lines = [process.stdout.readline() for _ in range(100 + 77 * round_number)]
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.readlines()
         process.wait()
