@@ -68,7 +68,6 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
-        self._over = False  # the others were told to stop
 
     @property
     def reader(self) -> Reader:
@@ -330,9 +329,7 @@ class VirtualSynchrony(Membership, Stack):
         if self.backlog.over():
             for epoch in self._epochs:
                 epoch.stream.buffers.purge_late()
-        over = self.backlog.over()
-        if over != self._over and self.stream is not None:
-            self._over = over
+        if self.stream is not None and self.backlog.over() != self.stream.stopping:
             self.stream.tell()
 
     def held_back(self) -> HeldBack | None:
