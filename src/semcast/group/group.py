@@ -130,8 +130,6 @@ class Group:
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
         self._disk = parts.disk
-        if self._disk is not None:
-            self._disk.wake = self._loop.wake
         self._arrived = asyncio.Event()
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
@@ -168,6 +166,8 @@ class Group:
         if forgets := self._family.forgets(self.settings):
             self._log.forgets(forgets)
         try:
+            if self._disk is not None:
+                self._disk.wake = self._loop.wake
             self._loop.start()
             await self._settled.wait()
             self._check_open()
@@ -651,13 +651,12 @@ class Group:
         self._caller = caller
 
     def reform(self) -> None:
-        """Go on without the members that are not within reach: you vouch that they are gone.
+        """Go on though the majority of the view is lost: you vouch that whoever is not within reach is gone.
 
-        For groups with agreed views that have lost their majority, and `reform = manual`, or members that
-        never come back. If they are not gone, there are two groups. May be called from any thread.
+        Where that is wrong, and they go on, too, there are two groups. Does nothing where nobody waits.
         """
-        self._handover.call(lambda stack, now: stack.reform(now))
-        self._loop.wake()
+        self._check_open()
+        self._seat.reform()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""

@@ -58,6 +58,9 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     everybody else is back under its name; `manual`, when told to by `Group.reform`."""
     bootstrap: bool = False
     """Found the group alone. At one member only, and only once."""
+    reform: str = ""
+    """The survivors of a lost majority go on: `automatic` (the default), once all others are known to be
+    dead; or `manual`, when they are told to (`group.reform()`, `semcast reform`)."""
     expel_after: str = ""
     """The others go on without a member that lacks for so long what they have; never by default."""
     expel_when_full: bool = False
