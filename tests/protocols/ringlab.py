@@ -40,11 +40,18 @@ class RingLab(Lab):
 
     seat: type[Seat] = Seat
 
-    def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
+    def __init__(
+        self,
+        names: str,
+        settings: RingSettings,
+        kind: type[Ring] = Ring,
+        odd: dict[str, RingSettings] | None = None,
+    ) -> None:
         super().__init__()
         self.ids = {name: MemberId(name) for name in names}
         self.rings = {
-            name: kind(member, settings, Random(name), Outbox()) for name, member in self.ids.items()
+            name: kind(member, (odd or {}).get(name, settings), Random(name), Outbox())
+            for name, member in self.ids.items()
         }
         self.story: dict[str, list[str]] = {name: [] for name in names}
         """What each application saw, in words."""

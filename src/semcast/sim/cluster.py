@@ -101,6 +101,8 @@ class Cluster:
         self._bursts = bursts
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
+        self.regrouped_after: Nanos = 0
+        """How long after the last fault was over the last member came to its last view."""
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
@@ -114,9 +116,13 @@ class Cluster:
         for number, host in enumerate(self.hosts):
             if number in times:
                 self._troubled_until = max(self._troubled_until, times[number])
-                self.scheduler.at(times[number], host.start)
+                self.scheduler.at(times[number], self._start_late, host)
             else:
                 host.start()
+
+    def _start_late(self, host: Host) -> None:
+        if not host.crashed:
+            host.start()
 
     def schedule(self, faults: Sequence[AnyFault]) -> None:
         """Let faults happen when their time comes."""
@@ -137,9 +143,13 @@ class Cluster:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
         self.scheduler.run(min(self._troubled_until, self.scheduler.now + patience))
         deadline = self.scheduler.now + patience
-        seen, quiet_since = self._progress(), self.scheduler.now
+        healed, seen, quiet_since = self.scheduler.now, self._progress(), self.scheduler.now
+        together = self._stood()
         while self.scheduler.now < deadline:
             self.scheduler.run(self.scheduler.now + 50 * MILLISECOND)
+            stand = self._stood()
+            if stand != together:
+                together, self.regrouped_after = stand, self.scheduler.now - healed
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
@@ -154,6 +164,10 @@ class Cluster:
             if not host.crashed:
                 host.finish()
         return self.recorder.close(quiesced=quiesced)
+
+    def _stood(self) -> list[View]:
+        """The views that living members are in, whether or not their applications know yet."""
+        return [host.stack.view() for host in self.hosts if not host.crashed]
 
     def _progress(self) -> tuple[int, int, int, int, list[View | None]]:
         sent = sum(host.stack.stats.sent for host in self.hosts)

@@ -47,6 +47,8 @@ class Outcome(msgspec.Struct):
     """Correct members whose application still waits to send."""
     views: dict[MemberId, View | None]
     """The last view of each correct member's application."""
+    regrouped_after: Nanos
+    """How long after the last fault was over the last member came to its last view."""
     stacks: list[Statistics]
     hosts: list[HostStatistics]
     steps: int
@@ -66,6 +68,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         settled=settled,
         stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
         views={host.member: host.view for host in cluster.hosts if not host.crashed},
+        regrouped_after=cluster.regrouped_after,
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
         steps=cluster.scheduler.steps,

@@ -1,5 +1,6 @@
 """Swarms: many drawn scenarios, each checked against everything its stack promises."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
@@ -8,8 +9,11 @@ from random import Random
 
 import msgspec
 
+from semcast.core.ids import MILLISECOND, Nanos
 from semcast.extensions import load_families
+from semcast.history import Kind
 from semcast.sim.bursts import draw_bursts
+from semcast.sim.cluster import member_names
 from semcast.sim.families import FAMILIES
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -40,7 +44,9 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     family = FAMILIES.of(scenario.stack)
     if not family.excused(outcome.history):
         broken += _stuck(outcome)
-        broken += _apart(outcome) if family.finds_members else []
+        broken += _apart(outcome, scenario) if family.finds_members else []
+        broken += _slow(outcome, family.healing(scenario))
+        broken += _restless(outcome, family.views(scenario))
     return Finding(scenario, outcome, broken)
 
 
@@ -50,11 +56,29 @@ def _stuck(outcome: Outcome) -> list[str]:
     return [f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever"]
 
 
-def _apart(outcome: Outcome) -> list[str]:
-    """A healed group that finds itself ends in one view of all who are there."""
-    members = set(outcome.views)
-    odd = [who for who, view in outcome.views.items() if view is None or set(view.members) != members]
+def _apart(outcome: Outcome, scenario: Scenario) -> list[str]:
+    """A healed group that finds itself ends in one view of all who are there and have set the same."""
+    names = member_names(scenario.size, scenario.name_bytes)
+    misfits = {names[number].name for number in scenario.misfits}
+    members = {who for who in outcome.views if who.name not in misfits}
+    found = {who: view for who, view in outcome.views.items() if who in members}
+    odd = [who for who, view in found.items() if view is None or set(view.members) != members]
     return [f"liveness: {', '.join(map(str, odd))} did not find all others again"] if odd else []
+
+
+def _slow(outcome: Outcome, bound: Nanos | None) -> list[str]:
+    """It does so within a time."""
+    if bound is None or outcome.regrouped_after <= bound:
+        return []
+    took, most = outcome.regrouped_after // MILLISECOND, bound // MILLISECOND
+    return [f"healing: it took {took} ms until everybody was in its last view; {most} at most"]
+
+
+def _restless(outcome: Outcome, most: int | None) -> list[str]:
+    """And without more views than there were reasons."""
+    counts = Counter(event.process for event in outcome.history.events if event.kind is Kind.VIEW)
+    restless = {} if most is None else {who: count for who, count in counts.items() if count > most}
+    return [f"churn: {who} saw {count} views; {most} at most" for who, count in restless.items()]
 
 
 def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:

@@ -87,8 +87,11 @@ class Forming:
         """Whether there can be a configuration of this number.
 
         Nothing is learned from what somebody merely claims: a number counts when a Form token has it. Large
-        ones must be near to those that are known, so that false ones cannot use up all there are.
+        ones must be near to those that are known, so that false ones cannot use up all there are; who has
+        followed no attempt yet knows of none.
         """
+        if self.form_id is None:
+            return number <= MAX_SEQ - FAR
         return number <= max(MAX_SEQ // 2, self.highest + FAR)
 
     def _least_number(self) -> int:
@@ -133,12 +136,13 @@ class Forming:
 
     def on_retransmit_timer(self, now: Nanos) -> bool:
         """Send the token again, or go on without who does not take it."""
+        self._passing.on_retransmit_timer()
         under_way = self._passing.unanswered(now)
         if under_way is not None and self._standing.state is State.FORM:
             waited, dest, token = under_way
             if isinstance(token, FormToken) and token.rotation == 1 and waited >= self._hop_patience(dest):
                 return self._go_on_without(now, dest, token)
-        self._passing.on_retransmit_timer(now)
+        self._passing.send_again(now)
         return True
 
     def _hop_patience(self, dest: MemberId) -> Nanos:

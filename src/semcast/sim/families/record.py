@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from semcast.core.ids import Nanos
 from semcast.core.registry import Registry
 from semcast.history import History
 from semcast.history.schema import FIFO
@@ -22,6 +23,10 @@ def _fifo(_scenario: Scenario) -> str:
 
 def _no(_about: object) -> bool:
     return False
+
+
+def _unbounded(_scenario: Scenario) -> Nanos | None:
+    return None
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +49,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether who joins is given the state of the application."""
     finds_members: bool = False
     """Whether members find each other: then a healed group ends in one view of all who are there."""
+    healing: Callable[[Scenario], Nanos | None] = _unbounded
+    """How soon after the last fault all are in their last view; None where nothing is promised."""
+    views: Callable[[Scenario], int | None] = _unbounded
+    """How many views a member sees at most; None where nothing is promised."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
 
