@@ -1,5 +1,7 @@
 """Semcast: group communication with semantic reliability."""
 
+import logging
+
 from semcast.core import (
     Batch,
     Item,
@@ -13,7 +15,10 @@ from semcast.core import (
 )
 from semcast.core.events import Minority
 from semcast.group import (
+    BacklogError,
     ConfigurationError,
+    Confirm,
+    Confirmation,
     Group,
     GroupClosedError,
     GroupDelivery,
@@ -21,18 +26,30 @@ from semcast.group import (
     GroupEvent,
     GroupSettings,
     GroupStatistics,
+    HeldUp,
+    Live,
     Order,
     Rejoining,
     ReplicatedDict,
+    SendTimeoutError,
+    Skipped,
     StateHooks,
+    UnconfirmedError,
+    assignments,
     join,
+    live,
 )
+
+logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BacklogError",
     "Batch",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -40,7 +57,9 @@ __all__ = [
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
+    "HeldUp",
     "Item",
+    "Live",
     "MemberId",
     "Message",
     "MessageId",
@@ -49,10 +68,15 @@ __all__ = [
     "Purged",
     "Rejoining",
     "ReplicatedDict",
+    "SendTimeoutError",
+    "Skipped",
     "StateHooks",
     "TransitionalView",
+    "UnconfirmedError",
     "View",
     "ViewChange",
     "__version__",
+    "assignments",
     "join",
+    "live",
 ]

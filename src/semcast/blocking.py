@@ -8,53 +8,73 @@ with blocking.join("prices") as group:
     for event in group.events(timeout=1.0):
         print(event)
 ```
+
+What need not wait is done in the thread that calls: messages are handed over there as long as there is room,
+and events are taken from lists. A thread of its own runs an asyncio loop for all that has to wait.
 """
 
 import asyncio
-import queue
+import signal
 import threading
+import time
+from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import suppress
-from contextvars import Context, ContextVar
-from types import TracebackType
-from typing import Any, TypeVar, cast
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, TypeVar, cast, overload
 
-from semcast.core.events import StateReceived, StateRequested
+from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
 from semcast.core.views import View
-from semcast.group import Group, GroupEvent, GroupStatistics, Order, StateHooks
+from semcast.group import (
+    Confirm,
+    Confirmation,
+    Group,
+    GroupDelivery,
+    GroupEvent,
+    GroupStatistics,
+    Order,
+    StateHooks,
+)
 from semcast.group import join as join_async
-from semcast.group.errors import GroupClosedError
+from semcast.group.errors import GroupClosedError, GroupError
+from semcast.group.signals import ENDING
+from semcast.group.transaction import payload_of
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
-"""The thread of the program that calls."""
-_Heard = GroupEvent | StateRequested | StateReceived | BaseException
+"""The thread of the program that calls, where another one works for it."""
 
 
 class BlockingGroup:
     """A member of a group, for threads. Made by `join`."""
 
-    def __init__(self, name: str, settings: dict[str, Any], state: StateHooks | None = None) -> None:
+    def __init__(
+        self, name: str, config: Path | None, settings: dict[str, Any], state: StateHooks | None = None
+    ) -> None:
         self._name = name
+        self._config = config
         self._settings = settings
         self._state = state
-        self._asked: StateRequested | StateReceived | None = None  # what is to be done about the state
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"semcast loop {name}", daemon=True
-        )
+        self._loop: asyncio.AbstractEventLoop  # once it is entered
+        self._thread = threading.Thread(target=self._run, name=f"semcast loop {name}", daemon=True)
         self._group: Group | None = None
-        self._events: queue.SimpleQueue[_Heard] = queue.SimpleQueue()
-        self._reader: asyncio.Task[None] | None = None
-        self._wanted: asyncio.Event | None = None
-        self._reading: int | None = None  # the thread that iterates
+        self._taking = threading.Lock()
+        self._unread: deque[GroupEvent] = deque()
+        self._arrived = threading.Event()
+
+    # Life
 
     def __enter__(self) -> "BlockingGroup":
+        if self._thread.ident is not None:
+            raise GroupError(f"{self._name} was entered before: a group is used once, `join` makes another")
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         try:
-            self._call(self._open())
+            self._group = self._call(self._open())
         except BaseException:
             self._stop()
             raise
@@ -66,12 +86,43 @@ class BlockingGroup:
         self.close()
 
     def close(self) -> None:
-        """Leave the group and stop."""
+        """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
         if self._group is not None and self._thread.is_alive():
             try:
                 self._call(self._shut())
             finally:
                 self._stop()
+
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `events` ends, and `with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._opened()
+        before = {each: signal.getsignal(each) for each in signals or ENDING}
+
+        def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+            for each, handler in before.items():
+                signal.signal(each, handler)
+            asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
+
+        for each in before:
+            signal.signal(each, leave)
+
+    def wait_for(self, members: int, timeout: float | None = None) -> View:
+        """Wait until this member is in a view of so many members at least; returns that view.
+
+        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
+        TimeoutError says who is there.
+        """
+        return self._call(self._opened().wait_for(members, timeout))
+
+    # About it
+
+    @property
+    def name(self) -> str:
+        """Of the group."""
+        return self._name
 
     @property
     def member(self) -> MemberId:
@@ -83,6 +134,36 @@ class BlockingGroup:
         """The latest view that this program has seen."""
         return self._opened().view
 
+    @property
+    def arrived(self) -> bool:
+        """Whether this program has seen the view in which its member began to work."""
+        return self._opened().arrived
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where this member listens: an address that others may have among their `peers`."""
+        return self._opened().address
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where metrics are served, if that was wanted."""
+        return self._opened().metrics_address
+
+    def members(self) -> Sequence[MemberId]:
+        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        return self._opened().members()
+
+    def stats(self) -> GroupStatistics:
+        """A snapshot."""
+        return self._opened().stats()
+
+    def receipts(self) -> list[Purged]:
+        """What was purged here since the last call, and because of what."""
+        return self._opened().receipts()
+
+    # Sending
+
+    @overload
     def send(
         self,
         payload: bytes,
@@ -91,49 +172,169 @@ class BlockingGroup:
         items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
-    ) -> MessageId:
-        """Multicast one message; waits only if flow control must."""
-        sending = self._opened().send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
-        return self._call(sending)
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
 
-    def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
-        """Multicast several messages that never become obsolete."""
-        return self._call(self._opened().send_many(payloads, order=order))
+    @overload
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
+        """Multicast one message, as `Group.send`; waits only if flow control must, or for a confirmation."""
+        group = self._opened()
+        if confirm is not None:
+            sending = group.send(
+                payload,
+                item=item,
+                items=items,
+                obsoletes=obsoletes,
+                order=order,
+                timeout=timeout,
+                confirm=confirm,
+            )
+            return self._call(sending)
+        if group.has_room(1):
+            sent = group.try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+            if sent is not None:
+                return sent
+        return self._call(
+            group.send(payload, item=item, items=items, obsoletes=obsoletes, order=order, timeout=timeout)
+        )
+
+    def try_send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+    ) -> MessageId | None:
+        """Like `send`, but None where `send` would wait."""
+        return self._opened().try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+
+    @overload
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
+
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
+        """Multicast several messages that never become obsolete, in portions as `Group.send_many`."""
+        group = self._opened()
+        if confirm is None:
+            return self._call(group.send_many(payloads, order=order, timeout=timeout))
+        return self._call(group.send_many(payloads, order=order, timeout=timeout, confirm=confirm))
+
+    def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item, in order; returns the id of the last."""
+        return self._call(self._opened().send_items(updates, order=order, timeout=timeout))
+
+    @contextmanager
+    def transaction(self, *, order: Order = "agreed") -> Iterator[dict[str, bytes]]:
+        """Assign to several items at once, as `Group.transaction`: one message, sent when the block ends."""
+        values: dict[str, bytes] = {}
+        yield values
+        if values:
+            self.send(payload_of(values), items=list(values), order=order)
+
+    # Receiving
 
     def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
-        """What happens, one by one; ends when nothing has happened for `timeout` seconds.
+        """What happens, one by one; ends when nothing has happened for `timeout` seconds, or at the end.
 
-        State hooks are called here, in the thread that iterates. One that raises is called again next time.
+        A loop that was left can be taken up again: nothing is lost. State hooks are called here, in the
+        thread that iterates. One that raises is called again next time.
         """
-        self._reading = threading.get_ident()
+        unread = self._unread
         while True:
-            self._see_to_the_state()
-            assert self._wanted is not None
-            self._loop.call_soon_threadsafe(self._wanted.set)
-            try:
-                event = self._events.get(timeout=timeout)
-            except queue.Empty:
-                return
-            if isinstance(event, BaseException):
-                raise event
-            if isinstance(event, StateRequested | StateReceived):
-                self._asked = event
-            else:
+            while unread:
+                try:
+                    event = unread.popleft()
+                except IndexError:
+                    break  # another thread was faster
                 yield event
+            deliveries = self._take(timeout)
+            if not deliveries:
+                return
+            for each in deliveries:
+                if isinstance(each, Batch):
+                    unread.extend(each.messages())
+                else:
+                    unread.append(cast("GroupEvent", each))
 
-    def _see_to_the_state(self) -> None:
-        asked, hooks = self._asked, self._state
-        if asked is None or hooks is None:
-            return
-        if isinstance(asked, StateReceived):
-            hooks.restore(asked.state)
-        else:
-            self._opened().provide(asked, hooks.export())
-        self._asked = None
+    def batches(self, timeout: float | None = None) -> Iterator[Sequence[GroupDelivery]]:
+        """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
 
-    def stats(self) -> GroupStatistics:
-        """A snapshot."""
-        return self._opened().stats()
+        Ends when nothing has happened for `timeout` seconds, or when this program closes the group.
+        """
+        while deliveries := self._take(timeout):
+            yield deliveries
+
+    def _take(self, timeout: float | None) -> Sequence[GroupDelivery]:
+        """The next list; nothing if there is none in time, or at the end."""
+        group = self._opened()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._taking:
+            group.dealt_with()
+        while True:
+            self._arrived.clear()
+            with self._taking:
+                deliveries = group.poll()
+            if deliveries or group.is_over():
+                return deliveries
+            left = None if deadline is None else deadline - time.monotonic()
+            if not self._arrived.wait(left):
+                return ()
+
+    # Between the threads
 
     def _opened(self) -> Group:
         if self._group is None:
@@ -141,44 +342,32 @@ class BlockingGroup:
         return self._group
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have it done by the loop, and wait."""
         if not self._thread.is_alive():
             work.close()
             raise GroupClosedError(f"{self._name} is closed")
         _THREAD.set(threading.get_ident())  # goes along with what is scheduled
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _open(self) -> None:
-        self._wanted = asyncio.Event()
-        group = join_async(self._name, state=self._state, **self._settings)
-        group.leave_state_to_program()
-        group.called_by(lambda: _THREAD.get() or self._reading)
-        await group.__aenter__()
-        self._group = group
-        self._reader = asyncio.create_task(
-            self._read(group), context=Context()
-        )  # it reads for another thread
-
-    async def _read(self, group: Group) -> None:
-        """Take an event only when somebody waits for one: what is not taken can still be purged."""
-        assert self._wanted is not None
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            async for event in group:
-                await self._wanted.wait()
-                self._wanted.clear()
-                self._events.put(cast("_Heard", event))
-        except asyncio.CancelledError:
+            return done.result()
+        except BaseException:
+            done.cancel()  # interrupted, perhaps: nothing is left behind
             raise
-        except BaseException as error:
-            self._events.put(error)
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+
+    async def _open(self) -> Group:
+        group = join_async(self._name, config=self._config, state=self._state, **self._settings)
+        group.called_by(lambda: _THREAD.get() or threading.get_ident())
+        group.wake_reader = self._arrived.set
+        return await group
 
     async def _shut(self) -> None:
-        assert self._group is not None
-        if self._reader is not None:
-            self._reader.cancel()
-            with suppress(asyncio.CancelledError, CancelledError):
-                await self._reader
-        self._events.put(GroupClosedError(f"{self._name} is closed"))
-        await self._group.close()
+        try:
+            await self._opened().close()
+        finally:
+            self._arrived.set()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -186,6 +375,8 @@ class BlockingGroup:
         self._loop.close()
 
 
-def join(group: str, *, state: StateHooks | None = None, **settings: Any) -> BlockingGroup:
-    """Become a member of a group; settings and `state` as for `semcast.join`."""
-    return BlockingGroup(group, settings, state)
+def join(
+    group: str, *, config: Path | None = None, state: StateHooks | None = None, **settings: Any
+) -> BlockingGroup:
+    """Become a member of a group; everything as for `semcast.join`."""
+    return BlockingGroup(group, config, settings, state)

@@ -32,7 +32,7 @@ from semcast.core.events import (
     StateRequested,
     Unblocked,
 )
-from semcast.core.handover import LONG, RESERVE, Handover, Outgoing
+from semcast.core.handover import Handover, Outgoing
 from semcast.core.messages import batch_of
 from semcast.core.outbox import Write
 from semcast.core.turn import Turn
@@ -52,7 +52,6 @@ class Echo(Stack):
         self.log: list[str] = []
         self.queue: list[Delivery] = []
         self.room = 2
-        self.stuck = False  # until the application was given what waits
         self.provided: list[tuple[int, bytes]] = []
         self.silent = False  # delivers nothing of its own
         self.leaves = True
@@ -70,7 +69,7 @@ class Echo(Stack):
         *,
         safe: bool = False,
     ) -> int:
-        taken = 0 if self.stuck else min(self.room, len(payloads))
+        taken = min(self.room, len(payloads))
         self.room -= taken
         if taken:
             batch = batch_of(self.me, self.stats.sent + 1, list(payloads[:taken]))
@@ -103,16 +102,12 @@ class Echo(Stack):
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         taken, self.queue = self.queue, []
-        self.stuck = False
         if self.says_when_delivered is not None:
             self.out.multicast(Say(self.says_when_delivered))
         return taken
 
     def deliverable(self) -> bool:
         return bool(self.queue)
-
-    def behind(self) -> bool:
-        return self.stuck
 
     def provide(self, view: int, state: bytes) -> None:
         self.provided.append((view, state))
@@ -251,26 +246,6 @@ def test_who_waits_in_send_is_woken_when_there_is_room() -> None:
     assert desk.handover.room_for(1)
 
 
-def test_who_waits_in_send_is_delivered_to_if_only_that_can_end_it() -> None:
-    desk = Desk()
-    for number in range(3):
-        desk.hear(b"%d" % number)
-    assert desk.stack.queue, "the mailbox is full, and the application reads nothing"
-    desk.stack.stuck = True
-    desk.send(b"answer")
-    assert desk.world.sent == []
-    desk.handover.wait(reading=False)
-    desk.turn.run(2)
-    assert desk.stack.queue, "another task reads: it may take its time"
-    desk.handover.wait(reading=True)
-    assert desk.turn.busy()
-    desk.turn.run(2)
-    assert not desk.stack.queue
-    desk.stack.out.deliver(Unblocked())
-    desk.turn.run(3)
-    assert desk.world.sent == [b"answer"]
-
-
 def test_commands_come_before_frames() -> None:
     desk = Desk()
     desk.handover.call(lambda _stack, now: desk.stack.log.append(f"command at {now}"))
@@ -364,27 +339,6 @@ def test_a_call_is_always_welcome_where_nothing_waits() -> None:
     assert not handover.room_for(2)
 
 
-def test_what_a_reader_that_waits_in_send_is_given_has_a_bound() -> None:
-    desk = Desk()
-    desk.stack.queue.append(batch_of(B, 1, [b"."] * RESERVE))
-    desk.turn.run(1)
-    desk.handover.wait(reading=True)
-    desk.stack.queue.append(batch_of(B, 2, [b"."]))
-    desk.turn.run(2)
-    desk.stack.stuck = True
-    desk.stack.queue.append(batch_of(B, 3, [b"."]))
-    desk.turn.run(3)
-    assert desk.stack.queue, "no more than the reserve"
-
-
-def full(desk: Desk) -> None:
-    """The mailbox is full, the stack is behind, and what the application sends is refused."""
-    for number in range(3):
-        desk.hear(b"%d" % number)
-    desk.stack.stuck = True
-    desk.send(b"answer")
-
-
 def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> None:
     """Several tasks may wait in `send`: one that goes on must not make the turn forget the others."""
     desk = Desk(send_messages=2)
@@ -393,36 +347,6 @@ def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> Non
     desk.handover.wait(reading=False)
     desk.handover.waited(reading=False)
     assert desk.handover.taken(0)
-
-
-def test_who_waited_gets_no_reserve_once_it_found_room() -> None:
-    desk = Desk()
-    full(desk)
-    desk.handover.wait(reading=True)
-    desk.handover.waited(reading=True)
-    desk.turn.run(2)
-    assert desk.stack.queue
-
-
-def test_one_that_reads_and_waits_counts_though_another_waits_too() -> None:
-    desk = Desk()
-    full(desk)
-    desk.handover.wait(reading=True)
-    desk.handover.wait(reading=False)
-    desk.turn.run(2)
-    assert not desk.stack.queue
-
-
-def test_who_has_not_come_back_for_long_may_wait_by_another_task() -> None:
-    desk = Desk()
-    desk.hear(b"0")
-    desk.handover.take(1)
-    full(desk)
-    desk.handover.wait(reading=False)
-    desk.turn.run(1 + LONG)
-    assert desk.stack.queue, "it may be slow"
-    desk.turn.run(2 + LONG)
-    assert not desk.stack.queue
 
 
 def test_a_turn_that_only_makes_room_wakes_who_waits() -> None:

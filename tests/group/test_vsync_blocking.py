@@ -1,6 +1,7 @@
 """State hooks of programs without asyncio: called in the thread that iterates."""
 
 import threading
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -35,7 +36,7 @@ def follow(group: blocking.BlockingGroup, tally: Tally, last: bytes) -> None:
 
 def test_a_joiner_gets_the_state_in_its_own_thread() -> None:
     name = f"blocking-{uuid4().hex[:8]}"
-    settings = {"stack": "vsync", "order": "total", "token_loss": "2s"}
+    settings: dict[str, Any] = {"stack": "vsync", "order": "total", "token_loss": "2s"}
     first, second = Tally(), Tally()
     with blocking.join(name, name="a", bootstrap=True, state=first, **settings) as a:
         a.send_many([b"%d" % number for number in range(100)])

@@ -361,7 +361,6 @@ def test_a_state_must_be_bytes_and_needs_views() -> None:
     [
         ({"stack": "totem"}, "there are ring, s-rm, vsync"),
         ({"order": "total"}, "order is for stack vsync"),
-        ({"minimum": 2}, "minimum is for stack vsync"),
         ({"stack": "vsync", "order": "agreed"}, "fifo, causal, total"),
         ({"stack": "vsync", "engine": "token"}, "order = total"),
         ({"stack": "vsync", "order": "total", "engine": "magic"}, "token, consensus"),

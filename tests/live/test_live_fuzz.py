@@ -29,6 +29,7 @@ from semcast.protocols.ring.frames import (
     Part,
     Presence,
     Token,
+    TokenAck,
 )
 from semcast.wire import Codec, Malformed
 from semcast.wire.keyring import Cipher, Keyring
@@ -245,6 +246,62 @@ def test_ghosts_and_absurd_claims(tmp_path: Path) -> None:
             await cluster.quiet()
             await cluster.exchange_marks()
             await cluster.leave()
+
+    asyncio.run(run())
+
+
+def ghosts(rng: Random, group: str, count: int) -> Iterator[bytes]:
+    """Harmless words, each of somebody else who does not exist."""
+    codec = Codec(group, (), 60_000, RING_FRAMES)
+    for _ in range(count):
+        ghost = MemberId(f"ghost {rng.randrange(1 << 30)}", 1)
+        yield from codec.encode(ghost, [TokenAck(ConfId(1, ghost), 1)])
+
+
+def test_ghosts_take_nobodys_place(tmp_path: Path) -> None:
+    """Thousands of names that were never there, said from one socket: no member forgets another."""
+
+    async def run() -> None:
+        async with asyncio.timeout(60), Cluster(tmp_path) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                await under_attack(cluster, [ghosts(attacker.rng, cluster.group, 5000)], attacker)
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+            finally:
+                attacker.close()
+            await cluster.finish()
+
+    asyncio.run(run())
+
+
+def test_who_speaks_for_a_member_from_elsewhere_is_not_believed(tmp_path: Path) -> None:
+    """On one host, without a key: a member has one address, and only what comes from there is its word."""
+
+    async def run() -> None:
+        async with asyncio.timeout(60), Cluster(tmp_path) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                codec = Codec(cluster.group, (), 60_000, RING_FRAMES)
+                fakes = []
+                for member in cluster.members.values():
+                    me = MemberId(*member.said("joined")[0]["member"])
+                    last = member.said("view")[-1]
+                    leader = MemberId(last["members"][0], last["incarnations"][0])
+                    fakes += codec.encode(me, [Leave(ConfId(last["number"], leader))])
+                await under_attack(cluster, [fakes * 20], attacker)
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+                for member in cluster.members.values():
+                    counted = (await stats(member))["malformed"]
+                    assert counted[Malformed.ELSEWHERE.value] >= 40
+            finally:
+                attacker.close()
+            await cluster.finish()
 
     asyncio.run(run())
 

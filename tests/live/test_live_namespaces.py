@@ -141,6 +141,61 @@ def test_loss_and_duplicates(tmp_path: Path, fanout: str) -> None:
     play(tmp_path, "abc", scenario, token_loss="1s", fanout=fanout)  # noqa: S106
 
 
+@pytest.mark.parametrize("fanout", ["unicast", "multicast"])
+@pytest.mark.parametrize("mtu", [1280, 600])
+def test_a_network_that_carries_less_than_ours_and_does_not_say_so(
+    tmp_path: Path, mtu: int, fanout: str
+) -> None:
+    """Larger datagrams than it carries go in pieces; nothing has to be sent again."""
+
+    async def scenario(cluster: Cluster, lan: Lan) -> History:
+        lan.narrow(mtu)
+        await cluster.together()
+        for name in "abc":
+            await cluster[name].ask("send", count=300, size=1000)
+        await cluster["a"].ask("send", count=2, size=100_000)
+        return await cluster.finish()
+
+    history = play(tmp_path, "abc", scenario, fanout=fanout)
+    assert {delivered(history, name) for name in "abc"} == {multicast(history)} == {905}
+
+
+def test_a_way_that_becomes_narrow_and_wide_again(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, lan: Lan) -> History:
+        await cluster.together()
+        await cluster.traffic(rate=300, size=1000)
+        await cluster.flowing()
+        views = [len(cluster[name].said("view")) for name in "abc"]
+        for mtu in (1280, 1500):
+            lan.narrow(mtu)
+            await cluster.flowing()
+        assert views == [len(cluster[name].said("view")) for name in "abc"]
+        return await cluster.finish()
+
+    play(tmp_path, "abc", scenario)
+
+
+@pytest.mark.parametrize("mtu", [1500, 1280])
+def test_ipv6_and_nothing_else(tmp_path: Path, mtu: int) -> None:
+    """Members bound to IPv6 meet at an IPv6 multicast address."""
+    key = new_key(Cipher.AES_256_GCM)
+    save_keyring(tmp_path / "keys.toml", Keyring([key], key.id), replace=False)
+
+    async def run(lan: Lan) -> None:
+        async with asyncio.timeout(60), Cluster(tmp_path, key_file=str(tmp_path / "keys.toml")) as cluster:
+            lan.narrow(mtu)
+            for name in "abc":
+                await cluster.start(name, prefix=lan.at(name), bind=f"[{lan.address6(name)}]:0")
+            await cluster.together()
+            for name in "abc":
+                await cluster[name].ask("send", count=100, size=1000)
+                assert (await cluster[name].ask("stats"))["address"][0] == lan.address6(name)
+            await cluster.finish()
+
+    with Lan("abc") as lan:
+        asyncio.run(run(lan))
+
+
 def test_a_slow_link(tmp_path: Path) -> None:
     """Two megabits to one of three: flow control follows the link, and nobody is taken for dead."""
 

@@ -42,7 +42,7 @@ class Lab:
         self.observer = Observer(self.ears, self.codec, clock=lambda: self.now)
 
     def say(self, *datagrams: bytes) -> None:
-        self.mouth.announce(datagrams)
+        self.mouth.send(datagrams, self.mouth.meeting)
         before = self.ears.stats.datagrams_in
         while self.ears.stats.datagrams_in < before + len(datagrams):
             self.observer.wait(1.0)

@@ -16,11 +16,13 @@ from semcast.core import (
     TransitionalView,
     ViewChange,
 )
+from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.history import Recorder, RunInfo
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.specs import Status, check
+from semcast.specs.confirmed import confirmed
 from semcast.testing import Application, Keeper, Lab, Seat
 
 
@@ -39,24 +41,23 @@ class RingLab(Lab):
     """Members by name; frames travel in order and in no time, unless `carries` says that they are lost."""
 
     seat: type[Seat] = Seat
+    latency: Nanos = 0
 
-    def __init__(
-        self,
-        names: str,
-        settings: RingSettings,
-        kind: type[Ring] = Ring,
-        odd: dict[str, RingSettings] | None = None,
-    ) -> None:
-        super().__init__()
+    def __init__(self, names: str, settings: RingSettings, kind: type[Ring] = Ring) -> None:
+        super().__init__(latency=self.latency)
+        self._settings = settings
         self.ids = {name: MemberId(name) for name in names}
         self.rings = {
-            name: kind(member, (odd or {}).get(name, settings), Random(name), Outbox())
+            name: kind(member, self.settings_of(name), Random(name), Outbox())
             for name, member in self.ids.items()
         }
         self.story: dict[str, list[str]] = {name: [] for name in names}
         """What each application saw, in words."""
         for name, ring in self.rings.items():
             self.add(self.ids[name], ring, self.application(name), self.handover(), self.seat)
+
+    def settings_of(self, name: str) -> RingSettings:
+        return self._settings
 
     def application(self, name: str) -> Application:
         return Listener(self, name)
@@ -113,6 +114,9 @@ class RecordingLab(RingLab):
                 self._sent |= {message.id: message.payload for message in event.batch.messages()}
             elif isinstance(event, Purged):
                 self._recorder.purge(self.now, member, event)
+            elif isinstance(event, Confirmed):  # a test gives the number of the message as its ticket
+                message = MessageId(member, event.ticket)
+                self._recorder.confirmed(self.now, member, message, event.view, safe=True)
 
     def note(self, name: str, each: Delivery) -> None:
         super().note(name, each)
@@ -127,6 +131,7 @@ class RecordingLab(RingLab):
 
     def broken(self) -> set[str]:
         """What does not hold: properties by name; `contents` where what arrived is not what was sent."""
-        verdicts = check(self._recorder.close(quiesced=True))
+        history = self._recorder.close(quiesced=True)
+        verdicts = [*check(history), confirmed(history)]
         found = {verdict.property for verdict in verdicts if verdict.status is Status.VIOLATED}
         return found | {"contents" for message, payload in self._got if self._sent.get(message) != payload}

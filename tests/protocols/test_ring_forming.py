@@ -19,6 +19,13 @@ TERMS = SETTINGS.terms()
 GHOST = MemberId("zz", 1)
 
 
+class OddLab(RingLab):
+    """One member has set another window."""
+
+    def settings_of(self, name: str) -> RingSettings:
+        return msgspec.structs.replace(SETTINGS, window=256) if name == "r" else SETTINGS
+
+
 def formed(names: str) -> RingLab:
     lab = RingLab(names, SETTINGS)
     lab.start()
@@ -181,8 +188,7 @@ def test_rings_with_very_different_numbers_merge() -> None:
 
 
 def test_a_newcomer_is_told_which_setting_differs() -> None:
-    odd = msgspec.structs.replace(SETTINGS, window=256)
-    lab = RingLab("pqr", SETTINGS, odd={"r": odd})
+    lab = OddLab("pqr", SETTINGS)
     begin(lab, "pq")
     lab.run_for(500)
     begin(lab, "pqr")

@@ -7,6 +7,7 @@ import msgspec
 from tests.toy.frames import Heard, Said
 
 from semcast.core import Annotation, Batch, Frame, MemberId, Nanos, Outbox, Stack, Statistics, Timer, View
+from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import Blocked, Unblocked, ViewChange
 from semcast.core.ids import MILLISECOND
 from semcast.core.messages import batch_of
@@ -42,6 +43,7 @@ class Toy(Stack):
         self._members = tuple(members)
         self._settings = settings
         self._sent = 0
+        self._confirming = Confirming(out)
         self._unheard: deque[Said] = deque()
         self._heard = {member: 0 for member in members if member != me}  # of mine, by each of the others
         self._next = dict.fromkeys(self._heard, 1)  # of each of the others
@@ -85,6 +87,14 @@ class Toy(Stack):
             self._unheard.append(said)
             self.out.multicast(said)
             self._wait(now)
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:
+        self._confirming.ask(Asked(ticket, self._sent, safe))
+
+    def settle_confirmations(self) -> None:
+        """What is said is delivered here at once; everybody has what all have heard."""
+        least = min(self._heard.values(), default=self._sent)
+        self._confirming.settle(self.view(), delivered=self._sent, safe=least)
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         if source not in self._next:

@@ -23,7 +23,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     """Messages a second of each sender; 0 for as fast as the group takes them."""
     reading: str = "batches"
-    """`batches` or `single`: how the applications read."""
+    """How the applications read: `batches`, `single`, or `blocking`: one by one, without asyncio."""
     sleeping: float = 0.0
     """Milliseconds for which the last member's application blocks with each message."""
     datagram: int = 0

@@ -7,10 +7,12 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 import semcast
+from semcast.bench import threads
 from semcast.bench.case import Case
 from semcast.bench.families import FAMILIES
 from semcast.bench.runs import Figures
@@ -18,8 +20,8 @@ from semcast.core.messages import Batch
 from semcast.extensions import load_families
 
 _STAMP = struct.Struct("<d")
-_LAST = b"last message of this sender "
-AT_ONCE = 500
+_LAST = threads.LAST
+AT_ONCE = threads.AT_ONCE
 
 
 class Bench:
@@ -139,26 +141,38 @@ class Bench:
         return "safe" if self._case.order == "safe" else "agreed"
 
 
-async def main() -> None:
+def settings_of(number: str, case: Case) -> dict[str, Any]:
+    """How a member joins."""
+    return {
+        "stack": case.stack,
+        **FAMILIES.of(case.stack).settings(case),
+        "name": f"m{number}",
+        "queue_messages": 100_000,
+        "send_messages": 5_000,
+        "datagram": case.datagram,
+        "fanout": case.fanout,
+        "key_file": case.key_file,
+        "record": case.record,
+    }
+
+
+async def run(group: str, number: str, case: Case) -> Figures:
+    """Join, and measure."""
+    async with semcast.join(group, config=None, state=None, **settings_of(number, case)) as joined:
+        return await Bench(int(number), case, joined).run()
+
+
+def main() -> None:
     """Join, run, print."""
     group, number, work = sys.argv[1:]
     case = msgspec.json.decode(work, type=Case)
     load_families()
-    async with semcast.join(
-        group,
-        stack=case.stack,
-        **FAMILIES.of(case.stack).settings(case),
-        name=f"m{number}",
-        queue_messages=100_000,
-        send_messages=5_000,
-        datagram=case.datagram,
-        fanout=case.fanout,
-        key_file=case.key_file,
-        record=case.record,
-    ) as joined:
-        figures = await Bench(int(number), case, joined).run()
+    if case.reading == "blocking":
+        figures = threads.run(group, int(number), case, settings_of(number, case))
+    else:
+        figures = asyncio.run(run(group, number, case))
     sys.stdout.buffer.write(msgspec.json.encode(figures))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -32,7 +32,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--rate", type=float, default=0.0, help="a second for each sender; 0 for all it takes"
     )
-    parser.add_argument("--reading", choices=("batches", "single"), default="batches")
+    parser.add_argument("--reading", choices=("batches", "single", "blocking"), default="batches")
     parser.add_argument("--sleeping", type=float, default=0.0, help="ms the last member blocks a message")
     parser.add_argument("--datagram", type=int, default=0, help="bytes of a datagram, 0 for what fits")
     parser.add_argument("--fanout", choices=("unicast", "multicast"), default="unicast")
@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     order = args.order or family.orders[0]
     if order not in family.orders:
         raise UsageError(f"--order {order}: with {args.stack} there are {', '.join(family.orders)}")
+    if args.reading == "blocking" and (args.items or args.rate or args.sleeping or order == "safe"):
+        raise UsageError("--reading blocking: only plain messages are sent then, as fast as they are taken")
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
         case = Case(
             members=args.members,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from semcast import __version__
 from semcast.cli import (
     bench,
+    chaos,
     check,
     demo,
     keygen,
@@ -25,7 +26,23 @@ from semcast.cli import (
 from semcast.cli.errors import UsageError
 from semcast.extensions import ExtensionError, load_families
 
-VERBS = (demo, send, tail, members, top, bench, keygen, sim, check, model, profile, sweep, verify, report)
+VERBS = (
+    demo,
+    send,
+    tail,
+    members,
+    top,
+    bench,
+    chaos,
+    keygen,
+    sim,
+    check,
+    model,
+    profile,
+    sweep,
+    verify,
+    report,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -6,12 +6,12 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
-
-import msgspec
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
+from semcast.cli.listing import LOOK, Listing, listing, names
 from semcast.cli.live import (
     add_group,
     add_stack,
@@ -24,9 +24,9 @@ from semcast.cli.live import (
     stopping_on_signals,
     why,
 )
-from semcast.core.ids import SECOND
-from semcast.core.messages import Batch
-from semcast.group import Group, GroupError, GroupSettings, Order
+from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.core.views import View
+from semcast.group import Confirmation, Group, GroupError, GroupSettings, Order
 from semcast.group.families import FAMILIES
 
 _CHUNK = 1 << 16
@@ -37,25 +37,14 @@ class NotSentError(Exception):
     """What kept the messages from being sent; shown as one line, and the program exits with 1."""
 
 
-class Progress(msgspec.Struct):
-    """How far this member has come, as it hears of itself."""
-
-    delivered: int = 0
-    """The last message of its own that it was given. Those before it came, too, or were replaced."""
-    members: int = 0
-    """How many are in the view."""
-    arrived: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    """Set when one of these changes."""
-
-
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     parser = verbs.add_parser(
         "send",
         help="send messages to a live group",
         description=(
-            "Join, send each TEXT (or each line of the input) as a message, wait until all were delivered"
-            " in their place in the group's order, and leave. Exits with 1 if that did not come about."
+            "Join, send each TEXT (or each line of the input) as a message, wait until everybody has it whom"
+            " `semcast members` lists, and leave. Exits with 1 if that did not come about, and says why."
         ),
     )
     add_group(parser)
@@ -78,7 +67,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send; 0 only if everything was delivered."""
+    """Send; 0 only if everybody has everything."""
     if args.wait_members < 1:
         raise UsageError(f"--wait-members {args.wait_members}: a group has at least one")
     if args.item is not None and not 0 < len(args.item) <= 256:
@@ -96,94 +85,109 @@ def run(args: argparse.Namespace) -> int:
 async def _join_and_send(args: argparse.Namespace, settings: GroupSettings, patience: float) -> int:
     with errors_explained():
         group = Group(args.group, settings)
-    progress = Progress()
-    with stopping_on_signals() as stopped:
+    with stopping_on_signals() as stopped, listing(args.group, settings) as listed:
         waits = patience if FAMILIES.of(settings.stack).admits else None  # others begin alone
         async with joined(group, stopped, waits) as there:
             if not there:
                 print("interrupted", file=sys.stderr)
                 return 130
-            reader = asyncio.create_task(_read(group, progress))
-            work = asyncio.create_task(_send(args, group, progress, patience))
+            reader = asyncio.create_task(_read(group))
+            work = asyncio.create_task(_send(args, group, listed, patience))
             stop = asyncio.create_task(stopped.wait())
             tasks = (work, reader, stop)
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 if reader.done():
                     await reader  # it ends only when it fails
-                sent = work.result() if work.done() else None
+                done = work.result() if work.done() else None
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-    if sent is None:
+    if done is None:
         print("interrupted", file=sys.stderr)
         return 130
-    _report(args, group, sent, progress.members)
+    _report(args, group, *done)
     return 0
 
 
-async def _send(args: argparse.Namespace, group: Group, progress: Progress, patience: float) -> int:
-    """Send everything and see it delivered; returns how many messages that were."""
-    await _members(args, progress, patience)
+async def _send(args: argparse.Namespace, group: Group, listed: Listing, patience: float) -> tuple[int, int]:
+    """Send everything, so that everybody has it; returns how many messages, and members, that were."""
     order: Order = "safe" if args.safe else "agreed"
     texts = [[os.fsencode(text) for text in args.text]]
     source = _given(texts) if args.text else _lines(sys.stdin.fileno())
-    sent = 0
+    await _wait_for_some(args, group, listed, patience)
+    sent = members = 0
     async for payloads in source:
-        await _hand_over(group, payloads, args.item, order)
+        expected = await _wait_for_all(args, group, listed, patience)
+        try:
+            async with asyncio.timeout(patience):
+                confirmed = await _hand_over(group, payloads, args.item, order)
+        except TimeoutError:
+            what = f"{sent} messages arrived; of the next {len(payloads)}" if sent else "of the messages"
+            raise NotSentError(
+                f"{what} it is not known after {args.timeout} whether everybody has them"
+            ) from None
+        await _check_all_have_it(listed, expected, confirmed.view, sent)
+        members = len(confirmed.view.members)
         sent += len(payloads)
+    return sent, members
+
+
+async def _wait_for_some(args: argparse.Namespace, group: Group, listed: Listing, patience: float) -> None:
+    """Wait for as many members as was asked for; meanwhile everybody who is there is heard."""
     try:
-        async with asyncio.timeout(patience):
-            while progress.delivered < sent:
-                progress.arrived.clear()
-                await progress.arrived.wait()
+        await asyncio.gather(listed.complete(), group.wait_for(args.wait_members, patience))
     except TimeoutError:
+        others = len(group.members()) - 1
+        there = "nobody else is" if others < 1 else f"only {others} others are"
         raise NotSentError(
-            f"{progress.delivered} of {sent} messages were delivered in {args.timeout}"
+            f"{there} in {plain(args.group)!r} after {args.timeout} (--wait-members); nothing was sent"
         ) from None
-    return sent
 
 
-async def _hand_over(group: Group, payloads: Sequence[bytes], item: str | None, order: Order) -> None:
+async def _wait_for_all(
+    args: argparse.Namespace, group: Group, listed: Listing, patience: float
+) -> dict[MemberId, Nanos]:
+    """Wait until everybody who is listed is in the view; returns who that is."""
+    until = time.monotonic() + patience
+    while True:
+        expected, there = listed.members(), {*group.members()}
+        absent = [member for member in expected if member not in there]
+        if not absent:
+            return expected
+        if time.monotonic() > until:
+            where = f"in {plain(args.group)!r}, but not in one view with this member after {args.timeout}"
+            raise NotSentError(f"{names(absent)}: {where}; what is left was not sent")
+        await asyncio.sleep(LOOK)
+
+
+async def _check_all_have_it(
+    listed: Listing, expected: Mapping[MemberId, Nanos], view: View, before: int
+) -> None:
+    """Whoever was listed is in the view, or has left."""
+    absent = {member: at for member, at in expected.items() if member not in view.members}
+    remaining = await listed.remaining(absent) if absent else []
+    if remaining:
+        already = f"{before} messages arrived; the next were" if before else "it was"
+        raise NotSentError(f"{already} delivered in view {plain(view.name)}, without {names(remaining)}")
+
+
+async def _hand_over(group: Group, payloads: Sequence[bytes], item: str | None, order: Order) -> Confirmation:
     try:
         if item is None:
-            await group.send_many(payloads, order=order)
-            return
-        for payload in payloads:
+            return await group.send_many(payloads, order=order, confirm="safe")
+        for payload in payloads[:-1]:
             await group.send(payload, item=item, order=order)
+        return await group.send(payloads[-1], item=item, order=order, confirm="safe")
     except ValueError as error:  # too large
         raise NotSentError(str(error)) from error
 
 
-async def _members(args: argparse.Namespace, progress: Progress, patience: float) -> None:
-    """Wait for the others."""
-    try:
-        async with asyncio.timeout(patience):
-            while progress.members < args.wait_members:
-                progress.arrived.clear()
-                await progress.arrived.wait()
-    except TimeoutError:
-        others = progress.members - 1
-        there = "nobody else is" if others < 1 else f"only {others} others are"
-        raise NotSentError(
-            f"{there} in {plain(args.group)!r} after {args.timeout} (--wait-members)"
-        ) from None
-
-
-async def _read(group: Group, progress: Progress) -> None:
+async def _read(group: Group) -> None:
     """Take what is delivered, so that nobody has to wait for this member."""
-    counted = FAMILIES.of(group.settings.stack).renumbers
-    async for deliveries in group.batches():
-        for each in deliveries:
-            if isinstance(each, Batch) and each.sender == group.member:
-                # Where other things have numbers, too, messages are counted.
-                progress.delivered = progress.delivered + len(each.payloads) if counted else each.last
-        if counted:
-            progress.delivered += sum(receipt.id.sender == group.member for receipt in group.receipts())
-        if group.view is not None:
-            progress.members = len(group.view.members)
-        progress.arrived.set()
+    async for _ in group.batches():
+        pass
 
 
 async def _given(texts: list[list[bytes]]) -> AsyncIterator[Sequence[bytes]]:

@@ -63,6 +63,16 @@ class StateReceived(msgspec.Struct, frozen=True):
     state: bytes
 
 
+class StateLost(msgspec.Struct, frozen=True):
+    """Nobody is left who has the state of the group: the view that follows begins with none.
+
+    Whatever this program has is not what the group had. It comes right before that view.
+    """
+
+    view: int
+    cause: str
+
+
 class Rejoining(msgspec.Struct, frozen=True):
     """The group went on without this member, which now comes back as another incarnation.
 
@@ -80,12 +90,38 @@ class Rejoining(msgspec.Struct, frozen=True):
     `member`."""
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """So many messages were dropped here, because they filled the queue before this program ever iterated.
+
+    What comes next is the view that the program is in now, and what is delivered from here on.
+    """
+
+    count: int
+
+
 class Blocked(msgspec.Struct, frozen=True):
     """Flow control refuses multicasts from now on."""
 
 
 class Unblocked(msgspec.Struct, frozen=True):
     """A refused multicast is worth another try."""
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """What `Stack.confirm` asked about has come about."""
+
+    ticket: int
+    view: View
+    """The view in which the message is delivered."""
+    position: int
+    """Its place there: in the order of all messages, where there is one, else among those of its sender."""
+
+
+class Unconfirmed(msgspec.Struct, frozen=True):
+    """What `Stack.confirm` asked about will not come about, or nobody can tell."""
+
+    ticket: int
+    cause: str
 
 
 class Purged(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +135,28 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
 
 
-Event = ViewChange | TransitionalView | Sent | Left | Minority | Blocked | Unblocked | Purged
+Event = (
+    ViewChange
+    | TransitionalView
+    | Sent
+    | Left
+    | Minority
+    | Blocked
+    | Unblocked
+    | Purged
+    | Confirmed
+    | Unconfirmed
+)
 
-Delivery = Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining
+Delivery = (
+    Batch
+    | ViewChange
+    | TransitionalView
+    | StateRequested
+    | StateReceived
+    | StateLost
+    | Minority
+    | Rejoining
+    | Skipped
+)
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

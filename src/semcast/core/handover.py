@@ -6,22 +6,27 @@ queue has one side that puts and one that takes.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, StateReceived, StateRequested
-from semcast.core.ids import MILLISECOND, Nanos
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Skipped,
+    StateReceived,
+    StateRequested,
+    Unconfirmed,
+    ViewChange,
+)
+from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
+from semcast.core.messages import Batch
 from semcast.core.reader import Reader
+from semcast.core.reading import Reading
 from semcast.core.stack import Stack
-
-RESERVE = 1 << 16
-"""Messages that are delivered to an application that can take none, because it waits to send."""
-
-LONG = 200 * MILLISECOND
-"""Who has not come back for more for so long may be waiting for what it sends."""
+from semcast.core.views import View
 
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
@@ -45,11 +50,13 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     safe: bool = False
     annotations: Sequence[Annotation] | None = None
     """Or one for each of them."""
+    confirm: tuple[int, bool] | None = None
+    """A ticket, and whether it has to be safe: somebody waits to know what became of the last of them."""
 
     def after(self, taken: int) -> "Outgoing":
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
-        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes)
+        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
 
 
 class Handover:
@@ -59,30 +66,64 @@ class Handover:
         send_messages: how many messages may wait to be sent before the application has to wait, too.
         mailbox: for what is delivered.
         hooks: to the state of the application; None to hand over what is about it like anything else.
+        queue_messages: how many messages may wait for the application.
+        receives: whether the application is given anything at all.
     """
 
+    reading_kind: ClassVar[type[Reading]] = Reading
+
     def __init__(
-        self, send_messages: int, mailbox: Mailbox | None = None, hooks: StateHooks | None = None
+        self,
+        send_messages: int,
+        mailbox: Mailbox | None = None,
+        hooks: StateHooks | None = None,
+        *,
+        queue_messages: int = 1024,
+        receives: bool = True,
     ) -> None:
-        self.mailbox = Mailbox() if mailbox is None else mailbox
+        self.mailbox = Mailbox(most=queue_messages) if mailbox is None else mailbox
         self.hooks = hooks
-        self.reader = Reader()
-        """What the stack sees of the program."""
+        self.reading = self.reading_kind(self.mailbox, queue_messages, receives=receives)
+        """How the application reads, and whether it waits."""
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
         self.commands: deque[Command] = deque()
+        self.answers: deque[Confirmed | Unconfirmed] = deque()
+        """To those who wait to know what became of a message. They are no part of what is delivered."""
+        self.members_wanted = 0
+        """The application waits until its member is in a view of so many; 0 if it does not."""
         self.leaving = False
         """The application wants out once everything it handed over was taken."""
-        self.unread = False
-        """The application takes nothing any more: what is delivered is taken for it."""
         self.renewed = False
         """Another incarnation waits for `go_on` before it sends what was handed over."""
-        self._waiters = 0  # calls that wait for room; written by the application
-        self._stalled = 0  # of those, calls by who reads: nothing is taken until they have found room
+        self.overflows = 0
+        """How often a turn found that an application which waits has no room for what is delivered either.
+        A call that waits, and sees this grow, raises."""
+        self.overflowing = False
+        """Whether it was so in the last turn: a call that would not wait raises, too."""
+        self.backlog = 0
+        """Messages that waited for the application when that happened last."""
+        self.backlogs = 0
+        """Calls that raised because of that."""
+        self.skipped = 0
+        """Messages that turns dropped because the application never iterated."""
         self._limit = send_messages
         self._handed = 0  # messages; written by the application
         self._taken = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
+        self._missed: View | None = None  # the last view that was dropped; written by turns
+        # What lay in the mailbox when an application that was skipped began to iterate; written by it.
+        self._discarded: tuple[int, View | None] | None = None
+
+    @property
+    def reader(self) -> Reader:
+        """What the stack sees of the application."""
+        return self.reading.reader
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing is kept for the application: what is delivered is taken for it."""
+        return self.reading.closing or not self.reading.receives
 
     # Sending
 
@@ -91,8 +132,13 @@ class Handover:
         """Messages that were handed over and wait for the stack to take them."""
         return self._handed - self._taken
 
-    def room_for(self, count: int) -> bool:
-        """Whether so many messages may be handed over now; one call is always welcome where none waits."""
+    def room_for(self, count: int, *, reading: bool = True) -> bool:
+        """Whether so many messages may be handed over now; one call is always welcome where none waits.
+
+        While others are stopped, and whoever reads here has answers to send, only those are welcome.
+        """
+        if not reading and self.reading.answers_first:
+            return False
         unsent = self.unsent
         return not unsent or unsent + count <= self._limit
 
@@ -100,35 +146,41 @@ class Handover:
         """Hand messages over."""
         self._handed += len(outgoing.payloads)
         self.outgoing.append(outgoing)
+        self.reading.welcome()
 
     def taken(self, count: int) -> bool:
         """A turn took so many messages; returns whether somebody waits for that."""
         self._taken += count
-        return self._waiters > 0
+        return self.reading.waiting
 
     def wait(self, *, reading: bool) -> None:
         """A call waits for room; `reading` if nobody takes what is delivered until it has found some."""
-        self._waiters += 1
-        self._stalled += reading
+        self.reading.wait(reading=reading)
 
     def waited(self, *, reading: bool) -> None:
         """That call waits no more."""
-        self._waiters -= 1
-        self._stalled -= reading
+        self.reading.waited(reading=reading)
 
-    def has_room(self, now: Nanos, stack: Stack) -> bool:
+    def has_room(self, stack: Stack) -> bool:
         """Whether a list may be put into the mailbox.
 
-        An application that answers what it reads, and has to wait for that, reads nothing meanwhile. Where
-        only what it is given next can end that, it is given more than the mailbox holds, up to a bound. It
-        may wait through another task than the one that reads: so one that has not come back for long counts.
+        Nothing is sent in a view that the application was not told of. So where something is to be sent, all
+        that comes before the newest view is put there, too; the stack counts it as if it still waited there.
         """
         mailbox = self.mailbox
         if mailbox.has_room() or self.unread:
             return True
-        if not self._waiters or mailbox.held >= RESERVE:
-            return False
-        return (self._stalled > 0 or mailbox.busy_for(now) > LONG) and stack.behind()
+        return stack.behind() and (self.unsent > 0 or self.reading.waiting or stack.pending() > 0)
+
+    def look(self, now: Nanos, stack: Stack) -> bool:
+        """Make `reader` true, at the beginning of a turn; returns whether its stack should know."""
+        return self.reading.look(now, stack)
+
+    def overflow(self, stack: Stack) -> None:
+        """The application waits, and there is no room for anything that could end that."""
+        self.overflowing = True
+        self.backlog = stack.queued() + self.mailbox.held - self.reader.excess
+        self.overflows += 1
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""
@@ -136,13 +188,31 @@ class Handover:
 
     def leave(self) -> None:
         """Leave the group once the stack has taken what was handed over; nothing may be handed over after."""
-        self.leaving = self.unread = True
+        self.leaving = self.reading.closing = True
 
     def go_on(self) -> None:
         """The application knows who it is now."""
         self.renewed = False
 
     # Receiving
+
+    def begin(self) -> bool:
+        """The application iterates; returns whether a turn has to see to that first.
+
+        One that was skipped is told so before anything else: what lies here is older.
+        """
+        self.reading.begin()
+        if not self.reading.skipping or self._discarded is not None:
+            return False
+        count, view = 0, None
+        while self.mailbox:
+            for each in self.mailbox.take(0):
+                if isinstance(each, Batch):
+                    count += len(each.payloads)
+                elif isinstance(each, ViewChange):
+                    view = each.view
+        self._discarded = count, view
+        return True
 
     def __bool__(self) -> bool:
         """Whether there is something to take."""
@@ -157,6 +227,7 @@ class Handover:
         """
         if not self._rest:
             self._rest = self.mailbox.take(now)
+            self.reading.took()
         if self.hooks is None:
             everything, self._rest = self._rest, ()
             return everything
@@ -172,6 +243,33 @@ class Handover:
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
         self.mailbox.dealt_with(now)
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Leave a list for the application."""
+        self.mailbox.put(deliveries)
+        self.reader.excess = self.reading.excess()
+
+    def drop(self, deliveries: Sequence[Delivery]) -> None:
+        """Nothing is kept for the application; one that may iterate later is told how much that was."""
+        if self.reading.skipping:
+            self.skipped += sum([len(each.payloads) for each in deliveries if isinstance(each, Batch)])
+            views = [each.view for each in deliveries if isinstance(each, ViewChange)]
+            self._missed = views[-1] if views else self._missed
+
+    def asks_again(self) -> bool:
+        """Whether an application that was skipped iterates at last."""
+        return self._discarded is not None and self.reading.skipping
+
+    def resume(self) -> Sequence[Delivery]:
+        """What an application that was skipped is told first. From now on everything is kept for it."""
+        assert self._discarded is not None
+        count, seen = self._discarded
+        view = self._missed or seen
+        self.skipped += count
+        self.reading.resume()
+        if view is None:
+            return (Skipped(self.skipped),)
+        return Skipped(self.skipped), ViewChange(view, joined=view.members)
 
     def provide(self, asked: StateRequested, state: bytes) -> None:
         """The state at the point where a `StateRequested` came."""

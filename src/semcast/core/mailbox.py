@@ -24,14 +24,16 @@ class Mailbox:
     Args:
         lists: how many may lie here. With 0 there is room only while the application asks for a list, so
             that nothing is out of reach of purging before it can be dealt with.
+        most: messages of a list, at most.
     """
 
-    def __init__(self, lists: int = _LISTS) -> None:
-        self.want = _FIRST
+    def __init__(self, lists: int = _LISTS, most: int = _MOST) -> None:
+        self.want = min(_FIRST, most)
         """How many messages the next list should have, at most."""
         self.asked = False
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
+        self._most = most
         self._lists: deque[tuple[Sequence[Delivery], int]] = deque()  # each with its messages
         self._came = 0  # messages that were put here
         self._went = 0  # and taken from here
@@ -46,6 +48,13 @@ class Mailbox:
     def held(self) -> int:
         """Messages that lie here."""
         return self._came - self._went
+
+    def excess(self) -> int:
+        """Messages of the lists for which there was no room."""
+        if len(self._lists) <= self._most_lists:
+            return 0
+        lists = tuple(self._lists)  # in one step: the application may take one meanwhile
+        return sum([count for _, count in lists[max(1, self._most_lists) :]])
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
@@ -69,14 +78,9 @@ class Mailbox:
             self._adapt(now - self._taken_at)
             self._taken_at = None
 
-    def busy_for(self, now: Nanos) -> Nanos:
-        """How long the application has been dealing with the list it took last; 0 if it is done with it."""
-        since = self._taken_at
-        return 0 if since is None else now - since
-
     def _adapt(self, elapsed: Nanos) -> None:
         """The last list kept the application busy for so long."""
         if elapsed > _LONG:
             self.want = max(1, self.want * _LONG // (2 * elapsed))
         elif elapsed < _BRIEF and self._taken >= self.want:
-            self.want = min(_MOST, 2 * self.want)
+            self.want = min(self._most, 2 * self.want)

@@ -90,5 +90,8 @@ class Outbox:
         self.writes.append(Sync(ticket))
 
     def begin_anew(self) -> None:
-        """What is appended from here on replaces all records before it, once it is synced."""
+        """What is appended from here on replaces all records before it, once a later `sync` is done.
+
+        After a crash before that, `recover` is given those before it, and after them what survived.
+        """
         self.writes.append(Anew())

@@ -6,7 +6,7 @@ class Reader:
 
     A program *waits* if whoever reads there waits for room to send, or for a confirmation, so that nothing is
     taken before it has that. A stack then receives into its reserve, and sends what it has pending before new
-    messages of others (`docs/flow-control.md`).
+    messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
     __slots__ = ("closing", "excess", "receives", "stopped", "waits")
@@ -19,6 +19,6 @@ class Reader:
         self.closing = False
         """Whether the program leaves: what it handed over still goes out, what is delivered is dropped."""
         self.stopped = False
-        """Whether it read, has more to take, and neither takes it nor waits. Then the policy applies."""
+        """Whether it has something to take, and neither takes it nor waits. Then the policy applies."""
         self.excess = 0
         """Messages in the mailbox beyond its bound. A stack counts them as waiting for the program."""

@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Left
+from semcast.core.events import Delivery, Left, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
@@ -50,6 +50,9 @@ class Stack(ABC):
     def leave(self, now: Nanos, cause: str = "asked to") -> None:  # noqa: ARG002
         """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
         self.out.deliver(Left(cause))
+
+    def reform(self, now: Nanos) -> None:  # noqa: B027 (not all need a majority)
+        """Somebody vouches that whoever is not within reach is gone: go on without them."""
 
     @abstractmethod
     def phase(self) -> str:
@@ -99,6 +102,19 @@ class Stack(ABC):
                 return taken
         return len(payloads)
 
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """Tell when the message taken last is delivered here, or, with `safe`, when every member has it, too.
+
+        The answer is a `Confirmed` or an `Unconfirmed` with this ticket. It does not depend on what the
+        application takes: a message is delivered as soon as nothing but this member's end can keep it from
+        its place in the view, and what was purged counts, since its replacement is there. If the view in
+        which the message left changes before that, the answer is `Unconfirmed`.
+        """
+        self.out.deliver(Unconfirmed(ticket, "this stack does not say what became of a message"))
+
+    def settle_confirmations(self) -> None:  # noqa: B027 (not all confirm)
+        """Answer what can be answered by now. The turn calls it as long as an answer is awaited."""
+
     def provide(self, view: int, state: bytes) -> None:  # noqa: ARG002
         """The state of the application, as a `StateRequested` asked for it."""
         raise AssertionError("a stack that hands over no state never asks for it")
@@ -139,12 +155,23 @@ class Stack(ABC):
         """Whether `deliver` would hand over anything."""
 
     def behind(self) -> bool:
-        """Whether nothing more can be sent before the application was given what waits for it.
+        """Whether a view waits here that the program does not know.
 
-        An application that waits in `send` in the middle of what it reads takes nothing: then its driver
-        delivers all the same. A stack that cannot tell says that whatever waits may be in the way.
+        Nothing can be sent in a view before the program was told of it. If something is to be sent, the turn
+        delivers up to that view, whether there is room for it or not.
         """
-        return self.deliverable()
+        return False
+
+    def pending(self) -> int:
+        """Messages that were taken from the program and have not left."""
+        return 0
+
+    def queued(self) -> int:
+        """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return self.reader.excess
+
+    def reclaim(self) -> None:  # noqa: B027 (not all keep what is obsolete)
+        """Purge what is obsolete of what waits for the program, now, if the policy allows it."""
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program: who waits in `send` is told."""

@@ -9,14 +9,27 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Protocol
 
-from semcast.core.events import Delivery, Event, Left, Minority, Rejoining, Unblocked, ViewChange
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Event,
+    Left,
+    Minority,
+    Rejoining,
+    Unblocked,
+    Unconfirmed,
+    ViewChange,
+)
 from semcast.core.handover import Handover, Outgoing
+from semcast.core.holdup import Holdup
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
-_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange})
+_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed})
 """Events that a turn looks at itself."""
+_PLENTY = 1 << 16
+"""Messages that are dropped at a time, where nothing is kept for the application."""
 
 
 class World(Protocol):
@@ -91,6 +104,8 @@ class Turn:
         """Whether the stack has looked for others and begun to work, with them or alone."""
         self.first_view = 0
         """The view in which it began to work."""
+        self.holdup = Holdup()
+        """Who or what has kept this member from sending."""
         self.left: Left | None = None
         """How the member left its group, if it did."""
         self._out: Left | None = None  # the stack is out, and it is not settled yet who goes on
@@ -98,6 +113,7 @@ class Turn:
         self._world = world
         self._watchers = watchers
         self._renew = renew
+        self._tickets: dict[int, None] = {}  # confirmations that the stack owes
         self._refused = False  # flow control wants the application to wait
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
@@ -117,8 +133,13 @@ class Turn:
     ) -> None:
         """One burst of everything: commands, frames of members, timers that are due, and tickets of syncs."""
         self._now = now
-        if self.handover.commands:
+        handover = self.handover
+        if handover.commands:
             self._obey(now)
+        if handover.asks_again():
+            self._tell(handover.resume())
+        if handover.look(now, self.stack):
+            self.stack.on_reader(now)
         stack = self.stack
         for source, frames in arrivals:
             stack.on_frames(now, source, frames)
@@ -128,22 +149,31 @@ class Turn:
             stack.on_synced(now, ticket)
         self._settle(now)
         self._hand_out(now)
+        self._see_who_waits(now)
         if not self.settled and self.stack.phase() == "operational":
             self.settled = True
             self.first_view = self.stack.view().id
             self._world.wake()
+        wanted = self.handover.members_wanted
+        if wanted and len(self.stack.view().members) >= wanted:
+            self._world.wake()
+
+    @property
+    def owed(self) -> int:
+        """Confirmations that the stack has yet to answer."""
+        return len(self._tickets)
 
     def busy(self) -> bool:
         """Whether another turn would do something, though nothing has happened."""
         handover = self.handover
-        if handover.commands:
+        if handover.commands or handover.reading.stirred() or handover.asks_again():
             return True
         if handover.outgoing:
             if not self._refused and not handover.renewed:
                 return True
         elif handover.leaving:
             return True
-        return self.left is None and self.stack.deliverable() and handover.has_room(self._now, self.stack)
+        return self.left is None and self.stack.deliverable() and handover.has_room(self.stack)
 
     def _settle(self, now: Nanos) -> None:
         """Do what the stack wants, and give it what waits to be sent, until both are done."""
@@ -151,6 +181,8 @@ class Turn:
         while True:
             if handover.commands:
                 self._obey(now)
+            if self._tickets:
+                self.stack.settle_confirmations()
             out = self.stack.out
             if out.sends or out.timers or out.events or out.writes:
                 self._drain(now)
@@ -193,6 +225,8 @@ class Turn:
             self._out = event
         elif isinstance(event, ViewChange):
             self._tell((event,))
+        elif isinstance(event, Confirmed | Unconfirmed):
+            self._answer(event)
         elif isinstance(event, Minority):
             where = self.member, self.stack.view().id
             if self._minority != where:  # once in a view is enough: only the next view ends it
@@ -201,16 +235,29 @@ class Turn:
 
     def _tell(self, notice: Sequence[Delivery]) -> None:
         """What a stack says besides its deliveries, and the application should hear between them."""
-        if not self.handover.unread:
-            self.handover.mailbox.put(notice)
+        if self.handover.unread:
+            self.handover.drop(notice)
+        else:
+            self.handover.put(notice)
             self._world.wake()
+
+    def _answer(self, answer: Confirmed | Unconfirmed) -> None:
+        self._tickets.pop(answer.ticket, None)
+        self.handover.answers.append(answer)
+        self._world.wake()
+
+    def _owe_nothing(self, cause: str) -> None:
+        """The stack is out of its group, and answers nobody any more."""
+        for ticket in list(self._tickets):
+            self._answer(Unconfirmed(ticket, cause))
 
     def _go_on_anew(self, now: Nanos) -> bool:
         """The stack is out of its group: let another take its place, if it was put out against its will."""
         left, former = self._out, self.stack
         assert left is not None
         self._out = None
-        comes_back = left.again and self._renew is not None and not self.handover.unread
+        self._owe_nothing(f"{self.member} left before it was known: {left.cause}")
+        comes_back = left.again and self._renew is not None and not self.handover.reading.closing
         chosen = self._renew(self.member) if comes_back and self._renew is not None else None
         stack = None if chosen is None else former.successor(*chosen, Outbox())
         if chosen is None or stack is None:
@@ -268,13 +315,23 @@ class Turn:
                 self._refused = True
                 break
             outgoing.popleft()
+            if each.confirm is not None:
+                self._confirm(now, *each.confirm)
         return given
+
+    def _confirm(self, now: Nanos, ticket: int, safe: bool) -> None:
+        """Ask the stack what becomes of what it took last."""
+        self._tickets[ticket] = None
+        self.stack.confirm(now, ticket, safe=safe)
 
     def _discard(self) -> None:
         """The stack is out of the group: nobody takes these any more."""
         outgoing, freed = self.handover.outgoing, 0
         while outgoing:
-            freed += len(outgoing.popleft().payloads)
+            each = outgoing.popleft()
+            freed += len(each.payloads)
+            if each.confirm is not None:
+                self._answer(Unconfirmed(each.confirm[0], f"{self.member} left before it was sent"))
         self.handover.leaving = False
         if freed:
             self._free(freed)
@@ -287,13 +344,38 @@ class Turn:
 
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
-        handover, mailbox = self.handover, self.handover.mailbox
-        while self.left is None and self.stack.deliverable() and handover.has_room(now, self.stack):
-            deliveries = self.stack.deliver(now, mailbox.want)
-            if deliveries:
-                for watcher in self._watchers:
-                    watcher.on_deliveries(now, deliveries)
-                if not handover.unread:
-                    mailbox.put(deliveries)
-                    self._world.wake()
+        handover, stack = self.handover, self.stack
+        if not handover.reading.began and handover.reading.fills(stack):
+            handover.look(now, stack)
+            stack.on_reader(now)
+        while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
+            self._hand_over(now, handover)
             self._settle(now)  # what this made the stack send comes before what it delivers next
+
+    def _hand_over(self, now: Nanos, handover: Handover) -> None:
+        """One list."""
+        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else handover.mailbox.want)
+        if not deliveries:
+            return
+        for watcher in self._watchers:
+            watcher.on_deliveries(now, deliveries)
+        if handover.unread:
+            handover.drop(deliveries)
+            return
+        handover.put(deliveries)
+        self._world.wake()
+
+    def _see_who_waits(self, now: Nanos) -> None:
+        """Tell those who wait in `send` if waiting will not help; see who holds this member back."""
+        handover, stack = self.handover, self.stack
+        reading = handover.reading
+        if reading.reader.waits and stack.overflowing():
+            handover.overflow(stack)
+            self._world.wake()
+        elif handover.overflowing:
+            handover.overflowing = False
+        if handover.outgoing or reading.answers_first or self.holdup.now is not None or stack.pending():
+            held = stack.held_back() if self.left is None else None
+            self.holdup.note(now, held)
+            if reading.put_answers_first(held is not None) and reading.waiting:
+                self._world.wake()

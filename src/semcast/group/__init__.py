@@ -1,15 +1,29 @@
 """What people import: join a group, send to it, watch what happens."""
 
-from semcast.core.events import Rejoining
+from semcast.core.events import Rejoining, Skipped
 from semcast.core.handover import StateHooks
+from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
-from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.errors import (
+    BacklogError,
+    ConfigurationError,
+    GroupClosedError,
+    GroupError,
+    SendTimeoutError,
+    UnconfirmedError,
+)
 from semcast.group.events import GroupDelivery, GroupEvent
+from semcast.group.flow import HeldUp
 from semcast.group.group import Group, GroupStatistics, Order, join
+from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
+from semcast.group.transaction import assignments
 
 __all__ = [
+    "BacklogError",
     "ConfigurationError",
+    "Confirm",
+    "Confirmation",
     "Entry",
     "Group",
     "GroupClosedError",
@@ -18,10 +32,17 @@ __all__ = [
     "GroupEvent",
     "GroupSettings",
     "GroupStatistics",
+    "HeldUp",
+    "Live",
     "Order",
     "Rejoining",
     "ReplicatedDict",
+    "SendTimeoutError",
+    "Skipped",
     "Stamp",
     "StateHooks",
+    "UnconfirmedError",
+    "assignments",
     "join",
+    "live",
 ]

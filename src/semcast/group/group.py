@@ -1,33 +1,42 @@
 """`join` and `Group`: a live group for programs that use asyncio."""
 
 import asyncio
+import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.events import Purged, Rejoining, StateRequested, ViewChange
+from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
+from semcast.group.flow import FlowLog, HeldUp
+from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings, resolve
+from semcast.group.settings import GroupSettings, check_group, resolve
+from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
-from semcast.group.state import CheckedHooks, checked_state
-from semcast.group.watching import Receipts
+from semcast.group.state import CheckedHooks
+from semcast.group.transaction import payload_of
+from semcast.group.waiting import Room
+from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
@@ -59,6 +68,12 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     """Where datagrams are sealed."""
     phase: str = ""
     """What the stack is doing; `minority` where it is cut off from the majority, and nothing is sent."""
+    held_back: HeldUp | None = None
+    """Who or what keeps this member from sending, if anything does."""
+    backlog_errors: int = 0
+    """Calls that raised `BacklogError`."""
+    skipped: int = 0
+    """Messages that were dropped because this program did not iterate before its queue was full."""
 
 
 class Group:
@@ -69,11 +84,12 @@ class Group:
         if state is not None and not family.transfers:
             able = " or ".join(each.name for each in FAMILIES if each.transfers)
             raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
+        if state is not None and not settings.receive:
+            raise ConfigurationError("state= needs what is delivered, and receive is off")
         self.name = name
         self.settings = settings
-        self.view: View | None = None
-        """The latest view that this program has seen; none where it comes back to its group."""
-        self._application = asyncio.get_running_loop()
+        self._view: View | None = None
+        self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
@@ -82,32 +98,52 @@ class Group:
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
+        self._openings = Openings()
+        self._log = GroupLog(name, parts.member)
         self._handover = Handover(
-            settings.send_messages, hooks=None if state is None else CheckedHooks(state)
+            settings.send_messages,
+            hooks=None if state is None else CheckedHooks(state),
+            queue_messages=settings.queue_messages,
+            receives=settings.receive,
         )
         self._seat = Seat(
             parts.member,
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
             renew=self._renew,
+            disk=parts.disk,
         )
         self._hub = Hub(
             parts.member,
             parts.endpoint,
             parts.codec,
             parts.peers,
+            datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
-            tend=None if parts.keys is None else parts.keys.tend,
+            tend=self._tend,
         )
+        self._flow = FlowLog(name, self._seat)
+        self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
+        self._disk = parts.disk
+        if self._disk is not None:
+            self._disk.wake = self._loop.wake
         self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
+        self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
+        self._over = asyncio.Event()  # nothing is left of it
         self._settled = asyncio.Event()
+        self._seen = asyncio.Event()  # the stack may be in another view
+        self._waiting_for: list[int] = []  # how many members calls of `wait_for` wait for
+        self._confirmations = Confirmations()
+        self._signals = SignalWatch()
+        self._entered = False
+        # Held where messages are numbered: programs without asyncio send from threads of their own.
+        self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
@@ -115,10 +151,20 @@ class Group:
         self._wake_pending = False
         self._reader: object | None = None
         self._caller: Callable[[], object] = asyncio.current_task
+        self.wake_reader: Callable[[], object] = _nobody
+        """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
 
     # Life
 
+    def __await__(self) -> Generator[Any, None, "Group"]:
+        """`group = await join(...)`, where `async with` does not fit; then `close` is up to the program."""
+        return self.__aenter__().__await__()
+
     async def __aenter__(self) -> "Group":
+        if self._entered or self._closed:
+            raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
+        self._entered = True
+        self._log.joins(self.settings.stack, *self.address)
         try:
             self._loop.start()
             await self._settled.wait()
@@ -137,9 +183,12 @@ class Group:
     async def close(self) -> None:
         """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
         if self._closed:
+            await self._over.wait()  # somebody else has begun to
             return
         self._closed = True
-        self._room.set()
+        self._signals.stop()
+        self._seen.set()
+        self._room.wake()
         self._arrived.set()
         try:
             await self._metrics.close()
@@ -149,16 +198,81 @@ class Group:
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
         finally:  # cancelled, perhaps: nothing is left behind
             await asyncio.shield(asyncio.to_thread(self._stop))
+            self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
+            self._over.set()
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
+        if self._disk is not None:
+            self._disk.close()
         for recording in self._recordings:
             recording.close()
 
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._check_open()
+        self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
+
+    async def wait_for(self, members: int, timeout: float | None = None) -> View:
+        """Wait until this member is in a view of so many members at least; returns that view.
+
+        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
+        TimeoutError says who is there.
+        """
+        self._check_open()
+        self._waiting_for.append(members)
+        try:
+            async with asyncio.timeout(timeout):
+                while len((view := self._seat.stack.view()).members) < members:
+                    self._seen.clear()
+                    self._handover.members_wanted = min(self._waiting_for)
+                    if len(self._seat.stack.view().members) < members:
+                        await self._seen.wait()
+                    self._check_open()
+        except TimeoutError:
+            there = self._seat.stack.view().members
+            names = ", ".join(sorted(member.name for member in there)) or "nobody"
+            raise TimeoutError(
+                f"{self.name}: {len(there)} of {members} members after {timeout:g} s: {names}"
+            ) from None
+        finally:
+            self._waiting_for.remove(members)
+            self._handover.members_wanted = min(self._waiting_for, default=0)
+        return view
+
     # Sending
+
+    @overload
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
 
     async def send(
         self,
@@ -168,7 +282,9 @@ class Group:
         items: Sequence[str] | None = None,
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
-    ) -> MessageId:
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
         """Multicast one message; waits only if flow control must.
 
         Args:
@@ -177,27 +293,111 @@ class Group:
             items: it updates several items at once, and is replaced when all of them have been updated again.
             obsoletes: it replaces these earlier messages.
             order: `agreed`, or `safe`: delivered only once every member has it.
+            timeout: seconds to wait for room, at most; then `SendTimeoutError` says what is in the way.
+            confirm: wait until it is `delivered`, in its place in the view, or `safe`: until every member of
+                the view has it, too. What is returned says in which view. The answer comes from the protocol,
+                so a program may wait for it while it handles what it reads. UnconfirmedError if the view in
+                which the message left ended before.
+
+        Raises `BacklogError` where this program must read before it can send.
         """
-        await self._wait_for_room(1)
-        return self._send_one(payload, item, items, obsoletes, order)
+        check_confirm(confirm)
+        await self._wait_for_room(1, timeout)
+        if confirm is None:
+            return self._send_one(payload, item, items, obsoletes, order)
+        ticket, answer = self._confirmations.open(confirm)
+        try:
+            sent = self._send_one(payload, item, items, obsoletes, order, ticket)
+        except BaseException:
+            answer.cancel()  # it was refused: there will be none
+            raise
+        return await self._confirmation(sent, answer)
 
-    async def send_many(self, payloads: Sequence[bytes], *, order: Order = "agreed") -> MessageId:
-        """Multicast several messages that never become obsolete; returns the id of the last."""
-        if not payloads:
-            raise ValueError("there is nothing to send")
-        await self._wait_for_room(len(payloads))
-        return self._send(payloads, None, order)
+    async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
+        """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
+        confirmed = await self._room.outlast(answer, reading=self._reads())
+        return Confirmation(sent, confirmed.view, confirmed.position)
 
-    async def send_items(self, updates: Sequence[tuple[str, bytes]], *, order: Order = "agreed") -> MessageId:
-        """Multicast several updates, each of an item, in order; returns the id of the last."""
-        if not updates:
-            raise ValueError("there is nothing to send")
-        await self._wait_for_room(len(updates))
-        if self._family.takes_updates:
-            return self._send_updates(updates, order)
-        for item, payload in updates:
-            last = self._send_one(payload, item, None, None, order)
-        return last
+    @asynccontextmanager
+    async def transaction(self, *, order: Order = "agreed") -> AsyncIterator[dict[str, bytes]]:
+        """Assign to several items at once: `async with group.transaction() as t: t["bid"] = b"159"`.
+
+        All of it is one message, sent when the block ends; nothing, if it raises. It is replaced when all its
+        items have been updated again. Who receives it finds in `semcast.assignments(message.payload)` what it
+        says.
+        """
+        values: dict[str, bytes] = {}
+        yield values
+        if values:
+            await self.send(payload_of(values), items=list(values), order=order)
+
+    @overload
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
+
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
+        """Multicast several messages that never become obsolete; returns the id of the last.
+
+        With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
+
+        They are handed over in portions of at most `send_messages`, so those of other tasks may come between.
+        If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
+        are sent, and the rest is not.
+        """
+        check_confirm(confirm)
+        self._check_message(payloads, None, order)
+        answers: list[asyncio.Future[Confirmed]] = []
+
+        def hand_over(start: int, stop: int) -> MessageId:
+            ticket = None
+            if confirm is not None and stop == len(payloads):
+                ticket, answer = self._confirmations.open(confirm)
+                answers.append(answer)
+            with self._numbering:
+                return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
+
+        last = await self._in_portions(len(payloads), timeout, hand_over)
+        return await self._confirmation(last, answers[0]) if answers else last
+
+    async def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item, in order; returns the id of the last.
+
+        In portions, as `send_many`.
+        """
+        self._check_updates(updates, order)
+        send = self._send_updates if self._family.takes_updates else self._send_each
+        return await self._in_portions(
+            len(updates), timeout, lambda start, stop: send(updates[start:stop], order)
+        )
 
     def try_send(
         self,
@@ -209,8 +409,7 @@ class Group:
         order: Order = "agreed",
     ) -> MessageId | None:
         """Like `send`, but None where `send` would wait."""
-        self._check_open()
-        if not self._handover.room_for(1):
+        if not self._room.try_now(1, reading=self._reads()):
             return None
         return self._send_one(payload, item, items, obsoletes, order)
 
@@ -221,50 +420,66 @@ class Group:
         items: Sequence[str] | None,
         obsoletes: Sequence[MessageId] | None,
         order: Order,
+        ticket: tuple[int, bool] | None = None,
     ) -> MessageId:
         if sum(each is not None for each in (item, items, obsoletes)) > 1:
             raise ValueError("a message has an item, or items, or names what it replaces")
-        if obsoletes is not None:
-            return self._send([payload], Enumeration(tuple(obsoletes)), order)
+        note = None if obsoletes is None else Enumeration(_ids(obsoletes))
+        self._check_message([payload], note, order)  # what is refused must not count as an update
         if item is not None:
             items = (item,)
-        if items is None:
-            return self._send([payload], None, order)
-        self._check_message([payload], None, order)  # what is refused must not count as an update
-        for each in items:
+        for each in items or ():
             self._check_item(each)
-        return self._send([payload], self._items.update(self._next_seq, items), order)
+        with self._numbering:
+            update = note if items is None else self._items.update(self._next_seq, items)
+            if items is not None:
+                self._check_message([payload], update, order)
+            return self._hand_over(Outgoing([payload], update, order == "safe", None, ticket))
+
+    def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
+        for item, payload in updates:
+            last = self._send_one(payload, item, None, None, order)
+        return last
 
     def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
         """All together, for stacks that take them so."""
         items, payloads = zip(*updates, strict=True)
-        self._check_message(payloads, None, order)  # what is refused must not count as an update
-        for item in dict.fromkeys(items):
-            self._check_item(item)
-        notes = self._items.tags(self._next_seq, items)
-        return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
+        with self._numbering:
+            notes = self._items.tags(self._next_seq, items)
+            return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
 
-    async def _wait_for_room(self, count: int) -> None:
+    async def _in_portions(
+        self,
+        count: int,
+        timeout: float | None,
+        hand_over: Callable[[int, int], MessageId],
+    ) -> MessageId:
+        """Hand over so many messages, as there is room."""
+        most = self.settings.send_messages
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for start in range(0, count, most):
+            stop = min(start + most, count)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                await self._wait_for_room(stop - start, left)
+            except GroupError as error:
+                error.accepted = start
+                raise
+            last = hand_over(start, stop)
+        return last
+
+    async def _wait_for_room(self, count: int, timeout: float | None) -> None:
         """Let the stack take what was handed over before, if that is much already."""
-        self._check_open()
-        handover = self._handover
-        if handover.room_for(count):
-            return
-        reading = self._reader in (None, self._caller())  # or nobody else would take anything
-        handover.wait(reading=reading)
-        try:
-            while not handover.room_for(count):
-                self._room.clear()
-                self._loop.wake()  # what waits for the application may have to be delivered meanwhile
-                if not handover.room_for(count):
-                    await self._room.wait()
-                self._check_open()
-        finally:
-            handover.waited(reading=reading)
+        await self._room.wait(count, reading=self._reads(), timeout=timeout)
 
-    def _send(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> MessageId:
-        self._check_message(payloads, annotation, order)
-        return self._hand_over(Outgoing(payloads, annotation, order == "safe"))
+    def has_room(self, count: int) -> bool:
+        """Whether so many messages can be sent without waiting."""
+        self._check_open()
+        return self._handover.room_for(count, reading=self._reads())
+
+    def _reads(self) -> bool:
+        """Whether this task is who reads: while it waits, nobody takes anything."""
+        return self._reader in (None, self._caller())
 
     def _hand_over(self, outgoing: Outgoing) -> MessageId:
         self._seat.send(outgoing)
@@ -273,10 +488,13 @@ class Group:
 
     def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
         """What the stack would refuse is refused here, where somebody can do something about it."""
+        if not payloads:
+            raise ValueError("there is nothing to send")
         if order not in ("agreed", "safe"):
             raise ConfigurationError(f"order {order!r}: there are agreed and safe")
         if {*map(type, payloads)} != {bytes}:
-            raise TypeError("payloads are bytes: encode text, copy what can change")
+            strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
+            raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
         family = self._family
         longest = max(map(len, payloads))
         if longest > self._largest:
@@ -286,53 +504,135 @@ class Group:
         if annotation is not None:
             check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
 
+    def _check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
+        """What is refused must not count as an update."""
+        self._check_message([payload for _, payload in updates], None, order)
+        for item in dict.fromkeys([item for item, _ in updates]):
+            self._check_item(item)
+
     def _check_item(self, item: str) -> None:
+        if not isinstance(item, str) or not item:
+            raise TypeError(f"item {item!r}: an item is a text that is not empty")
         check_message(b"", Item(item))
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
+    # For patterns, which make one message at a time, each for a certain view
+
+    def offer(
+        self, view: int, payload: bytes, annotation: Annotation | None, done: Callable[[bool], None]
+    ) -> None:
+        """Multicast a message in this view and at once, or not at all.
+
+        `done` is called in the loop's thread with whether it was taken, before anything else is delivered.
+        """
+        self._check_open()
+        self._check_message([payload], annotation, "agreed")
+
+        def offer(stack: Stack, now: Nanos) -> None:
+            here = stack.view().id == view and self._seat.left is None
+            done(here and stack.multicast(now, [payload], annotation) > 0)
+
+        self._seat.call(offer)
+
+    def when_unblocked(self, act: Callable[[], None]) -> None:
+        """Have this called, in the program's thread, when what was refused may be offered again."""
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+                self._application.call_soon_threadsafe(act)
+
+        self._openings.act = tell
+
     # Receiving
 
     async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
-        """What happens, in lists: runs of messages (`Batch`), and changes of view between them."""
-        while True:
-            yield await self._take()
+        """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
+
+        Ends when this program closes the group.
+        """
+        while deliveries := await self._take():
+            yield deliveries
             self._handover.dealt_with(time.monotonic_ns())
             if self._handover:
                 await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
-        """What happens, one by one. A loop that was left can be taken up again: nothing is lost."""
+        """What happens, one by one. A loop that was left can be taken up again: nothing is lost.
+
+        Ends when this program closes the group.
+        """
         while True:
             for event in self._unread:
                 yield event
             self._handover.dealt_with(time.monotonic_ns())
             if self._handover:
                 await asyncio.sleep(0)
-            self._unread = chain.from_iterable(map(_events, await self._take()))
+            deliveries = await self._take()
+            if not deliveries:
+                return
+            self._unread = chain.from_iterable(map(_events, deliveries))
 
     async def _take(self) -> Sequence[GroupDelivery]:
-        """The next list, as soon as there is one."""
+        """The next list, as soon as there is one; nothing at the end."""
+        while not (deliveries := self.poll()):
+            if not await self._arrival():
+                return ()
+        return deliveries
+
+    def poll(self) -> Sequence[GroupDelivery]:
+        """The next list, if there is one yet. May be called from any thread, by one at a time."""
+        if not self.settings.receive:
+            raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
         handover = self._handover
-        deliveries: Sequence[GroupDelivery] = ()
-        while not deliveries:
-            while not handover:
-                self._check_open()
-                self._arrived.clear()
-                if not handover:
-                    await self._arrived.wait()
-            deliveries = self._seat.take(time.monotonic_ns())
         self._reader = self._caller()
+        if handover.begin():
+            self._loop.wake()
+        deliveries: Sequence[GroupDelivery] = ()
+        while handover and not deliveries:
+            deliveries = self._seat.take(time.monotonic_ns())
         self._note_views(deliveries)
         return deliveries
+
+    async def _arrival(self) -> bool:
+        """Wait until `poll` has something; False where the program has closed the group."""
+        handover = self._handover
+        while not handover:
+            if self.is_over():
+                return False
+            self._arrived.clear()
+            if not handover:
+                await self._arrived.wait()
+        return True
+
+    def is_over(self) -> bool:
+        """Whether this program has closed the group; raises where it ended otherwise."""
+        if self._closed and self._seat.failure is None:
+            return True
+        self._check_open()
+        return False
+
+    def dealt_with(self) -> None:
+        """The program has dealt with what `poll` gave it, and comes back for more."""
+        self._handover.dealt_with(time.monotonic_ns())
 
     def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:
             if isinstance(each, ViewChange):
-                self.view = each.view
+                self._view = each.view
             elif isinstance(each, Rejoining):
-                self.view = None
+                self._view = None
+
+    @property
+    def view(self) -> View | None:
+        """The latest view that this program has seen; none where it comes back to its group.
+
+        The one its member is in, where this program is given nothing.
+        """
+        if not self.settings.receive and self._seat.settled:
+            return self._seat.stack.view()
+        return self._view
 
     @property
     def address(self) -> tuple[str, int]:
@@ -348,15 +648,6 @@ class Group:
         """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
         self._caller = caller
 
-    def leave_state_to_program(self) -> None:
-        """Call no hooks: `StateRequested` and `StateReceived` come among the events, see `provide`."""
-        self._handover.hooks = None
-
-    def provide(self, asked: StateRequested, state: bytes) -> None:
-        """The state at the point where a `StateRequested` came. May be called from any thread."""
-        self._handover.provide(asked, checked_state(state))
-        self._loop.wake()
-
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
         return self._receipts.take()
@@ -367,6 +658,10 @@ class Group:
     def metrics_address(self) -> tuple[str, int] | None:
         """Where metrics are served, if that was wanted."""
         return self._metrics.address
+
+    def members(self) -> Sequence[MemberId]:
+        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        return self._seat.members()
 
     def stats(self) -> GroupStatistics:
         """A snapshot."""
@@ -381,12 +676,16 @@ class Group:
             buffered=seat.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
             phase=seat.stack.phase(),
+            held_back=self._flow.held(),
+            backlog_errors=self._handover.backlogs,
+            skipped=self._handover.skipped,
         )
 
     # Between the threads
 
     def _wake_from_loop(self) -> None:
         """In the loop's thread."""
+        self.wake_reader()
         if self._wake_pending:
             return
         self._wake_pending = True
@@ -397,34 +696,79 @@ class Group:
         self._wake_pending = False
         if self._handover.renewed:
             self._come_back()
+        answers = self._handover.answers
+        while answers:
+            self._confirmations.answer(answers.popleft())
+        self._seen.set()
         self._arrived.set()
-        self._room.set()
+        self._room.wake()
         over = self._seat.failure is not None or self._seat.left is not None
         if self._seat.settled or over:
             self._settled.set()
         if over:
+            if self._seat.failure is not None and not self._ended.is_set():
+                self._log.failed(self._seat.failure)
             self._ended.set()
+            self._end_confirmations()
+
+    def _end_confirmations(self) -> None:
+        try:
+            self._check_open()
+        except GroupError as error:
+            self._confirmations.end(error)
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
-        self.member = self._seat.member
-        self._next_seq = self._handover.unsent + 1
-        self._items = ItemsTracker(self.member)
+        with self._numbering:
+            self.member = self._seat.member
+            self._next_seq = self._handover.unsent + 1
+            self._items = ItemsTracker(self.member)
         self._seat.go_on()
+
+    def _tend(self) -> None:
+        """Once a second, in the loop's thread."""
+        self._flow.look()
+        self._network.look()
+        if self._keys is not None:
+            self._keys.tend()
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random] | None:
         """In the loop's thread: the group went on without this member, which may come back."""
         if not self.settings.rejoin or self._closed:
             return None
+        if self._disk is not None:
+            return MemberId(former.name, self._disk.renew()), Random(token_hex(8))
         return next_incarnation(former), Random(token_hex(8))
 
     def _check_open(self) -> None:
         if self._seat.failure is not None:
-            raise GroupError(f"the protocol of {self.member} failed") from self._seat.failure
+            raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
         if self._seat.left is not None:
             raise GroupClosedError(f"{self.member} left {self.name}: {self._seat.left.cause}")
         if self._closed or self._loop.finished:
             raise GroupClosedError(f"{self.name} is closed")
+        if not self._entered:
+            raise GroupError(f"{self.name} is not open: `async with join(...) as group`, or await it first")
+
+
+def _nobody() -> None:
+    """Nobody waits outside of asyncio."""
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise GroupError(
+            "join needs a running event loop: call it in a coroutine (asyncio.run), or use semcast.blocking"
+        ) from None
+
+
+def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:
+    for each in obsoletes:
+        if not isinstance(each, MessageId):
+            raise TypeError(f"obsoletes names {each!r}: ids are what `send` returns, or `Message.id`")
+    return tuple(obsoletes)
 
 
 def _events(each: GroupDelivery) -> Sequence[GroupEvent]:
@@ -448,6 +792,5 @@ def join(
     in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
-    if not group:
-        raise ConfigurationError("a group needs a name")
+    check_group(group)
     return Group(group, resolve(settings, config), state)

@@ -13,6 +13,7 @@ from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
+from semcast.net.addresses import split_address
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.net.sockets import SocketStatistics
@@ -80,6 +81,11 @@ class Reading(msgspec.Struct, frozen=True):
     blocked: Nanos
     minority: bool = False
     rejoins: int = 0
+    held_back: dict[tuple[str, str], Nanos] = {}
+    """How long, by which member and why."""
+    reserved: int = 0
+    backlogs: int = 0
+    skipped: int = 0
 
 
 Series = Sequence[tuple[dict[str, str], float]]
@@ -124,6 +130,13 @@ def exposition(reading: Reading) -> str:
     gauge("view_members", "Members of the current view.", reading.members)
     gauge("buffered_messages", "Messages in the buffers of the protocol.", reading.buffered)
     gauge("unsent_messages", "Messages that wait to be taken by the protocol.", reading.waiting_to_send)
+    held: Series = [
+        ({"by": by, "why": why}, time / SECOND) for (by, why), time in sorted(reading.held_back.items())
+    ]
+    metric("held_back_seconds_total", "counter", "Time in which this member could not send: why.", held)
+    gauge("reserve_messages", "Messages received beyond the queue of a program that waits.", reading.reserved)
+    counter("backlog_errors", "Sends that failed because this program must read first.", reading.backlogs)
+    counter("skipped", "Messages dropped because this program never iterated.", reading.skipped)
     malformed: Series = [
         *(({"reason": reason}, count) for reason, count in sorted(reading.malformed.items())),
         ({"reason": "impossible frame"}, stack.malformed),
@@ -131,6 +144,7 @@ def exposition(reading: Reading) -> str:
     metric("malformed_total", "counter", "Datagrams and frames dropped: why.", malformed)
     counter("stale_frames", "Frames that came too late.", stack.stale)
     counter("kernel_drops", "Datagrams lost because they were not read in time.", network.kernel_drops)
+    counter("kept_out", "Datagrams that the kernel dropped: their sources flood.", network.kept_out)
     counter("send_errors", "Datagrams that could not be sent.", network.send_errors)
     for name, about, came, went in (
         ("datagrams_total", "Datagrams that came and went.", network.datagrams_in, network.datagrams_out),
@@ -171,9 +185,9 @@ class Metrics:
         if not self._wanted:
             return
         server = MetricsServer(lambda: self._read(seat, hub))
-        host, _, port = self._wanted.rpartition(":")
+        host, port = split_address(self._wanted, any_port=True)
         try:
-            self.address = await server.start(host, int(port))
+            self.address = await server.start(host, port)
         except OSError as error:
             raise ConfigurationError(f"metrics {self._wanted}: {error.strerror or error}") from error
         self._server = server
@@ -201,7 +215,7 @@ class Metrics:
         view = stack.view()
         return Reading(
             group=self._group,
-            member=str(seat.member),
+            member=seat.member.name,
             stack=msgspec.structs.replace(stack.stats),
             network=msgspec.structs.replace(hub.endpoint.stats),
             malformed={why.value: count for why, count in hub.stats.malformed.items()},
@@ -213,6 +227,10 @@ class Metrics:
             blocked=self._meter.blocked(now),
             minority=stack.phase() == "minority",
             rejoins=self._meter.rejoins,
+            held_back=seat.holdup.so_far(now),
+            reserved=seat.handover.reading.reserved(stack),
+            backlogs=seat.handover.backlogs,
+            skipped=seat.handover.skipped,
         )
 
 

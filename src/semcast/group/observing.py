@@ -5,10 +5,9 @@ from secrets import token_hex
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.group.errors import ConfigurationError
 from semcast.group.families import FAMILIES
 from semcast.group.sealing import check_exposure, codec_of, keyring_of
-from semcast.group.settings import GroupSettings
+from semcast.group.settings import GroupSettings, check_group
 from semcast.group.stacks import bind_address, fixed_members, open_endpoint
 from semcast.net.observer import Observer
 from semcast.protocols.families import FAMILIES as PROTOCOLS
@@ -20,8 +19,7 @@ def observe(group: str, settings: GroupSettings) -> Observer:
 
     With `multicast = false` they do so at their `peers` only: then this must be bound to one of those.
     """
-    if not group:
-        raise ConfigurationError("a group needs a name")
+    check_group(group)
     bind = bind_address(settings)
     check_exposure(bind, settings)
     keyring = keyring_of(settings)
@@ -52,6 +50,11 @@ class AnyCodec:
 
     def __init__(self, codecs: Sequence[DatagramCodec]) -> None:
         self._codecs = list(codecs)
+
+    @property
+    def authentic(self) -> bool:
+        """Where every one of them is."""
+        return all(codec.authentic for codec in self._codecs)
 
     def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
         """As the one that read something last would."""

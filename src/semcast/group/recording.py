@@ -52,7 +52,7 @@ def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Record
     try:
         return Recording(parts.member, journal, announced=parts.family.announces)
     except OSError as error:
-        parts.endpoint.close()
+        parts.close()
         raise ConfigurationError(f"cannot record in {settings.record}: {error}") from error
 
 

@@ -97,6 +97,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
     # Life
 
+    keeps: bool = False
+    """Whether its members keep records, where they have a disk."""
     transfers: bool = False
     """Whether who joins can be given the state of the application."""
     admits: bool = False

@@ -9,7 +9,7 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
-from semcast.net.addresses import Address, is_loopback
+from semcast.net.addresses import Address, is_loopback, written
 from semcast.net.keyfile import KeyFile, KeyFileError, load_keyring
 from semcast.wire import Codec, DatagramCodec
 from semcast.wire.datagrams import fingerprint
@@ -21,7 +21,7 @@ def check_exposure(bind: Address, settings: GroupSettings) -> None:
     """Raise unless this address is safe to listen on."""
     if not is_loopback(bind) and not settings.key_file and not settings.insecure:
         raise ConfigurationError(
-            f"bind {bind[0]}: beyond loopback a group needs a key (key_file, see `semcast keygen`),"
+            f"bind {written(bind)}: beyond loopback a group needs a key (key_file, see `semcast keygen`),"
             " or insecure = true"
         )
 

@@ -3,24 +3,31 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_origin
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
 
-from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.core.ids import MAX_NAME, MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.core.registry import UnknownNameError
 from semcast.extensions import load_families
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES
-from semcast.net.addresses import Address, AddressError, parse_address
+from semcast.net.addresses import AddressError, split_address
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
+_OTHERS = ("FAMILIES", "GOLDEN", "SPARK_", "BENCH_", "TEST_")
+"""Variables that say nothing of a group, or begin like these."""
 FILE = "semcast.toml"
 DEFAULT_STACK = "ring"
+LEAST_TOKEN_LOSS = 10 * MILLISECOND
+"""A member that is alive may not get the processor for so long."""
+MAX_GROUP = 256
+"""Bytes of a group's name."""
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +53,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A keyring made by `semcast keygen`."""
     insecure: bool = False
     """Listen beyond loopback without a key."""
+    data: str = ""
+    """Where that can be (vsync): folder for what must outlive a crash. Needs a name; members may share it."""
     record: str = ""
     """Folder for a recording of what happens here."""
     record_run: str = ""
@@ -56,6 +65,11 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Messages that wait for the application."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
+    reserve: str = "64MiB"
+    """What is received beyond `queue_messages` while the program waits in `send`, each message with 64 bytes
+    more than it has."""
+    receive: bool = True
+    """Whether this program is given anything. One that only publishes need not be."""
     window: int = 0
     """ring: packets under way, at most; 0 for what a receiver's socket holds."""
     datagram: int = 0
@@ -79,10 +93,45 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
         if self.datagram and not 500 <= self.datagram <= 65_000:
             raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
-        parse_duration(self.token_loss)
-        for text in (self.bind, self.metrics, *self.peers):
-            if text and not text.endswith(":0"):
-                address_of(text)
+        if self.data and not self.name:
+            raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
+        parse_size(self.reserve)
+        if parse_duration(self.token_loss, "token_loss") < LEAST_TOKEN_LOSS:
+            least = LEAST_TOKEN_LOSS // MILLISECOND
+            raise ConfigurationError(
+                f"token_loss {self.token_loss!r}: at least {least}ms, in which members and network can answer"
+            )
+        check_name(self.name)
+        for name in ("bind", "metrics"):
+            if text := getattr(self, name):
+                _check_address(name, text, any_port=True)
+        for text in self.peers:
+            _check_address("peers", text)
+
+
+def check_group(name: str) -> None:
+    """Raise unless a group can have this name."""
+    if not isinstance(name, str):
+        raise ConfigurationError(f"the name of a group is text, not {type(name).__name__}")
+    if not name:
+        raise ConfigurationError("a group needs a name")
+    if (size := _size(name, "the name of a group")) > MAX_GROUP:
+        raise ConfigurationError(f"the name of a group has {size} bytes: at most {MAX_GROUP} are allowed")
+
+
+def check_name(name: str) -> None:
+    """Raise unless a member can have this name, or none."""
+    if (size := _size(name, "name")) > MAX_NAME:
+        raise ConfigurationError(
+            f"name of {size} bytes: at most {MAX_NAME} are allowed, it is in every frame"
+        )
+
+
+def _size(text: str, what: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{what} {text!r} is not text: {error.reason}") from error
 
 
 def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettings:
@@ -92,43 +141,72 @@ def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettin
     """
     load_families()
     known = {field.name: field for family in FAMILIES for field in fields(family.settings)}
-    unknown = sorted(given.keys() - known.keys())
-    if unknown:
-        raise ConfigurationError(f"no such setting: {', '.join(unknown)}; there are {', '.join(known)}")
-    found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE)
-    for name, field in known.items():
-        text = os.environ.get(_PREFIX + name.upper())
-        if text is not None:
-            found[name] = _from_text(name, field.type, text)
+    _refuse_unknown("no such setting: ", given, known)
+    found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE, known)
+    found |= _from_environment(known)
     found.update({name: value for name, value in given.items() if value is not None})
     try:
         family = FAMILIES.of(str(found.get("stack", DEFAULT_STACK)))
-        own = {field.name for field in fields(family.settings)}
-        for name in [name for name in found if name in known and name not in own]:
-            _refuse_strange(known[name], found.pop(name), family.name)
-        return msgspec.convert(found, family.settings, strict=False)
-    except (msgspec.ValidationError, UnknownNameError) as error:
+    except UnknownNameError as error:
         raise ConfigurationError(str(error)) from error
+    own = {field.name for field in fields(family.settings)}
+    for name, value in list(found.items()):
+        found[name] = _converted(known[name], value)
+        if name not in own:
+            _refuse_strange(known[name], found.pop(name), family.name)
+    return family.settings(**found)
+
+
+def _converted(field: FieldInfo, value: Any) -> Any:
+    """Of the type that the setting has."""
+    try:
+        return msgspec.convert(value, field.type, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(
+            f"{field.name} = {value!r}: {str(error)[0].lower()}{str(error)[1:]}"
+        ) from None
+
+
+def _refuse_unknown(prefix: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Name the first that does not exist, and what may have been meant."""
+    for name in sorted(set(names) - set(known)):
+        close = get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        raise ConfigurationError(f"{prefix}{name}; {hint}")
 
 
 def _refuse_strange(field: FieldInfo, value: Any, stack: str) -> None:
     """A setting of another stack says nothing here, unless it says what it says anyway."""
-    if msgspec.convert(value, field.type, strict=False) != field.default:
+    if value != field.default:
         owners = [each.name for each in FAMILIES if field.name in each.settings.__struct_fields__]
         raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}, and this is {stack}")
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
         document = tomllib.loads(path.read_text(encoding="utf8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigurationError(f"{path.name}: {error}") from error
-    section = document.get("group", {})
-    if not isinstance(section, dict):
+    section = document.pop("group", None)
+    if document:
+        what = f"{path.name}: {', '.join(document)}"
+        raise ConfigurationError(f"{what}: what is set stands in a table [group], and there is nothing else")
+    if section is not None and not isinstance(section, dict):
         raise ConfigurationError(f"{path.name}: [group] is not a table")
-    return section
+    _refuse_unknown(f"{path.name}: no such setting: ", section or {}, known)
+    return section or {}
+
+
+def _from_environment(known: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    variables = {_PREFIX + name.upper(): name for name in known}
+    set_here = [name for name in os.environ if name.startswith(_PREFIX)]
+    others = tuple(_PREFIX + name for name in _OTHERS)
+    meant = [name for name in set_here if name in variables or not name.startswith(others)]
+    _refuse_unknown("no such variable: ", meant, variables)
+    found = {variables[name]: os.environ[name] for name in meant}
+    return {name: _from_text(name, known[name].type, text) for name, text in found.items()}
 
 
 def _from_text(name: str, kind: Any, text: str) -> Any:
@@ -142,21 +220,34 @@ def _from_text(name: str, kind: Any, text: str) -> Any:
     return text
 
 
-def parse_duration(text: str) -> Nanos:
-    """A time such as 30s or 20ms.
+def parse_duration(text: str, name: str = "") -> Nanos:
+    """A time such as 30s or 20ms; `name` is the setting's, for errors.
 
     >>> parse_duration("1.5ms")
     1500000
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m)", text.strip())
     if match is None:
-        raise ConfigurationError(f"{text!r} is not a duration: write 20ms, 1.5s or 2m")
+        what = f"{name} = {text!r}" if name else repr(text)
+        raise ConfigurationError(f"{what} is not a duration: write 20ms, 1.5s or 2m")
     return round(float(match[1]) * _UNITS[match[2]])
 
 
-def address_of(text: str) -> Address:
-    """An address and a port, as settings give them."""
+def parse_size(text: str) -> int:
+    """Bytes, such as 64MiB, 4kB or 512.
+
+    >>> parse_size("1.5KiB"), parse_size("0")
+    (1536, 0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG]?)(i?)(B?)", text.strip())
+    if match is None or (match[3] and not match[2]):
+        raise ConfigurationError(f"{text!r} is not a size: write 64MiB, 4kB or 512")
+    unit: int = (1024 if match[3] else 1000) ** "_KMG".index(match[2].upper() or "_")
+    return round(float(match[1]) * unit)
+
+
+def _check_address(name: str, text: str, *, any_port: bool = False) -> None:
     try:
-        return parse_address(text)
+        split_address(text, any_port=any_port)
     except AddressError as error:
-        raise ConfigurationError(str(error)) from error
+        raise ConfigurationError(f"{name}: {error}") from error

@@ -2,6 +2,8 @@
 
 import socket
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from random import Random
 from secrets import token_hex
 
@@ -14,10 +16,20 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.families import FAMILIES, Family, Site
 from semcast.group.registry import PACKET_OVERHEAD
 from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
-from semcast.group.settings import GroupSettings, address_of
-from semcast.net.addresses import LOOPBACK, Address, local_address, meeting_point
+from semcast.group.settings import GroupSettings, check_name
+from semcast.net.addresses import (
+    LOOPBACK,
+    Address,
+    AddressError,
+    family_of,
+    find_address,
+    local_address,
+    meeting_point_of,
+    written,
+)
 from semcast.net.keyfile import KeyFile
 from semcast.net.sockets import Endpoint
+from semcast.storage import LiveDisk, StorageError, open_disk
 from semcast.wire import DatagramCodec
 
 
@@ -34,11 +46,19 @@ class Parts(msgspec.Struct, frozen=True):
     """Bytes of a message, at most."""
     keys: KeyFile | None = None
     """Where datagrams are sealed."""
+    disk: LiveDisk | None = None
+    """Where records are kept."""
 
     @property
     def member(self) -> MemberId:
         """Who this is."""
         return self.site.member
+
+    def close(self) -> None:
+        """Close the sockets and let go of the disk, where there will be no driver."""
+        self.endpoint.close()
+        if self.disk is not None:
+            self.disk.close()
 
 
 def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
@@ -48,21 +68,44 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
         raise ConfigurationError(
             f"settings of {family.name} are {family.settings.__name__}; `join` makes them"
         )
-    bind, member = bind_address(settings), _member(settings)
-    check_exposure(bind, settings)
+    if not settings.data:
+        return _build(group, settings, family, _member(settings), None, state=state)
+    if not family.keeps:
+        able = " or ".join(each.name for each in FAMILIES if each.keeps)
+        raise ConfigurationError(f"data is for stack {able}: {family.name} keeps nothing on disk")
+    disk = _open_disk(group, settings)
+    try:
+        member = MemberId(settings.name, disk.incarnation)
+        return _build(group, settings, family, member, disk, state=state)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def _build(
+    group: str,
+    settings: GroupSettings,
+    family: Family,
+    member: MemberId,
+    disk: LiveDisk | None,
+    *,
+    state: bool,
+) -> Parts:
     keyring = keyring_of(settings)
-    where = _fixed(settings) if family.fixed else {}
     if family.fixed:
+        where = _fixed(settings)
         member = _known(settings.name, where)
-        bind = where[member]
-        check_exposure(bind, settings)
-    others = tuple(address for other, address in where.items() if other != member)
-    peers = others if family.fixed else tuple(map(address_of, settings.peers))
+        bind = where.pop(member)
+        peers = tuple(where.values())
+    else:
+        bind = bind_address(settings)
+        peers = tuple(_find("peers", text, family_of(bind[0])) for text in settings.peers)
+    check_exposure(bind, settings)
     endpoint = open_endpoint(group, settings, bind)
     datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
     site = Site(
         member=member,
-        members=tuple(sorted(where)),
+        members=fixed_members(settings),
         settings=settings,
         datagram=datagram,
         packet=(datagram - PACKET_OVERHEAD) * 4 // 5,  # a message also says what it replaces
@@ -71,34 +114,61 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
     stack = family.build(site, Random(token_hex(8)), Outbox())
     alike = site.members or family.alike(settings)
     codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings, family.protocol.frames)
-    return Parts(family, site, stack, endpoint, codec, peers, family.largest(site), keys)
+    return Parts(family, site, stack, endpoint, codec, peers, family.largest(site), keys, disk)
+
+
+def _open_disk(group: str, settings: GroupSettings) -> LiveDisk:
+    try:
+        return open_disk(Path(settings.data), group, settings.name, _milliseconds())
+    except StorageError as error:
+        raise ConfigurationError(f"data: {error}") from error
 
 
 def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Endpoint:
     """The sockets of a member, or of somebody who watches."""
     try:
-        return Endpoint(bind, meeting_point(group) if settings.multicast else None)
+        return Endpoint(bind, meeting_point_of(group, bind[0]) if settings.multicast else None)
     except OSError as error:
-        raise ConfigurationError(f"cannot listen on {bind[0]}:{bind[1]}: {error.strerror}") from error
+        raise ConfigurationError(f"bind: cannot listen on {written(bind)}: {error.strerror}") from error
 
 
 def fixed_members(settings: GroupSettings) -> tuple[MemberId, ...]:
     """Who is always in the group; nobody where members come and go."""
-    return tuple(sorted(_fixed(settings))) if FAMILIES.of(settings.stack).fixed else ()
+    return tuple(sorted(_listed(settings))) if FAMILIES.of(settings.stack).fixed else ()
 
 
-def _fixed(settings: GroupSettings) -> dict[MemberId, Address]:
+def _listed(settings: GroupSettings) -> dict[MemberId, str]:
     """Members and where they are, as all have them in their settings."""
-    where: dict[MemberId, Address] = {}
+    listed: dict[MemberId, str] = {}
     for text in settings.members:
         name, equals, address = text.partition("=")
         if not equals or not name:
             raise ConfigurationError(f"member {text!r}: write name=127.0.0.1:5000")
-        where[MemberId(name)] = address_of(address)
-    return where
+        check_name(name)
+        listed[MemberId(name)] = address
+    return listed
 
 
-def _known(name: str, where: dict[MemberId, Address]) -> MemberId:
+def _fixed(settings: GroupSettings) -> dict[MemberId, Address]:
+    """Members and where they are: all with addresses of the family that this one has."""
+    listed = _listed(settings)
+    mine = _find("members", listed[_known(settings.name, listed)])
+    family = family_of(mine[0])
+    return {
+        member: mine if member.name == settings.name else _find("members", text, family)
+        for member, text in listed.items()
+    }
+
+
+def _find(name: str, text: str, family: socket.AddressFamily | None = None, *, own: bool = False) -> Address:
+    """The address that a setting names."""
+    try:
+        return find_address(text, family, any_port=own)
+    except AddressError as error:
+        raise ConfigurationError(f"{name}: {error}") from error
+
+
+def _known(name: str, where: Iterable[MemberId]) -> MemberId:
     me = MemberId(name)
     if me not in where:
         known = ", ".join(member.name for member in where)
@@ -108,19 +178,22 @@ def _known(name: str, where: dict[MemberId, Address]) -> MemberId:
 
 def next_incarnation(member: MemberId) -> MemberId:
     """Who comes back in the place of a member that its group went on without."""
-    return MemberId(member.name, max(member.incarnation + 1, time.time_ns() // 1_000_000))
+    return MemberId(member.name, max(member.incarnation + 1, _milliseconds()))
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def bind_address(settings: GroupSettings) -> Address:
     """Where to listen; port 0 for any."""
     if not settings.bind:
         return (local_address() if settings.key_file else LOOPBACK), 0
-    host, _, port = settings.bind.rpartition(":")
-    return (host, 0) if port == "0" else address_of(settings.bind)
+    return _find("bind", settings.bind, own=True)
 
 
 def _member(settings: GroupSettings) -> MemberId:
     """A name that is given may come back after a restart: then the time tells the incarnations apart."""
     if settings.name:
-        return MemberId(settings.name, time.time_ns() // 1_000_000)
+        return MemberId(settings.name, _milliseconds())
     return MemberId(f"{socket.gethostname()[:24]}-{token_hex(3)}")

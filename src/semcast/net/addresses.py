@@ -1,45 +1,102 @@
-"""Where members are: addresses, what is known of them, and where strangers meet."""
+"""Addresses of members, how people write them, and where strangers meet."""
 
 import hashlib
 import ipaddress
+import re
 import socket
-
-from semcast.core.ids import SECOND, MemberId, Nanos
+from pathlib import Path
 
 Address = tuple[str, int]
+"""A numeric address and a port. A link-local IPv6 address names its interface: `fe80::1%2`."""
 
 LOOPBACK = "127.0.0.1"
-_FORGET: Nanos = 30 * SECOND
-_MEET: Nanos = 3 * SECOND
-"""Who was silent at the meeting point for so long may be deaf there, too; all speak once a second."""
-_MOST = 1024
+LOOPBACK6 = "::1"
 _PORTS = range(20000, 30000)
+_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?")
+_FORMS = "write 192.0.2.7:5000, [2001:db8::7]:5000 or host.example:5000"
 
 
 class AddressError(ValueError):
     """Text that is no address; says what is wrong with it."""
 
 
-def parse_address(text: str) -> Address:
-    """An IPv4 address and a port.
+def split_address(text: str, *, any_port: bool = False) -> Address:
+    """A host, as an address or by name, and a port. Asks nobody whether there is such a host.
 
-    >>> parse_address("127.0.0.1:5000")
-    ('127.0.0.1', 5000)
+    >>> split_address("[::1]:5000")
+    ('::1', 5000)
+    >>> split_address("db.example:0", any_port=True)
+    ('db.example', 0)
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise AddressError(f"{text!r} is not an address: write 192.0.2.7:5000")
+    least = 0 if any_port else 1
+    if not colon or not (port.isascii() and port.isdigit()) or not least <= int(port) < 1 << 16:
+        raise AddressError(f"{text!r} is not an address and a port: {_FORMS}")
+    if host.startswith("[") and host.endswith("]"):
+        if _version(host[1:-1]) != 6:
+            raise AddressError(f"{text!r}: there is no IPv6 address in the brackets: {_FORMS}")
+        return host[1:-1], int(port)
+    if ":" in host:
+        raise AddressError(f"{text!r}: an IPv6 address stands in brackets: {_FORMS}")
+    if _version(host) != 4 and (_NAME.fullmatch(host) is None or re.fullmatch(r"[0-9.]+", host)):
+        raise AddressError(f"{text!r}: {host!r} is neither an address nor the name of a host: {_FORMS}")
+    return host, int(port)
+
+
+def find_address(text: str, family: socket.AddressFamily | None = None, *, any_port: bool = False) -> Address:
+    """The numeric address, of a family if one is given; names are looked up, now.
+
+    >>> find_address("127.0.0.1:5000")
+    ('127.0.0.1', 5000)
+    """
+    host, port = split_address(text, any_port=any_port)
+    if host == "localhost":  # whatever a table of hosts says (RFC 6761)
+        return (LOOPBACK6 if family == socket.AF_INET6 else LOOPBACK), port
     try:
-        return str(ipaddress.IPv4Address(host)), int(port)
-    except ipaddress.AddressValueError as error:
-        raise AddressError(f"{text!r} is not an address: {error}") from error
+        found = socket.getaddrinfo(host, port, family or socket.AF_UNSPEC, socket.SOCK_DGRAM)
+    except OSError as error:
+        other = _version(host)
+        if other and family is not None and family != _FAMILIES[other]:
+            raise AddressError(
+                f"{text!r} is an IPv{other} address, and this member is bound to one of"
+                f" IPv{_VERSIONS[family]}: see bind"
+            ) from error
+        what = "" if family is None else f"an IPv{_VERSIONS[family]} address of "
+        raise AddressError(f"{text!r}: cannot find {what}host {host!r}: {error.strerror}") from error
+    # Names often have addresses of both families, and loopback is bound to the older one by default.
+    found.sort(key=lambda each: each[0] != socket.AF_INET)
+    return plain(found[0][4])
+
+
+def plain(address: tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]) -> Address:
+    """What the socket module calls an address, as host and port."""
+    host, port, *more = address
+    assert isinstance(host, str)
+    assert isinstance(port, int)
+    scope = more[1] if len(more) > 1 else 0
+    return (f"{host.partition('%')[0]}%{scope}" if scope else host), port
+
+
+def written(address: Address) -> str:
+    """As people write it.
+
+    >>> written(("::1", 5000))
+    '[::1]:5000'
+    """
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def family_of(host: str) -> socket.AddressFamily:
+    """Of a numeric address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def valid_host(text: str) -> bool:
-    """Whether it is the address of one host."""
+    """Whether it is the numeric address of one host."""
     try:
-        address = ipaddress.IPv4Address(text)
-    except ipaddress.AddressValueError:
+        address = ipaddress.ip_address(text)
+    except ValueError:
         return False
     return not address.is_multicast and not address.is_unspecified and str(address) != "255.255.255.255"
 
@@ -50,9 +107,34 @@ def meeting_point(group: str) -> Address:
     Drawn from the name, in the range for private use; a clash with another group costs some work, no
     more: datagrams of other groups are dropped.
     """
-    digest = hashlib.blake2b(group.encode(), digest_size=8).digest()
-    port = _PORTS.start + int.from_bytes(digest[:4], "big") % len(_PORTS)
-    return f"239.255.{digest[4]}.{digest[5]}", port
+    digest = _digest(group)
+    return f"239.255.{digest[4]}.{digest[5]}", _port(digest)
+
+
+def meeting_point6(group: str) -> Address:
+    """The same for IPv6, on one link (RFC 4291: transient, link-local scope)."""
+    digest = _digest(group)
+    return str(ipaddress.IPv6Address(b"\xff\x12" + bytes(10) + digest[4:])), _port(digest)
+
+
+def meeting_point_of(group: str, host: str) -> Address | None:
+    """Where members bound to this address meet: nowhere on IPv6's loopback, which carries no multicasts."""
+    if family_of(host) == socket.AF_INET:
+        return meeting_point(group)
+    return None if host == LOOPBACK6 else meeting_point6(group)
+
+
+def interface_of(host: str) -> int:
+    """The number of the interface that has this IPv6 address; 0 where none has."""
+    address, _, scope = host.partition("%")
+    if scope:
+        return int(scope) if scope.isdigit() else socket.if_nametoindex(scope)
+    wanted = ipaddress.IPv6Address(address).packed.hex()
+    for line in Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():
+        found, number, *_ = line.split()
+        if found == wanted:
+            return int(number, 16)
+    return 0
 
 
 def local_address() -> str:
@@ -68,61 +150,24 @@ def local_address() -> str:
 
 def is_loopback(address: Address) -> bool:
     """Whether it cannot be reached from another host."""
-    return address[0].startswith("127.")
+    return address[0].startswith("127.") or address[0] == LOOPBACK6
 
 
-class AddressBook:
-    """The addresses of those that were heard of. Bounded; who is silent for long is forgotten."""
+_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+_VERSIONS = {socket.AF_INET: 4, socket.AF_INET6: 6}
 
-    def __init__(self) -> None:
-        self._known: dict[MemberId, Address] = {}
-        self._heard: dict[MemberId, Nanos] = {}
-        self._met: dict[MemberId, Nanos] = {}
-        self._targets: list[Address] | None = None
 
-    def heard(self, now: Nanos, member: MemberId, address: Address, *, met: bool = False) -> None:
-        """A valid datagram of `member` came from there, to the meeting point if they `met`."""
-        self._heard[member] = now
-        if met:
-            self._met[member] = now
-        if self._known.get(member) != address:
-            if len(self._known) >= _MOST and member not in self._known:
-                oldest = min(self._heard, key=self._heard.__getitem__)
-                self._drop(oldest)
-            self._known[member] = address
-            self._targets = None
+def _version(text: str) -> int:
+    """4 or 6 for an address of that version of IP, 0 for what is none."""
+    try:
+        return ipaddress.ip_address(text).version
+    except ValueError:
+        return 0
 
-    def introduced(self, now: Nanos, member: MemberId, address: Address) -> None:
-        """Another member says that `member` is there: good until it is heard itself, or for a while."""
-        if member not in self._known and len(self._known) < _MOST:
-            self.heard(now - _FORGET // 2, member, address)
 
-    def all_meet(self, now: Nanos) -> bool:
-        """Whether everybody who is known was heard at the meeting point lately."""
-        return all(now - self._met.get(member, -_MEET) < _MEET for member in self._known)
+def _digest(group: str) -> bytes:
+    return hashlib.blake2b(group.encode(), digest_size=8).digest()
 
-    def contacts(self, most: int) -> list[tuple[MemberId, Address]]:
-        """Those heard last, and where they are."""
-        recent = sorted(self._heard, key=self._heard.__getitem__, reverse=True)[:most]
-        return [(member, self._known[member]) for member in recent]
 
-    def find(self, member: MemberId) -> Address | None:
-        """Where a member is, if that is known."""
-        return self._known.get(member)
-
-    def targets(self) -> list[Address]:
-        """Where everybody is."""
-        if self._targets is None:
-            self._targets = sorted(set(self._known.values()))
-        return self._targets
-
-    def forget(self, now: Nanos) -> None:
-        """Drop those that have been silent for too long."""
-        for member in [member for member, at in self._heard.items() if now - at > _FORGET]:
-            self._drop(member)
-
-    def _drop(self, member: MemberId) -> None:
-        self._heard.pop(member, None)
-        self._met.pop(member, None)
-        self._known.pop(member, None)
-        self._targets = None
+def _port(digest: bytes) -> int:
+    return _PORTS.start + int.from_bytes(digest[:4], "big") % len(_PORTS)

@@ -4,25 +4,35 @@ A hub brings the frames of its seat to members, and takes theirs in. One seat fo
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from operator import itemgetter
+from secrets import randbits
 
 import msgspec
 
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach
-from semcast.net.addresses import Address, AddressBook, valid_host
+from semcast.net.addresses import Address, family_of, is_loopback, valid_host
+from semcast.net.book import AddressBook
+from semcast.net.paths import Paths
+from semcast.net.paths import Probe as Asked
+from semcast.net.pieces import PIECE_VERSION, Assembly, cut
 from semcast.net.seat import Seat
+from semcast.net.shield import Shield, Verdict
 from semcast.net.sockets import Endpoint
 from semcast.wire import DatagramCodec, Malformed
-from semcast.wire.limits import MAX_CONTACTS
-from semcast.wire.status import Contacts, Status
+from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS
+from semcast.wire.status import Contacts, Probe, Probed, Status
 
-_OURS = frozenset({Contacts, Status})
+_OURS = frozenset({Contacts, Status, Probe, Probed})
 """Frames that are looked at here, and are not for stacks."""
 _HOUSEKEEPING: Nanos = SECOND
 _INTRODUCTIONS: Nanos = 100 * MILLISECOND
 """How often members are told of each other because a stranger was heard, at most."""
+_FIRST_PROBES = 32
+"""In a second: who makes up addresses must not make us send large datagrams to all of them."""
+_SOURCES_OF_PIECES = 64
+_PIECE = bytes([PIECE_VERSION])
 
 
 Arrivals = Iterable[tuple[MemberId, Sequence[Frame]]]
@@ -43,6 +53,7 @@ class Hub:
         endpoint: its sockets.
         codec: of its group.
         peers: where to look for others besides the meeting point.
+        datagram: bytes of the largest; 0 for what the endpoint takes for granted.
         multicast: whether what is for everybody is sent once, where all are heard at the meeting point.
         tend: called once a second, in the thread of the loop.
     """
@@ -54,6 +65,7 @@ class Hub:
         codec: DatagramCodec,
         peers: Sequence[Address],
         *,
+        datagram: int = 0,
         multicast: bool = False,
         tend: Callable[[], None] | None = None,
     ) -> None:
@@ -64,6 +76,18 @@ class Hub:
         self._codec = codec
         self._peers = [peer for peer in peers if peer != endpoint.address]
         self._book = AddressBook()
+        # On one host everybody speaks from one address: whoever claims to be a member from elsewhere lies.
+        self._strict = is_loopback(endpoint.address) and not codec.authentic
+        self._shield = Shield()
+        self._verdict = Verdict()
+        self._let_in: list[Address] = []
+        self._overrun = False  # datagrams were lost lately for want of room
+        self._paths: Paths | None = None  # on one host nothing is too large for the way
+        if not is_loopback(endpoint.address):
+            self._paths = Paths(datagram or endpoint.datagram_bytes, _draw)
+        self._first_probes = _FIRST_PROBES
+        self._numbers = count(_draw())
+        self._pieces, self._strange_pieces = Assembly(MAX_MEMBERS), Assembly(_SOURCES_OF_PIECES)
         self._introducing = False
         self._introduced_at: Nanos = 0
         self._multicast = multicast
@@ -80,6 +104,9 @@ class Hub:
         assert self._seat is None, "one group to a hub"
         self._seat = seat
         seat.attach(self)
+
+    def _members(self) -> Sequence[MemberId]:
+        return () if self._seat is None else self._seat.members()
 
     def renew(self, member: MemberId) -> None:
         """Go on as another incarnation."""
@@ -132,6 +159,8 @@ class Hub:
 
     def _after(self, now: Nanos) -> None:
         self.introduce()
+        if self._shield.alarmed or self._verdict:
+            self.guard(now)
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self.tend(now)
@@ -149,27 +178,58 @@ class Hub:
         sender: MemberId | None = None
         place: tuple[Address, bool] | None = None
         for data, address, met in self.endpoint.receive(ready):
+            if data[:1] == _PIECE:
+                whole = self._put_together(now, address, data)
+                if whole is None:
+                    continue
+                data = whole  # noqa: PLW2901
             datagram = decode(data)
             if isinstance(datagram, Malformed):
-                self.stats.malformed[datagram] = self.stats.malformed.get(datagram, 0) + 1
+                self._refuse(now, address, datagram)
                 continue
             source = datagram.source
             if source in self._incarnations:
                 continue  # our own, from the meeting point
             if source != sender or (address, met) != place:
-                if sender is not None:
-                    yield sender, self._look_at(now, sender, frames)
+                if not self._hear(now, source, address, met=met):
+                    self._refuse(now, address, Malformed.ELSEWHERE)
+                    continue
+                if sender is not None and place is not None:
+                    yield sender, self._look_at(now, sender, place[0], frames)
                 sender, place, frames = source, (address, met), []
-                if self._book.find(source) != address:
-                    self._together = False
-                if not self.endpoint.meets:
-                    self._notice(now, source)
-                self._book.heard(now, source, address, met=met)
             frames += datagram.frames
-        if sender is not None:
-            yield sender, self._look_at(now, sender, frames)
+        if sender is not None and place is not None:
+            yield sender, self._look_at(now, sender, place[0], frames)
 
-    def _look_at(self, now: Nanos, sender: MemberId, frames: list[Frame]) -> list[Frame]:
+    def _put_together(self, now: Nanos, address: Address, piece: bytes) -> bytes | None:
+        """The datagram that is complete with this piece. Those of strangers push out no others."""
+        if self._book.is_kin_at(address):
+            return self._pieces.add(address, piece)
+        self._shield.note(now, address)
+        return self._strange_pieces.add(address, piece)
+
+    def _refuse(self, now: Nanos, address: Address, why: Malformed) -> None:
+        self.stats.malformed[why] = self.stats.malformed.get(why, 0) + 1
+        self._shield.note(now, address)
+
+    def _hear(self, now: Nanos, source: MemberId, address: Address, *, met: bool) -> bool:
+        """Note who speaks, and from where; returns whether it may."""
+        book = self._book
+        if book.find(source) != address:
+            book.settle(self._members())
+            self._together = False
+        if not self.endpoint.meets:
+            self._notice(now, source)
+        if book.is_stranger(source) and (self._overrun or book.crowded(address)):
+            self._shield.note(now, address)
+        new = book.find(source) is None
+        there = book.heard(now, source, address, met=met)
+        if new and self._paths is not None and self._first_probes:
+            self._first_probes -= 1
+            self._probe(self._paths.probes(now, (address,)))
+        return there or not self._strict
+
+    def _look_at(self, now: Nanos, sender: MemberId, address: Address, frames: list[Frame]) -> list[Frame]:
         """Take out what is not for a stack."""
         if _OURS.isdisjoint(map(type, frames)):
             return frames
@@ -178,12 +238,16 @@ class Hub:
                 self._meet(now, frame)
             elif type(frame) is Status:
                 self._note_deaf(sender, frame)
+            elif type(frame) is Probe:
+                self._send([Probed(frame.number)], (address,))
+            elif type(frame) is Probed and self._paths is not None:
+                self._probe(self._paths.answered(now, address, frame.number))
         return [frame for frame in frames if type(frame) not in _OURS]
 
     def _notice(self, now: Nanos, source: MemberId) -> None:
         """Where nobody meets, a stranger does not know those who are known here, nor they the stranger."""
         due = now - self._introduced_at >= _INTRODUCTIONS
-        if due and self._seat is not None and source not in self._seat.members():
+        if due and self._seat is not None and source not in self._members():
             self._introduced_at = now
             self._introducing = True
 
@@ -196,14 +260,14 @@ class Hub:
 
     def _meet(self, now: Nanos, frame: Contacts) -> None:
         for member, host, port in frame.known:
-            if member not in self._incarnations and valid_host(host):
+            reachable = valid_host(host) and family_of(host) == self.endpoint.family
+            if reachable and member not in self._incarnations:
                 self._book.introduced(now, member, (host, port))
 
     # Out
 
     def send(self, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """To one member each, or to everybody. What cannot be brought is lost, as on any network."""
-        encode, endpoint = self._codec.encode, self.endpoint
         for dest, run in groupby(sends, key=itemgetter(0)):
             frames = [frame for _, frame in run]
             if isinstance(dest, MemberId):
@@ -211,23 +275,50 @@ class Hub:
                 if address is None:
                     self.stats.unknown_destination += 1
                     continue
-                endpoint.send(encode(self._member, frames), (address,))
+                self._send(frames, (address,))
                 continue
-            if self._together:
-                endpoint.announce(encode(self._member, frames))
-            else:
-                endpoint.send(encode(self._member, frames), self._book.targets())
+            self._send(frames, self.endpoint.meeting if self._together else self._book.targets())
             if dest is Reach.ANYBODY:
                 self.announce(frames)
-                self._introducing = self._introducing or not endpoint.meets
+                self._introducing = self._introducing or not self.endpoint.meets
 
     def announce(self, frames: Sequence[Frame]) -> None:
         """Tell those who are not known yet: at the meeting point, and where others may be."""
         known = self._book.targets()
-        self.endpoint.announce(self._codec.encode(self._member, frames))
+        self._send(frames, self.endpoint.meeting)
         strangers = [peer for peer in self._peers if peer not in known]
         if strangers:  # may be at the meeting point, too: the same sealed datagram twice would be a replay
-            self.endpoint.send(self._codec.encode(self._member, frames), strangers)
+            self._send(frames, strangers)
+
+    def _send(self, frames: Sequence[Frame], dests: Sequence[Address]) -> None:
+        if not dests:
+            return
+        datagrams = self._codec.encode(self._member, frames)
+        paths = self._paths
+        if paths is None:
+            self.endpoint.send(datagrams, dests)
+            return
+        if dests is self.endpoint.meeting:
+            size = paths.least(self._book.targets())
+            self.endpoint.send(self._cut(datagrams, size), dests)
+            return
+        for size, run in groupby(dests, key=paths.size):
+            self.endpoint.send(self._cut(datagrams, size), tuple(run))
+
+    def _cut(self, datagrams: list[bytes], size: int) -> list[bytes]:
+        """Those that are too large, in pieces."""
+        if max(map(len, datagrams)) <= size:
+            return datagrams
+        cuts = (cut(each, size, next(self._numbers)) if len(each) > size else [each] for each in datagrams)
+        return [piece for pieces in cuts for piece in pieces]
+
+    def _probe(self, probes: Sequence[Asked]) -> None:
+        """Send each as it is, however large: whether it arrives is the question."""
+        for address, number, size in probes:
+            [bare] = self._codec.encode(self._member, [Probe(number, b"")])
+            padding = bytes(size - len(bare) - 1)  # the length of more than 255 bytes takes one byte more
+            probe = self._codec.encode(self._member, [Probe(number, padding)])
+            self.endpoint.send(probe, (address,), probing=True)
 
     def introduce(self) -> None:
         """Where strangers do not meet, tell those who are known of each other, if somebody is new."""
@@ -237,11 +328,38 @@ class Hub:
         targets = self._book.targets()
         if targets:
             known = [(member, *address) for member, address in self._book.contacts(MAX_CONTACTS)]
-            self.endpoint.send(self._codec.encode(self._member, [Contacts(known)]), targets)
+            self._send([Contacts(known)], targets)
 
     def tend(self, now: Nanos) -> None:
         """Once a second: drop those that have been silent for too long, see where the others are heard."""
+        self._book.settle(self._members())
         self._book.forget(now)
+        self._look_after_paths(now)
+        self._overrun = self.endpoint.count_drops() > 0 and not self._verdict
         self._deaf = {member for member in self._deaf if self._book.find(member) is not None}
         self.deaf = not (self.endpoint.meets and self._book.all_meet(now))
         self._together = self._multicast and not self.deaf and not self._deaf
+
+    def guard(self, now: Nanos) -> None:
+        """Have those kept out who flood, and nobody else: who is in the view comes in whatever happens."""
+        verdict = self._shield.verdict(now)
+        let_in = self._book.places(self._members()) if verdict else []
+        if (verdict, let_in) != (self._verdict, self._let_in):
+            self._verdict, self._let_in = verdict, let_in
+            self.endpoint.keep_out(verdict.keep_out, let_in, few=verdict.few)
+
+    def _look_after_paths(self, now: Nanos) -> None:
+        if self._paths is None:
+            return
+        for address in self.endpoint.refused:
+            self._paths.refused(address)
+        self.endpoint.refused.clear()
+        targets = self._book.targets()
+        self._paths.keep(targets)
+        self._first_probes = _FIRST_PROBES
+        self._probe(self._paths.probes(now, targets))
+
+
+def _draw() -> int:
+    """A number that nobody can guess, with room to count on."""
+    return randbits(61)

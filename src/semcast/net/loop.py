@@ -5,16 +5,13 @@ The application lives in another thread: whatever it does, tokens and timers go 
 
 import os
 import select
-import sys
 import threading
 import time
 from collections.abc import Collection
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
-
-SWITCH_INTERVAL = 0.0002
-"""Seconds after which Python lets another thread run; 5 ms by default (docs/decisions/0006)."""
+from semcast.net import switching
 
 
 class Tenant(Protocol):
@@ -51,14 +48,15 @@ class Loop:
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._closing = False
+        self._hastened = False
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
 
     # Called by the application's thread
 
     def start(self) -> None:
         """Start the thread."""
-        # A busy application thread gives up the interpreter only so often; a token must not wait for long.
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+        switching.hasten()
+        self._hastened = True
         self._thread.start()
 
     def wake(self) -> None:
@@ -73,6 +71,9 @@ class Loop:
             os.eventfd_write(self._wake_fd, 1)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
+        if self._hastened:
+            self._hastened = False
+            switching.relax()
         if self._wake_fd >= 0:
             os.close(self._wake_fd)
             self._wake_fd = -1

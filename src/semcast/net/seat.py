@@ -5,6 +5,7 @@ from typing import Protocol
 
 from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover, Outgoing
+from semcast.core.holdup import Holdup
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
@@ -26,15 +27,32 @@ class Post(Protocol):
         """Go on as another incarnation."""
 
 
+class Disk(Protocol):
+    """Where a seat's records go. Another thread writes them."""
+
+    records: Sequence[bytes]
+
+    def store(self, writes: Sequence[Write]) -> None:
+        """Have records written, in order."""
+
+    def ready(self) -> bool:
+        """Whether `take` has something to say."""
+
+    def take(self) -> Sequence[int]:
+        """Tickets of syncs that were done since. Raises what happened, if the disk is of no use any more."""
+
+
 class Effects:
     """What the turns of a seat do to the world.
 
     Args:
         wake_application: called when there is something for it.
+        disk: for records, where they are kept.
     """
 
-    def __init__(self, wake_application: Callable[[], None]) -> None:
+    def __init__(self, wake_application: Callable[[], None], disk: Disk | None) -> None:
         self.alarms = Alarms()
+        self.disk = disk
         self.post: Post | None = None
         self._wake_application = wake_application
 
@@ -43,8 +61,9 @@ class Effects:
         self.alarms.set(timer, at)
 
     def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
-        """There is no disk here."""
-        raise AssertionError("a stack wants to write, and has no disk")
+        """On the disk of this member."""
+        assert self.disk is not None, "a stack that was not told of a disk wants to write"
+        self.disk.store(writes)
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """At once: a token must not wait for what comes after it."""
@@ -76,6 +95,7 @@ class Seat:
             more messages, or an end.
         watchers: told of all that happens.
         renew: called, there, with a member that was put out of its group; names the one that comes back.
+        disk: of the member, where it has one.
     """
 
     def __init__(
@@ -87,13 +107,14 @@ class Seat:
         wake_application: Callable[[], None],
         watchers: Sequence[Watcher] = (),
         renew: Renew | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.handover = handover
         self.failure: BaseException | None = None
         """What ended it, if something went wrong."""
         self.wake_loop: Callable[[], None] = _nobody
         """Set by whoever runs the loop: called when the application did something."""
-        self._effects = Effects(wake_application)
+        self._effects = Effects(wake_application, disk)
         self._turn = Turn(member, stack, handover, self._effects, watchers=watchers, renew=renew)
         self._started_at: Nanos = 0
         self._told = False  # observers know that it has left
@@ -157,6 +178,11 @@ class Seat:
         return self._turn.first_view
 
     @property
+    def holdup(self) -> Holdup:
+        """Who or what has kept it from sending."""
+        return self._turn.holdup
+
+    @property
     def left(self) -> Left | None:
         """How it left its group for good, if it did."""
         return self._turn.left
@@ -174,11 +200,14 @@ class Seat:
     def start(self, now: Nanos, _arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:
         """The first turn."""
         self._started_at = now
-        self._turn.start(now)
+        disk = self._effects.disk
+        self._turn.start(now, None if disk is None else disk.records)
 
     def run(self, now: Nanos, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:
         """A turn."""
-        self._turn.run(now, arrivals, self._effects.alarms.due(now))
+        disk = self._effects.disk
+        synced = disk.take() if disk is not None and disk.ready() else ()
+        self._turn.run(now, arrivals, self._effects.alarms.due(now), synced)
         if self._turn.left is not None and not self._told:
             self._told = True
             assert self._effects.post is not None
@@ -186,7 +215,10 @@ class Seat:
 
     def next_at(self) -> Nanos | None:
         """When its next timer goes off; 0 where a turn has something to do at once."""
-        return 0 if self._turn.busy() else self._effects.alarms.next_at()
+        disk = self._effects.disk
+        if self._turn.busy() or (disk is not None and disk.ready()):
+            return 0
+        return self._effects.alarms.next_at()
 
     def fail(self, error: BaseException) -> None:
         """It is not driven any more, because of this."""

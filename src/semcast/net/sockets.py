@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from semcast.net.addresses import Address, is_loopback
+from semcast.net import filters
+from semcast.net.addresses import Address, family_of, interface_of, is_loopback, plain
 
 RECEIVE_BUFFER = 4 << 20
 LOOPBACK_DATAGRAM = 60_000
@@ -20,16 +21,20 @@ _SEGMENTS = 64
 _SEGMENTED = 65_000
 """Bytes that one call may hand to the kernel to be cut into datagrams."""
 _ANCILLARY = 128
-_SMALL = 512
 
 # Not in the socket module of every Python.
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
 _UDP_GRO = 104
-_SO_RXQ_OVFL = 40
+_SO_MEMINFO = 55
+_MEMINFO = struct.Struct("=9I")
+_DROPS_AT = 8
 _IP_MULTICAST_ALL = 49
+_IPV6_MULTICAST_ALL = 29
 _IP_MTU_DISCOVER = 10
-_IP_PMTUDISC_DO = 2
+_IPV6_MTU_DISCOVER = 23
+_PMTUDISC_DO = 2
+_IPV6_DONTFRAG = 62
 
 
 Arrival = tuple[bytes, Address, bool]
@@ -45,6 +50,8 @@ class SocketStatistics(msgspec.Struct):
     bytes_out: int = 0
     kernel_drops: int = 0
     """Datagrams that came faster than they were read."""
+    kept_out: int = 0
+    """Datagrams that the kernel dropped because their sources flood this member."""
     send_errors: int = 0
 
 
@@ -60,9 +67,15 @@ class Endpoint:
     def __init__(self, bind: Address, meeting: Address | None = None, *, offload: bool = True) -> None:
         self.stats = SocketStatistics()
         self.offload = False
-        self._own = _udp()
+        self.family = family_of(bind[0])
+        self._own = _udp(self.family)
         self._meeting_socket: socket.socket | None = None
-        self._meeting = meeting
+        self.meeting: list[Address] = [] if meeting is None else [meeting]
+        """The meeting point, if there is one."""
+        self.refused: set[Address] = set()
+        """Where this host itself does not send datagrams that large."""
+        self._filtered = False
+        self._drops: dict[socket.socket, int] = {}
         try:
             self._own.bind(bind)
             self.offload = offload and _enable_offload(self._own)
@@ -71,26 +84,27 @@ class Endpoint:
         except OSError:
             self.close()
             raise
-        self.address: Address = self._own.getsockname()
+        self.address: Address = plain(self._own.getsockname())
 
     def _open_meeting(self, bind: Address, meeting: Address) -> None:
-        interface = socket.inet_aton(bind[0])
-        self._own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
-        self._own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
-        self._own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
-        self._meeting_socket = _udp()
-        self._meeting_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._meeting_socket.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-        self._meeting_socket.bind(meeting)
+        made = self._meeting_socket = _udp(self.family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self.family == socket.AF_INET:
+            made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+            made.bind(meeting)
+            _meet(self._own, made, bind, meeting)
+        else:
+            made.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
+            interface = interface_of(bind[0])
+            made.bind((*meeting, 0, interface))
+            _meet6(self._own, made, interface, meeting)
         if self.offload:
-            _enable_offload(self._meeting_socket)
-        membership = struct.pack("4s4s", socket.inet_aton(meeting[0]), interface)
-        self._meeting_socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            _enable_offload(made)
 
     @property
     def meets(self) -> bool:
         """Whether there is a meeting point."""
-        return self._meeting is not None
+        return bool(self.meeting)
 
     @property
     def datagram_bytes(self) -> int:
@@ -99,11 +113,16 @@ class Endpoint:
 
     def filenos(self) -> list[int]:
         """What to wait for."""
-        sockets = [self._own, self._meeting_socket]
-        return [each.fileno() for each in sockets if each is not None]
+        return [each.fileno() for each in self._sockets()]
 
-    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address]) -> None:
-        """Send each datagram to each of several members. What cannot be sent is lost, as on any network."""
+    def _sockets(self) -> list[socket.socket]:
+        return [each for each in (self._own, self._meeting_socket) if each is not None]
+
+    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address], *, probing: bool = False) -> None:
+        """Send each datagram to each of several members. What cannot be sent is lost, as on any network.
+
+        With `probing` it is no error if this host itself refuses to send something that large.
+        """
         bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
         for burst in bursts:
             size = sum(map(len, burst))
@@ -112,15 +131,14 @@ class Endpoint:
                 try:
                     self._own.sendmsg(burst, segment, 0, dest)
                 except OSError as error:
+                    if error.errno == errno.EMSGSIZE or (segment and error.errno == errno.EINVAL):
+                        self.refused.add(dest)
+                        if probing:
+                            continue
                     self._note(error)
                 else:
                     self.stats.datagrams_out += len(burst)
                     self.stats.bytes_out += size
-
-    def announce(self, datagrams: Sequence[bytes]) -> None:
-        """Send to everybody at the meeting point, if there is one."""
-        if self._meeting is not None:
-            self.send(datagrams, [self._meeting])
 
     def receive(self, ready: Collection[int]) -> list[Arrival]:
         """What has arrived at the sockets that are ready, up to a burst for each."""
@@ -132,7 +150,9 @@ class Endpoint:
         return found
 
     def _drain(self, each: socket.socket, found: list[Arrival]) -> None:
+        """Everything that is there, up to a burst: a token may stand behind the garbage of others."""
         receive, stats, met = each.recvmsg, self.stats, each is self._meeting_socket
+        short = self.family == socket.AF_INET  # an address is what the socket says it is
         for _ in range(_BURST):
             try:
                 data, ancillary, _, address = receive(_LARGEST, _ANCILLARY)
@@ -141,6 +161,8 @@ class Endpoint:
             except OSError as error:
                 self._note(error)
                 return
+            if not short:
+                address = plain(address)
             if met and address == self.address:
                 continue  # one's own words
             stats.bytes_in += len(data)
@@ -148,14 +170,42 @@ class Endpoint:
             for level, kind, value in ancillary:
                 if level == _SOL_UDP and kind == _UDP_GRO:
                     size = int.from_bytes(value[:2], sys.byteorder)
-                elif level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
-                    stats.kernel_drops = max(stats.kernel_drops, int.from_bytes(value[:4], sys.byteorder))
             if size >= len(data):
                 found.append((data, address, met))
-                if size < _SMALL:
-                    return  # a token, or little else: no need to ask whether there is more
             else:
                 found += [(data[at : at + size], address, met) for at in range(0, len(data), size)]
+
+    def keep_out(self, nuisances: Sequence[Address], members: Sequence[Address], *, few: bool) -> None:
+        """Let the kernel drop what comes from these; of others than members, with `few`, most of it.
+
+        With nobody to keep out everything comes in. Where the kernel takes no such orders, nothing changes.
+        """
+        self.count_drops()
+        self._filtered = bool(nuisances) or few
+        let_in = members[: filters.MOST_NAMED - len(nuisances)]
+        steps = filters.program(self.family, let_in, nuisances, few=few)
+        for each in self._sockets():
+            if self._filtered:
+                filters.attach(each, steps)
+            else:
+                filters.detach(each)
+
+    def count_drops(self) -> int:
+        """Note what the kernel dropped since, as it was told or for want of room; returns how much."""
+        new = 0
+        for each in self._sockets():
+            try:
+                told = each.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
+            except OSError:  # an older kernel does not tell
+                return 0
+            drops = _MEMINFO.unpack(told)[_DROPS_AT]
+            new += (drops - self._drops.get(each, 0)) & 0xFFFFFFFF
+            self._drops[each] = drops
+        if self._filtered:
+            self.stats.kept_out += new
+        else:
+            self.stats.kernel_drops += new
+        return new
 
     def _note(self, error: OSError) -> None:
         """A datagram was lost on the way out: links, routes and addresses come and go, and filters refuse.
@@ -200,11 +250,32 @@ def _enable_offload(own: socket.socket) -> bool:
     return True
 
 
-def _udp() -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def _udp(family: socket.AddressFamily) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
     made.setblocking(False)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RECEIVE_BUFFER)
-    made.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
-    made.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
+    if family == socket.AF_INET:
+        made.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_DO)
+    else:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DO)
+        made.setsockopt(socket.IPPROTO_IPV6, _IPV6_DONTFRAG, 1)
     return made
+
+
+def _meet(own: socket.socket, meeting: socket.socket, bind: Address, group: Address) -> None:
+    interface = socket.inet_aton(bind[0])
+    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
+    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    membership = struct.pack("4s4s", socket.inet_aton(group[0]), interface)
+    meeting.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+
+
+def _meet6(own: socket.socket, meeting: socket.socket, interface: int, group: Address) -> None:
+    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
+    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 1)
+    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+    membership = socket.inet_pton(socket.AF_INET6, group[0]) + struct.pack("@I", interface)
+    meeting.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)

@@ -1,20 +1,101 @@
 """The application of a simulated host: what it sends, and what becomes of what it takes.
 
-It uses the same hand-over as a live program: `send` where there is room, and `take`.
+A reader takes, and answers what it took; a writer hands over what a workload makes. Both may have to wait in
+`send`. It uses the same hand-over as a live program: `send` where there is room, and `take`.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
 from random import Random
 
+import msgspec
+
 from semcast.core.events import Delivery, Rejoining, ViewChange
 from semcast.core.handover import Handover, Outgoing
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
 from semcast.sim.bursts import Bursts
-from semcast.sim.replica import Replicas
+from semcast.sim.habits import ANSWER
+from semcast.sim.replica import Record, RecordKind, Replicas
 from semcast.sim.workloads import Source
+
+
+class Desk:
+    """Where one task of a program sends: what there is no room for waits, and the task with it.
+
+    Args:
+        handover: to the stack.
+        reading: whether nothing is read here while it waits.
+        insists: whether a call that raised is made again, once the program has read something.
+    """
+
+    def __init__(self, handover: Handover, *, reading: bool, insists: bool) -> None:
+        self.raised = 0
+        """Calls of `send` that raised, because this program must read first."""
+        self._handover = handover
+        self._reading = reading
+        self._insists = insists
+        self._postponed = False  # until the program has read something
+        self._waiting: deque[Outgoing] = deque()  # calls, the first of which waits for room
+        self._waits = False
+        self._overflows = 0  # of the hand-over, when it began to wait
+
+    def __bool__(self) -> bool:
+        """Whether there is something to send for which there was no room."""
+        return bool(self._waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the task waits in `send`."""
+        return self._waits
+
+    def send(self, calls: Sequence[Outgoing]) -> bool:
+        """Send these next; returns whether something was handed over."""
+        self._waiting += calls
+        return self.retry()
+
+    def retry(self) -> bool:
+        """There may be room, or no hope of any; returns whether something was handed over."""
+        handover, waiting, handed = self._handover, self._waiting, False
+        while waiting and not self._postponed:
+            if handover.room_for(len(waiting[0].payloads), reading=self._reading):
+                handover.send(waiting.popleft())
+                handed = True
+            elif self._waits and handover.overflows != self._overflows:
+                self._raise()
+            else:
+                break
+            self._wait(False)
+        self._wait(bool(waiting) and not self._postponed)
+        return handed
+
+    def has_read(self) -> bool:
+        """The program read something; returns whether something was handed over then."""
+        self._postponed = False
+        return self.retry()
+
+    def _raise(self) -> None:
+        """`send` raises: the program goes on without the message, or reads, and sends it then."""
+        self.raised += 1
+        if not self._insists:
+            self._waiting.popleft()
+        elif self._reading:
+            self._postponed = True
+
+    def clear(self) -> None:
+        """The program closes its group: what waits to be sent never is."""
+        self._waiting.clear()
+        self._wait(False)
+
+    def _wait(self, waits: bool) -> None:
+        if waits and not self._waits:
+            self._overflows = self._handover.overflows
+            self._handover.wait(reading=self._reading)
+        elif self._waits and not waits:
+            self._handover.waited(reading=self._reading)
+        self._waits = waits
 
 
 class Reader:
@@ -24,11 +105,18 @@ class Reader:
         handover: where it takes from.
         observe: whether it builds up state from what it takes.
         transfers: whether its state is handed over to who joins.
+        answers: messages with which it answers each one of others.
     """
 
-    def __init__(self, handover: Handover, *, observe: bool, transfers: bool) -> None:
+    def __init__(self, handover: Handover, *, observe: bool, transfers: bool, answers: int = 0) -> None:
         self.view: View | None = None
         self.replicas = Replicas() if observe else None
+        self.answers = Desk(handover, reading=True, insists=False)
+        """Where it sends them."""
+        self.me: MemberId | None = None
+        """Who this is: nobody answers itself."""
+        self._each = answers
+        self._answered = 0
         self._handover = handover
         self._handover.hooks = self if transfers else None
 
@@ -40,9 +128,18 @@ class Reader:
                 taken += len(each.payloads)
                 if self.replicas is not None:
                     self.replicas.apply(each)
+                if self._each and each.sender != self.me:
+                    self._answer(each)
             else:
                 self._hear(each)
         return taken
+
+    def _answer(self, batch: Batch) -> None:
+        questions = sum([not payload.endswith(ANSWER) for payload in batch.payloads])
+        for _ in range(questions * self._each):
+            self._answered += 1
+            record = Record(RecordKind.PLAIN, "", self._answered, ANSWER)
+            self.answers.send([Outgoing([msgspec.msgpack.encode(record)])])
 
     def _hear(self, each: Delivery) -> None:
         if isinstance(each, ViewChange):
@@ -73,24 +170,25 @@ class Writer:
     """
 
     def __init__(self, handover: Handover, source: Source | None, bursts: Bursts, rng: Random | None) -> None:
+        self.desk = Desk(handover, reading=bursts.single, insists=True)
+        """Where it sends."""
         self._handover = handover
         self._source = source
         self._run = bursts.run
-        self._single = bursts.single
+        self._confirms = bursts.confirms
+        self._calls = 0
         self._rng = rng
-        self._waits = False  # in `send`
         self._wanted = self._draw()
         self._made: list[Outgoing] = []  # messages that are to leave together
-        self._waiting: list[Outgoing] = []  # runs for which there was no room
 
     def blocked(self) -> bool:
         """Whether there was no room for what it wants to hand over."""
-        return bool(self._waiting)
+        return bool(self.desk)
 
     @property
     def waiting(self) -> bool:
         """Whether something that was made has not been taken by the stack yet."""
-        return bool(self._made) or bool(self._waiting) or bool(self._handover.unsent)
+        return bool(self._made) or bool(self.desk) or bool(self._handover.unsent)
 
     def next_gap(self) -> Nanos | None:
         """Time until the next message; None if there is none."""
@@ -107,31 +205,21 @@ class Writer:
         """Make no more."""
         self._source = None
         self._made.clear()
-        self._waiting.clear()
-        self._wait(False)
-
-    def retry(self) -> bool:
-        """There may be room; returns whether something was handed over."""
-        handed = False
-        while self._waiting and self._handover.room_for(len(self._waiting[0].payloads)):
-            self._handover.send(self._waiting.pop(0))
-            handed = True
-        self._wait(bool(self._waiting))
-        return handed
-
-    def _wait(self, waits: bool) -> None:
-        if waits and not self._waits:
-            self._handover.wait(reading=self._single)
-        elif self._waits and not waits:
-            self._handover.waited(reading=self._single)
-        self._waits = waits
+        self.desk.clear()
 
     def flush(self) -> bool:
         """Hand over what was made; returns whether there was anything, and room for it."""
-        self._waiting += runs(self._made)
-        self._made = []
+        made, self._made = list(map(self._asking, runs(self._made))), []
         self._wanted = self._draw()
-        return self.retry()
+        return self.desk.send(made)
+
+    def _asking(self, call: Outgoing) -> Outgoing:
+        """Some calls want to know what becomes of what they send; the number of the call is its ticket."""
+        self._calls += 1
+        if not self._confirms or self._calls % self._confirms:
+            return call
+        safe = self._calls // self._confirms % 2 == 0
+        return msgspec.structs.replace(call, confirm=(self._calls, safe))
 
     def _draw(self) -> int:
         return 1 if self._rng is None else self._rng.randint(1, self._run)

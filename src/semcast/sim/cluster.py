@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from semcast.core.handover import Handover
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.families import FAMILIES
 from semcast.sim.bursts import Bursts
+from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
     LEAVE_PATIENCE,
     Ambush,
@@ -25,6 +27,7 @@ from semcast.sim.faults import (
     ends_at,
     pairs,
 )
+from semcast.sim.habits import READER, Habit
 from semcast.sim.hosts import CpuModel, Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
@@ -65,6 +68,10 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
+        habits: Mapping[int, Habit] | None = None,
+        queue_messages: int = 1024,
+        handover: type[Handover] = Handover,
+        disks: bool = False,
         name_bytes: int = 0,
     ) -> None:
         """Put the hosts on the network.
@@ -85,6 +92,10 @@ class Cluster:
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
+            habits: what programs do that do not just read.
+            queue_messages: how many messages may wait for a program.
+            handover: what lies between programs and stacks, or a mutant of it.
+            disks: whether every host has one.
             name_bytes: how long the names of members are, at least.
         """
         self.scheduler = scheduler
@@ -99,13 +110,18 @@ class Cluster:
         self._transfers = transfers
         self._again = again
         self._bursts = bursts
+        self._habits = habits or {}
+        self._queue_messages = queue_messages
+        self._handover = handover
+        self._over = False  # everybody reads from now on
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
-        self.regrouped_after: Nanos = 0
-        """How long after the last fault was over the last member came to its last view."""
+        self.united_after: Nanos | None = None
+        """How long after the last trouble all came to be in one view, and stayed there; None if never."""
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
+        self._disks = [self._disk() for _ in range(size if disks else 0)]
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
@@ -135,27 +151,37 @@ class Cluster:
         self.scheduler.run(until)
 
     def heal(self) -> None:
-        """From now on nothing is lost or doubled; faults under way end when their time comes."""
+        """From now on nothing is lost or doubled, and everybody reads; faults under way end in their time."""
         conditions = self.network.conditions
         conditions.loss = conditions.duplication = self._ordinary_loss = 0.0
+        self._over = True
+        for host in self.hosts:
+            host.application.catch_up()
 
     def settle(self, patience: Nanos) -> bool:
         """Run until nothing more happens to messages; False if that takes longer than `patience`."""
         self.scheduler.run(min(self._troubled_until, self.scheduler.now + patience))
-        deadline = self.scheduler.now + patience
-        healed, seen, quiet_since = self.scheduler.now, self._progress(), self.scheduler.now
-        together = self._stood()
+        healed = self.scheduler.now
+        deadline = healed + patience
+        seen, quiet_since = self._progress(), healed
         while self.scheduler.now < deadline:
             self.scheduler.run(self.scheduler.now + 50 * MILLISECOND)
-            stand = self._stood()
-            if stand != together:
-                together, self.regrouped_after = stand, self.scheduler.now - healed
+            self._look_for_unity(healed)
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
             elif self.scheduler.now - quiet_since >= QUIET:
                 return True
         return False
+
+    def _look_for_unity(self, healed: Nanos) -> None:
+        there = {host.member for host in self.hosts if not host.crashed}
+        views = [host.stack.view() for host in self.hosts if not host.crashed]
+        if all(view == views[0] and set(view.members) == there for view in views):
+            if self.united_after is None:
+                self.united_after = self.scheduler.now - healed
+        else:
+            self.united_after = None
 
     def finish(self, *, quiesced: bool) -> History:
         """Close the books."""
@@ -164,10 +190,6 @@ class Cluster:
             if not host.crashed:
                 host.finish()
         return self.recorder.close(quiesced=quiesced)
-
-    def _stood(self) -> list[View]:
-        """The views that living members are in, whether or not their applications know yet."""
-        return [host.stack.view() for host in self.hosts if not host.crashed]
 
     def _progress(self) -> tuple[int, int, int, int, list[View | None]]:
         sent = sum(host.stack.stats.sent for host in self.hosts)
@@ -179,7 +201,7 @@ class Cluster:
     def _build(self, number: int, member: MemberId, source: Source | None) -> Host:
         others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         rng = Random(self._rng.getrandbits(64))
-        return Host(
+        host = Host(
             number,
             member,
             self._stack(member, self.members, rng, Outbox()),
@@ -197,7 +219,17 @@ class Cluster:
             bursts=self._bursts,
             rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
             renew=self._renew,
+            habit=self._habits.get(number, READER),
+            queue_messages=self._queue_messages,
+            handover=self._handover,
+            disk=self._disks[number] if self._disks else None,
         )
+        if self._over:
+            host.application.catch_up()
+        return host
+
+    def _disk(self) -> HostDisk:
+        return HostDisk(self.scheduler, Random(self._rng.getrandbits(64)))
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
         """A process whose group went on without it comes back."""
@@ -208,8 +240,8 @@ class Cluster:
         match fault:
             case Crash(member=number, detected_after=after):
                 self._crash(number, now + after)
-            case Recover(member=number):
-                self._recover(number)
+            case Recover(member=number, disk=disk):
+                self._recover(number, disk=disk)
             case Leave(member=number):
                 self.hosts[number].leave()
                 self.scheduler.at(now + LEAVE_PATIENCE, self._give_up, self.hosts[number])
@@ -272,10 +304,12 @@ class Cluster:
         if self.hosts[host.number] is host:
             self._crash(host.number, self.scheduler.now)
 
-    def _recover(self, number: int) -> None:
+    def _recover(self, number: int, *, disk: bool) -> None:
         host = self.hosts[number]
         if not host.crashed:
             return
+        if self._disks and not disk:
+            self._disks[number].replace()
         again = MemberId(host.member.name, host.member.incarnation + 1)
         if self.recorder is not None:
             self.recorder.recover(self.scheduler.now, again)

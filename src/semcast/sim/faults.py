@@ -22,6 +22,8 @@ class Recover(Fault, frozen=True, tag="recover"):
     """A crashed process starts again, as a new incarnation."""
 
     member: int
+    disk: bool = True
+    """Whether with what its disk kept, where it has one; else on an empty one."""
 
 
 LEAVE_PATIENCE = 3 * SECOND

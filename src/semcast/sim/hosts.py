@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.handover import Command
+from semcast.core.handover import Command, Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
 from semcast.core.stack import Stack
@@ -20,6 +20,8 @@ from semcast.core.views import View
 from semcast.history import Recorder
 from semcast.sim.bursts import Bursts
 from semcast.sim.chronicle import Chronicle
+from semcast.sim.disks import HostDisk, Synced
+from semcast.sim.habits import READER, Habit
 from semcast.sim.networks import Network, Packet
 from semcast.sim.programs import application
 from semcast.sim.replica import Replicas
@@ -28,7 +30,7 @@ from semcast.sim.statistics import HostStatistics
 from semcast.sim.workloads import Source
 from semcast.wire import Codec, Datagram, Malformed
 
-Input = Packet | Timer | Command
+Input = Packet | Timer | Synced | Command
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -63,6 +65,10 @@ class Host:
         bursts: Bursts | None = None,
         rng: Random | None = None,
         renew: Renew | None = None,
+        habit: Habit = READER,
+        queue_messages: int = 1024,
+        handover: type[Handover] = Handover,
+        disk: HostDisk | None = None,
     ) -> None:
         self.number = number
         self.stats = HostStatistics()
@@ -73,6 +79,7 @@ class Host:
         self._scheduler = scheduler
         self._network = network
         self._codec = codec
+        self._disk = disk
         self._cpu = cpu
         self._most = 1 if bursts is None else bursts.most
         self._gather = 0 if bursts is None else bursts.gather
@@ -84,9 +91,21 @@ class Host:
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
+        self._queue_messages = queue_messages
         self.application = application(
-            source, scheduler, self.stats, bursts, rng, delay=app_delay, observe=observe, transfers=transfers
+            source,
+            scheduler,
+            self.stats,
+            bursts,
+            rng,
+            delay=app_delay,
+            observe=observe,
+            transfers=transfers,
+            habit=habit,
+            queue_messages=queue_messages,
+            kind=handover,
         )
+        self.application.reader.me = member
         self.application.nudge = self._nudge
         self._chronicle = Chronicle(
             member,
@@ -112,8 +131,15 @@ class Host:
         return self._turn.stack
 
     @property
+    def owed(self) -> int:
+        """Confirmations that its stack has yet to answer."""
+        return self._turn.owed
+
+    @property
     def view(self) -> View | None:
-        """The last view that its application has seen."""
+        """The last view that its application has seen; that of its stack, where nothing is kept for it."""
+        if not self.application.handover.reading.began:
+            return self.stack.view()
         return self.application.reader.view
 
     @property
@@ -124,19 +150,22 @@ class Host:
     @property
     def waiting(self) -> bool:
         """Whether its application made something that has not been sent."""
-        return self.application.writer.waiting
+        return self.application.waiting or self.stack.pending() > 0
 
     # What happens to it
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
         self.started = True
-        self.call(_start)
+        records = None if self._disk is None else self._disk.attach(self._input)
+        self.call(lambda stack, now: _start(stack, now, records))
         self.application.plan_next_message()
 
     def crash(self) -> None:
         """Stop for ever, in the middle of nothing."""
         self._stop()
+        if self._disk is not None:
+            self._disk.crash()
         self._chronicle.crashed(self._scheduler.now)
 
     def sleep(self, until: Nanos) -> None:
@@ -151,6 +180,7 @@ class Host:
     def leave(self) -> None:
         """The application wants out, as soon as what it handed over was taken."""
         self.application.writer.stop()
+        self.application.reader.answers.clear()
         self.application.handover.leave()
         self.call(_nothing)
 
@@ -160,6 +190,8 @@ class Host:
 
     def finish(self) -> None:
         """The run is over: let the application take what lies there, and write down its state."""
+        if not self.application.handover.reading.began:
+            return
         while self.application.handover:
             self.application.reader.read(self._scheduler.now)
         if self.replicas is not None:
@@ -212,21 +244,32 @@ class Host:
         """One turn of the stack; what comes meanwhile waits for the next."""
         arrivals: list[tuple[MemberId, list[Frame]]] = []
         timers: list[Timer] = []
+        synced: list[int] = []
         for each in inputs:
             if isinstance(each, Packet):
                 self._open(now, each, arrivals)
             elif isinstance(each, Timer):
                 timers.append(each)
+            elif isinstance(each, Synced):
+                synced += each.tickets
             else:
                 self.application.handover.call(each)
         self.stats.turns += 1
         self.application.before_turn(now)
         self._running = True
-        self._turn.run(now, arrivals, timers)
+        self._turn.run(now, arrivals, timers, synced)
         self._running = False
+        self._count_what_waits()
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
+
+    def _count_what_waits(self) -> None:
+        """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
+        handover = self.application.handover
+        excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
+        waiting = self.stack.queued() - handover.reader.excess + excess
+        self.stats.queued = max(self.stats.queued, waiting)
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1
@@ -257,8 +300,9 @@ class Host:
             self._scheduler.at(at, self._on_timer, timer, at)
 
     def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
-        """There is no disk here."""
-        raise AssertionError("a stack wants to write, and has no disk")
+        """On the disk of this host."""
+        assert self._disk is not None, "a stack that was not told of a disk wants to write"
+        self._disk.write(writes)
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """No time passes in the middle of a turn: what is sent there leaves together."""
@@ -280,9 +324,13 @@ class Host:
         if not self.crashed:
             self.application.wake(running=self._running)
 
-    def renew(self, member: MemberId) -> None:  # noqa: ARG002
+    def renew(self, member: MemberId) -> None:
         """Another incarnation goes on, on the same machine and with the same application."""
         self._timers.clear()
+        self.application.reader.me = member
+        if self._disk is not None:
+            self._inbox = deque(each for each in self._inbox if not isinstance(each, Synced))
+            self._disk.abandon()
         self.crashed = self.application.stopped = False
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
@@ -301,7 +349,9 @@ class Host:
             self.stats.busy += cost
 
 
-def _start(stack: Stack, now: Nanos) -> None:
+def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None) -> None:
+    if records is not None:
+        stack.recover(now, records)
     stack.start(now)
 
 

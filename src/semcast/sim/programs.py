@@ -14,6 +14,7 @@ from semcast.core.mailbox import Mailbox
 from semcast.core.turn import Turn
 from semcast.sim.applications import Reader, Writer
 from semcast.sim.bursts import Bursts
+from semcast.sim.habits import READER, Habit
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
 from semcast.sim.workloads import Source
@@ -77,6 +78,19 @@ class Application(ABC):
     @abstractmethod
     def after_turn(self, turn: Turn) -> bool:
         """The host took a turn; returns whether it should take another one, though nothing happened."""
+
+    def catch_up(self) -> None:  # noqa: B027
+        """The run is over: who stopped reading reads again."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it made something that the stack has not taken yet."""
+        return self.writer.waiting or bool(self.reader.answers)
+
+    @property
+    def raised(self) -> int:
+        """Calls of `send` that raised, because it must read first."""
+        return self.writer.desk.raised + self.reader.answers.raised
 
     def delivered(self, now: Nanos) -> None:  # noqa: B027
         """A list was made for the application."""
@@ -149,9 +163,9 @@ class Asker(Application):
 
 
 class Program(Application):
-    """Like a live program: it reads lists, sends runs, and waits where there is no room.
+    """Like a live program: it reads lists, sends runs, answers, and waits where there is no room.
 
-    With `single` it does both in one task, and reads nothing while it waits.
+    While the task that reads waits, it reads nothing.
     """
 
     def __init__(
@@ -164,24 +178,34 @@ class Program(Application):
         delay: Nanos,
         *,
         single: bool,
+        habit: Habit,
     ) -> None:
         super().__init__(handover, reader, writer, scheduler, stats, delay)
         self._single = single
+        self._habit = habit
+        self._over = False  # everybody reads from now on
 
     def wake(self, *, running: bool) -> None:
         """There may be room again for what it wants to send, and something to read."""
         if self.handover.renewed:
             self.handover.go_on()  # whoever sends must know who it is now, also if it reads nothing
+        handed = bool(self.reader.answers) and self.reader.answers.retry()
         if self.writer.blocked():
-            if self.writer.retry() and not running:
-                self.nudge(None)
+            handed = self.writer.desk.retry() or handed
             if not self.writer.blocked():
                 self.plan_next_message()
+        if handed and not running:
+            self.nudge(None)
         self._plan_reading()
 
     def after_turn(self, turn: Turn) -> bool:
         """What it did in the middle of the turn may be left to do."""
         return turn.busy()
+
+    def catch_up(self) -> None:
+        """The run is over: who stopped reads again."""
+        self._over = True
+        self._plan_reading()
 
     def _produce(self) -> None:
         if self.stopped:
@@ -198,9 +222,23 @@ class Program(Application):
         if self.writer.flush() or self.writer.blocked():
             self.nudge(None)
 
+    def _has_read(self) -> None:
+        """What it could not send before may be sent now."""
+        if self.writer.blocked():
+            self.writer.desk.has_read()
+            if not self.writer.blocked():
+                self.plan_next_message()
+
     def _plan_reading(self) -> None:
-        if not self._planned and self.handover:
+        if not self._planned and self.handover and self._may_read():
             self._come_back_at(max(self._free_at, self._scheduler.now))
+
+    def _may_read(self) -> bool:
+        """Whether it wants to read, and need not send before it does."""
+        habit = self._habit
+        stopped = habit.stops_after is not None and self._stats.read >= habit.stops_after and not self._over
+        waits = self.reader.answers.waits or (self._single and self.writer.desk.waits)
+        return habit.iterates and not stopped and not waits
 
     def _come_back_at(self, at: Nanos) -> None:
         self._planned = True
@@ -215,13 +253,16 @@ class Program(Application):
         if self._free_at > now:  # it was put to sleep
             self._come_back_at(self._free_at)
             return
-        if self._single and self.writer.blocked():
-            return  # until it has sent what it has to send
+        if not self._may_read():
+            return
         self.handover.dealt_with(now)
         if self.handover:
             self._free_at = now + self.delay * self._read()
+            self._has_read()
             self._come_back_at(self._free_at)
             self.nudge(None)
+        elif self._habit.pause:
+            self._free_at = now + self._habit.pause
 
 
 def application(
@@ -234,14 +275,22 @@ def application(
     delay: Nanos,
     observe: bool,
     transfers: bool,
+    habit: Habit = READER,
+    queue_messages: int = 1024,
+    kind: type[Handover] = Handover,
 ) -> Application:
     """The application of a host, with its hand-over."""
-    handover = Handover(1, Mailbox(0)) if bursts is None else Handover(bursts.send_messages)
-    reader = Reader(handover, observe=observe, transfers=transfers)
+    if bursts is None:
+        handover = kind(1, Mailbox(0))
+    else:
+        handover = kind(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
+    if habit.iterates:
+        handover.begin()
+    reader = Reader(handover, observe=observe, transfers=transfers, answers=habit.answers)
     writer = Writer(handover, source, bursts or Bursts(), rng)
     if bursts is None:
         return Asker(handover, reader, writer, scheduler, stats, delay)
-    return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single)
+    return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single, habit=habit)
 
 
 def _nobody(_first: Callable[[], None] | None) -> None:

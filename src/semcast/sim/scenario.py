@@ -11,6 +11,7 @@ from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.bursts import Bursts
 from semcast.sim.faults import AnyFault
+from semcast.sim.habits import Habit
 
 NetworkKind = Literal["switched", "shared", "routed"]
 ContentKind = Literal["items", "bitmaps", "enumerated", "operations", "stocks", "plain"]
@@ -53,6 +54,10 @@ class Scenario(msgspec.Struct, frozen=True):
     name_bytes: int = 0
     """How long the names of members are, at least."""
     buffer: int = 40
+    queue: int = 0
+    """Messages that wait for a program; 0 for as many as a buffer has."""
+    reserve: int | None = None
+    """Bytes of the reserve; None for as many messages as a buffer has."""
     spare_bytes: int | None = None
     """Bytes a buffer has beyond one largest message for each sender; None for plenty."""
     purging: Purging = Purging.EAGER
@@ -73,6 +78,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """How inputs and messages are grouped; one at a time without."""
     traffic: tuple[Traffic, ...] = ()
     app_delays: dict[int, Nanos] = {}
+    habits: dict[int, Habit] = {}
+    """What programs do that do not just read."""
+    ample: bool = False
+    """Whether no program has so much to answer that its reserve could fill."""
     misfits: tuple[int, ...] = ()
     """Members with other settings than the others where all must have the same."""
     late: dict[int, Nanos] = {}

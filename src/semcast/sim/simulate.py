@@ -47,10 +47,14 @@ class Outcome(msgspec.Struct):
     """Correct members whose application still waits to send."""
     views: dict[MemberId, View | None]
     """The last view of each correct member's application."""
-    regrouped_after: Nanos
-    """How long after the last fault was over the last member came to its last view."""
+    united_after: Nanos | None
+    """How long after healing all came to be in one view for good; None if they did not."""
     stacks: list[Statistics]
     hosts: list[HostStatistics]
+    raised: int
+    """Calls of `send` that failed because their program had to read first."""
+    unanswered: list[MemberId]
+    """Correct members that never said what became of a message they were asked about."""
     steps: int
     ended: Nanos
 
@@ -68,9 +72,11 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         settled=settled,
         stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
         views={host.member: host.view for host in cluster.hosts if not host.crashed},
-        regrouped_after=cluster.regrouped_after,
+        united_after=cluster.united_after,
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
+        raised=sum(host.application.raised for host in cluster.hosts),
+        unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -120,6 +126,10 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         again=source,
         bursts=scenario.bursts,
+        habits=scenario.habits,
+        queue_messages=family.queue(scenario),
+        handover=mutant.handover,
+        disks=family.disk(scenario),
     )
 
 

@@ -53,10 +53,9 @@ def ring(settings: RingSettings, kind: type[Ring] = Ring, misfits: Collection[in
 
 
 def vsync(settings: VsyncSettings, kind: type[VirtualSynchrony] = VirtualSynchrony) -> StackFactory:
-    """Virtual synchrony, or a mutant of it. A member that was there before only joins."""
-    joining = msgspec.structs.replace(settings, minimum=0)
+    """Virtual synchrony, or a mutant of it. A process that starts again has the same configuration."""
 
     def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-        return kind(me, joining if me.incarnation else settings, rng, out)
+        return kind(me, settings, rng, out)
 
     return build

@@ -19,4 +19,6 @@ class HostStatistics(msgspec.Struct):
     blocked_time: Nanos = 0
     read: int = 0
     """Messages that the application took."""
+    queued: int = 0
+    """Messages that waited for the application in its stack, at most."""
     sent_at: list[Nanos] = msgspec.field(default_factory=list)

@@ -1,6 +1,5 @@
 """Swarms: many drawn scenarios, each checked against everything its stack promises."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
@@ -9,12 +8,11 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MILLISECOND, Nanos
 from semcast.extensions import load_families
-from semcast.history import Kind
 from semcast.sim.bursts import draw_bursts
-from semcast.sim.cluster import member_names
 from semcast.sim.families import FAMILIES
+from semcast.sim.flow_scenario import with_programs
+from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.simulate import Outcome, simulate
@@ -39,46 +37,7 @@ def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     """Run one scenario and check it."""
     outcome = simulate(scenario, mutant)
     broken = [str(verdict) for verdict in violated(check(outcome.history))]
-    if not outcome.settled:
-        broken.append("liveness: the healed group did not come to rest")
-    family = FAMILIES.of(scenario.stack)
-    if not family.excused(outcome.history):
-        broken += _stuck(outcome)
-        broken += _apart(outcome, scenario) if family.finds_members else []
-        broken += _slow(outcome, family.healing(scenario))
-        broken += _restless(outcome, family.views(scenario))
-    return Finding(scenario, outcome, broken)
-
-
-def _stuck(outcome: Outcome) -> list[str]:
-    if not outcome.stuck:
-        return []
-    return [f"liveness: {', '.join(map(str, outcome.stuck))} cannot send for ever"]
-
-
-def _apart(outcome: Outcome, scenario: Scenario) -> list[str]:
-    """A healed group that finds itself ends in one view of all who are there and have set the same."""
-    names = member_names(scenario.size, scenario.name_bytes)
-    misfits = {names[number].name for number in scenario.misfits}
-    members = {who for who in outcome.views if who.name not in misfits}
-    found = {who: view for who, view in outcome.views.items() if who in members}
-    odd = [who for who, view in found.items() if view is None or set(view.members) != members]
-    return [f"liveness: {', '.join(map(str, odd))} did not find all others again"] if odd else []
-
-
-def _slow(outcome: Outcome, bound: Nanos | None) -> list[str]:
-    """It does so within a time."""
-    if bound is None or outcome.regrouped_after <= bound:
-        return []
-    took, most = outcome.regrouped_after // MILLISECOND, bound // MILLISECOND
-    return [f"healing: it took {took} ms until everybody was in its last view; {most} at most"]
-
-
-def _restless(outcome: Outcome, most: int | None) -> list[str]:
-    """And without more views than there were reasons."""
-    counts = Counter(event.process for event in outcome.history.events if event.kind is Kind.VIEW)
-    restless = {} if most is None else {who: count for who, count in counts.items() if count > most}
-    return [f"churn: {who} saw {count} views; {most} at most" for who, count in restless.items()]
+    return Finding(scenario, outcome, broken + judge(scenario, outcome))
 
 
 def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -97,10 +56,16 @@ class Report(msgspec.Struct):
 def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     """What a seed stands for, with something of it fixed where the family offers that.
 
-    Inputs and messages come in bursts, as they do live: that is drawn apart, for all stacks alike.
+    Inputs and messages come in bursts, as they do live, and programs do more than read: that is drawn apart,
+    for all stacks alike.
     """
-    drawn = FAMILIES.of(stack).draw(seed, fixed)
-    return msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    family = FAMILIES.of(stack)
+    drawn = family.draw(seed, fixed)
+    drawn = msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    rng = Random(f"programs/{stack}/{seed}")
+    if family.tighten is None or rng.random() < 0.6:
+        return drawn
+    return with_programs(rng, family.tighten(drawn, rng))
 
 
 def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:

@@ -1,6 +1,7 @@
 """A group in memory: members, a wire that a test holds in its hands, and virtual time."""
 
 from semcast.testing.application import Application, Keeper
+from semcast.testing.disk import Disk
 from semcast.testing.lab import Lab, Letter
 from semcast.testing.measured import Counter, Forgetful, stateless
 from semcast.testing.seat import EVERYTHING, Seat
@@ -9,6 +10,7 @@ __all__ = [
     "EVERYTHING",
     "Application",
     "Counter",
+    "Disk",
     "Forgetful",
     "Keeper",
     "Lab",

@@ -10,7 +10,8 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer
 from semcast.core.stack import Stack
 from semcast.testing.application import Application, Keeper
-from semcast.testing.seat import Seat
+from semcast.testing.disk import Disk
+from semcast.testing.seat import Seat, Storage
 from semcast.wire import Codec, Datagram
 
 Carries = Callable[[str, str, Frame], bool]
@@ -70,9 +71,13 @@ class Lab:
         application: Application | None = None,
         handover: Handover | None = None,
         kind: type[Seat] = Seat,
+        disk: Disk | None = None,
     ) -> Seat:
-        """Another member, in the place of who had its name before; it has yet to be started."""
-        seat = kind(self, member, stack, Keeper() if application is None else application, handover)
+        """Another member, in the place of who had its name before; it has yet to be started.
+
+        With a disk it recovers what that kept. Crash who had the disk before first.
+        """
+        seat = kind(self, member, stack, Keeper() if application is None else application, handover, disk)
         self.seats[member.name] = seat
         self._others = {name: [other for other in self.seats if other != name] for name in self.seats}
         return seat
@@ -165,6 +170,9 @@ class Lab:
         """All timers that are due: those of one member in one turn."""
         for seat in self.seats.values():
             due = seat.due(self.now)
+            if Storage.SYNCED in due:
+                due.remove(Storage.SYNCED)
+                seat.finish_sync()
             if due:
                 seat.run(timers=due)
 

@@ -3,6 +3,9 @@
 The application reads at once, or only when the test says so (`reads`, `read`). What it multicasts is taken
 back if the stack refuses it (`multicast`, and what its `waiting` says), or it waits until there is room, as
 live programs do (`send_or_wait`), and reads nothing meanwhile.
+
+A member may have a disk, which outlives it. Its syncs are done at once, after a time, or when the test says
+so (`sync_after`, `finish_sync`).
 """
 
 from collections import deque
@@ -18,8 +21,15 @@ from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Turn
 from semcast.testing.application import Application
+from semcast.testing.disk import Disk
 
 EVERYTHING = 1 << 30
+
+
+class Storage(Timer):
+    """What a seat waits for besides the timers of its stack."""
+
+    SYNCED = "synced"
 
 
 class Wire(Protocol):
@@ -40,6 +50,7 @@ class Seat:
         stack: its protocol.
         application: what runs on top of it.
         handover: between the two; by default nothing lies between them, so that all is purged that can be.
+        disk: what the stack writes to, if there is one.
     """
 
     def __init__(
@@ -49,9 +60,11 @@ class Seat:
         stack: Stack,
         application: Application,
         handover: Handover | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.application = application
         self.handover = Handover(1, Mailbox(0), application) if handover is None else handover
+        self.handover.begin()  # also an application that reads nothing may read later
         self.turn = Turn(member, stack, self.handover, self, watchers=(self,))
         self.alive = True
         """A member that is not does nothing any more."""
@@ -61,6 +74,9 @@ class Seat:
         """All that the stack said."""
         self.timers: dict[Timer, Nanos] = {}
         """When each goes off."""
+        self.disk = disk
+        self.sync_after: Nanos | None = 0
+        """How long a sync takes; None for until `finish_sync`."""
         self._wire = wire
         self._running = False
         self._asks = False  # in `read`
@@ -91,7 +107,26 @@ class Seat:
 
     def start(self) -> None:
         """The first turn."""
-        self.call(lambda stack, now: stack.start(now))
+        records = None if self.disk is None else self.disk.records()
+
+        def begin(stack: Stack, now: Nanos) -> None:
+            if records is not None:
+                stack.recover(now, records)
+            stack.start(now)
+
+        self.call(begin)
+
+    def crash(self, survives: int = 0) -> None:
+        """Do nothing any more. Of what the disk has not synced, so many bytes survive."""
+        self.alive = False
+        if self.disk is not None:
+            self.disk.crash(survives)
+
+    def finish_sync(self) -> None:
+        """The sync that is under way is done."""
+        assert self.disk is not None, "there is no disk"
+        self.timers.pop(Storage.SYNCED, None)
+        self.run(synced=self.disk.finish())
 
     def call(self, command: Command) -> None:
         """Have something done to the stack."""
@@ -100,6 +135,9 @@ class Seat:
 
     def fire(self, timer: Timer) -> None:
         """A timer goes off, whether it was set or not."""
+        if timer is Storage.SYNCED:
+            self.finish_sync()
+            return
         self.timers.pop(timer, None)
         self.run(timers=(timer,))
 
@@ -146,16 +184,19 @@ class Seat:
     # For the lab
 
     def run(
-        self, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (), timers: Iterable[Timer] = ()
+        self,
+        arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (),
+        timers: Iterable[Timer] = (),
+        synced: Iterable[int] = (),
     ) -> None:
         """One turn, and more if it left something to do; from inside a turn nothing, since that goes on."""
         if self._running or not self.alive:
             return
         self._running = True
         try:
-            self._take_turn(arrivals, timers)
-            while self.alive and self._has_more():
-                self._take_turn()
+            self._take_turn(arrivals, timers, synced)
+            while self.alive and (self._has_more() or self._syncs_at_once()):
+                self._take_turn(synced=self._finished())
         finally:
             self._running = False
 
@@ -172,16 +213,31 @@ class Seat:
         return found
 
     def _take_turn(
-        self, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (), timers: Iterable[Timer] = ()
+        self,
+        arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (),
+        timers: Iterable[Timer] = (),
+        synced: Iterable[int] = (),
     ) -> None:
         self._read()
-        self.turn.run(self._wire.now, arrivals, timers)
+        self.turn.run(self._wire.now, arrivals, timers, synced)
+        self._sync()
         if self._offers:
             self._take_back()
 
     def _has_more(self) -> bool:
         """Whether another turn would do something, or the application can go on with what it was given."""
         return self.turn.busy() or (self._may_read() and (bool(self._unread) or bool(self.handover)))
+
+    def _sync(self) -> None:
+        """Begin to sync what was written."""
+        if self.disk is not None and self.disk.begin() and self.sync_after:
+            self.timers[Storage.SYNCED] = self._wire.now + self.sync_after
+
+    def _syncs_at_once(self) -> bool:
+        return self.sync_after == 0 and self.disk is not None and self.disk.syncing
+
+    def _finished(self) -> Sequence[int]:
+        return self.disk.finish() if self.disk is not None and self._syncs_at_once() else ()
 
     # What a turn does to the world
 
@@ -193,8 +249,9 @@ class Seat:
             self.timers[timer] = at
 
     def store(self, now: Nanos, writes: Sequence[Write]) -> None:  # noqa: ARG002
-        """There is no disk here."""
-        raise AssertionError("a stack wants to write, and has no disk")
+        """On the disk of this member."""
+        assert self.disk is not None, "a stack that was not told of a disk wants to write"
+        self.disk.write(writes)
 
     def send(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:  # noqa: ARG002
         """Onto the wire."""

@@ -14,7 +14,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.status import Contacts, Status
+from semcast.wire.status import Contacts, Probe, Probed, Status
 
 VERSION = 1
 SEALED_VERSION = 0x81
@@ -41,6 +41,7 @@ class Malformed(enum.Enum):
     FORGED = "forged or damaged"
     REPLAYED = "replayed"
     STALE = "of an old session"
+    ELSEWHERE = "not from where its sender is"
 
 
 class Datagram(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +53,10 @@ class Datagram(msgspec.Struct, frozen=True, gc=False):
 
 class DatagramCodec(Protocol):
     """What a driver needs of a codec, sealed or not."""
+
+    @property
+    def authentic(self) -> bool:
+        """Whether only members can make what it decodes."""
 
     def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
         """Pack frames, in order, into as few datagrams as possible."""
@@ -85,7 +90,7 @@ class Codec:
     ) -> None:
         self.limit = limit
         self._encoder = msgspec.msgpack.Encoder()
-        known = list[Union[Status, Contacts, *frames]]  # type: ignore[valid-type]
+        known = list[Union[Status, Contacts, Probe, Probed, *frames]]  # type: ignore[valid-type]
         self._decoder: msgspec.msgpack.Decoder[tuple[MemberId, list[Frame]]]
         self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, known])
         self._frames_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(known)
@@ -93,6 +98,11 @@ class Codec:
         self._heard: tuple[bytes, MemberId] | None = None
         self._header = _HEADER.pack(VERSION, fingerprint(group, members))
         self._prefixes: dict[MemberId, bytes] = {}
+
+    @property
+    def authentic(self) -> bool:
+        """Anybody can."""
+        return False
 
     def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
         """Pack frames, in order, into as few datagrams as the limit allows.

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from semcast.core import ids
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 
 MAX_PAYLOAD = 60_000
 MAX_MEMBERS = 1024
 MAX_ITEM = 256
-MAX_NAME = 256
+MAX_NAME = ids.MAX_NAME
 MAX_IDS = 1024
 MAX_BITMAP = 512
 MAX_SPANS = 256
@@ -21,7 +22,7 @@ MAX_CONTACTS = 64
 MAX_VALUE = 48_000
 MAX_REPORT = 16_384
 MAX_STATE = 1 << 28
-MAX_SEQ = 1 << 62
+MAX_SEQ = ids.MAX_NUMBER
 
 
 _ID_OVERHEAD = 16

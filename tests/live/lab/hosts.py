@@ -1,178 +1,26 @@
-"""Hosts in network namespaces, joined by a bridge that can be cut, lossy or slow.
-
-The bridge is in a namespace of its own, with one port for each host: what a test does to the network it does
-there, and nothing of it touches the machine. Neighbours are permanent, since loss would hit their discovery
-as well; segmentation offload is off, since a lost batch is not what is meant by a lost datagram.
-"""
-
-import os
-import shutil
-import subprocess
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from secrets import token_hex
-from types import TracebackType
+"""Hosts in network namespaces, for tests: skipped, saying why, where there are none."""
 
 import pytest
 from tests.tools import lacking
 
-_TOOLS = ("ip", "nft", "tc")
-_REFUSALS = ("not permitted", "not supported", "Permission denied", "Unknown device type")
+from semcast.chaos import network
+from semcast.chaos.network import NoNamespacesError
 
 
-def demand_namespaces() -> None:
-    """Skip, saying why, where there are none."""
-    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
-    if missing:
-        lacking(f"no {', '.join(missing)} here (iproute2, nftables)")
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root here")
-
-
-class Lan:
-    """Hosts by name, each with an address on one network.
-
-    Args:
-        names: of the hosts, a letter each.
-    """
+class Lan(network.Lan):
+    """A network of hosts, each with a letter for its name."""
 
     def __init__(self, names: str) -> None:
-        demand_namespaces()
-        token = token_hex(3)
-        self._switch = f"sc{token}-switch"
-        self._hosts = {name: f"sc{token}-{name}" for name in names}
-        self._cuts: list[tuple[str, str]] = []
-        self._loss = 0
-        self._duplicates = 0
+        try:
+            super().__init__(names)
+        except NoNamespacesError as error:
+            if "iproute2" in str(error):
+                lacking(str(error))
+            pytest.skip(str(error))
 
     def __enter__(self) -> "Lan":
         try:
-            self._build()
-        except subprocess.CalledProcessError as error:
-            self._remove()
-            if not any(reason in error.stderr for reason in _REFUSALS):
-                raise
-            pytest.skip(f"namespaces are not permitted here: {error.stderr.strip()}")
+            super().__enter__()
+        except NoNamespacesError as error:
+            pytest.skip(str(error))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._remove()
-
-    def _build(self) -> None:
-        switch = self._switch
-        _ip("netns", "add", switch)
-        _ip("-n", switch, "link", "add", "bridge", "type", "bridge", "mcast_snooping", "0", "stp_state", "0")
-        _ip("-n", switch, "link", "set", "bridge", "up")
-        for name, host in self._hosts.items():
-            _ip("netns", "add", host)
-            peer = ("peer", "name", "net", "netns", host, "address", self._mac(name))
-            _ip("-n", switch, "link", "add", f"port-{name}", "type", "veth", *peer)
-            _ip("-n", switch, "link", "set", f"port-{name}", "master", "bridge", "up")
-            _ip("-n", host, "link", "set", "lo", "up")
-            _ip("-n", host, "link", "set", "net", "gso_max_segs", "1")
-            self.plug(name)
-        self._apply()
-
-    def _remove(self) -> None:
-        for namespace in (*self._hosts.values(), self._switch):
-            with suppress(subprocess.CalledProcessError):  # it was never made
-                _ip("netns", "del", namespace)
-
-    def _mac(self, name: str) -> str:
-        return f"02:00:00:00:00:{ord(name):02x}"
-
-    def address(self, name: str) -> str:
-        return f"10.77.0.{ord(name)}"
-
-    def at(self, name: str) -> Sequence[str]:
-        """What runs a command on that host."""
-        return ("ip", "netns", "exec", self._hosts[name])
-
-    # Links of hosts
-
-    def plug(self, name: str) -> None:
-        """Give a host its link, its address and its neighbours."""
-        host = self._hosts[name]
-        _ip("-n", host, "link", "set", "net", "up")
-        _ip("-n", host, "address", "replace", f"{self.address(name)}/24", "dev", "net")
-        _ip("-n", host, "route", "replace", "default", "dev", "net")
-        for other in self._hosts:
-            if other != name:
-                where = (self.address(other), "lladdr", self._mac(other))
-                _ip("-n", host, "neigh", "replace", *where, "dev", "net", "nud", "permanent")
-
-    def unplug(self, name: str) -> None:
-        """Take a host's link down: what it sends fails at once."""
-        _ip("-n", self._hosts[name], "link", "set", "net", "down")
-
-    def take_address(self, name: str) -> None:
-        """The host loses its address, and with it every way to send."""
-        _ip("-n", self._hosts[name], "address", "flush", "dev", "net")
-
-    def slow_down(self, name: str, rate: str) -> None:
-        """What goes to a host goes at that rate, and waits in a short queue."""
-        limit = ("rate", rate, "burst", "16kb", "latency", "100ms")
-        _run(
-            "ip",
-            "netns",
-            "exec",
-            self._switch,
-            "tc",
-            "qdisc",
-            "add",
-            "dev",
-            f"port-{name}",
-            "root",
-            "tbf",
-            *limit,
-        )
-
-    # The bridge
-
-    def partition(self, *sides: str) -> None:
-        """Only who is on the same side hears each other."""
-        side = {name: number for number, names in enumerate(sides) for name in names}
-        self.cut((one, two) for one in self._hosts for two in self._hosts if side[one] != side[two])
-
-    def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """The second of each pair does not hear the first. Replaces earlier cuts."""
-        self._cuts = list(pairs)
-        self._apply()
-
-    def heal(self) -> None:
-        """No cuts, no loss."""
-        self._cuts, self._loss, self._duplicates = [], 0, 0
-        self._apply()
-
-    def disturb(self, *, loss: int = 0, duplicates: int = 0) -> None:
-        """Percentages of frames that are lost, and that come twice."""
-        self._loss, self._duplicates = loss, duplicates
-        self._apply()
-
-    def _apply(self) -> None:
-        rules = [f'iifname "port-{one}" oifname "port-{two}" drop' for one, two in self._cuts]
-        if self._loss:
-            rules.append(f"numgen random mod 100 < {self._loss} drop")
-        chain = "type filter hook forward priority 0; policy accept;"
-        script = ["flush ruleset", "table bridge lab {", "chain forward {", chain, *rules, "}", "}"]
-        if self._duplicates:
-            for name in self._hosts:
-                others = [other for other in self._hosts if other != name]
-                copies = [
-                    f"ether daddr {self._mac(other)} numgen random mod 100 < {self._duplicates}"
-                    f' dup to "port-{other}"'
-                    for other in others
-                ]
-                hook = f'type filter hook ingress device "port-{name}" priority 0;'
-                script += [f"table netdev lab-{name} {{", "chain ingress {", hook, *copies, "}", "}"]
-        _run("ip", "netns", "exec", self._switch, "nft", "-f", "-", text="\n".join([*script, ""]))
-
-
-def _ip(*arguments: str) -> None:
-    _run("ip", *arguments)
-
-
-def _run(*command: str, text: str = "") -> None:
-    subprocess.run(command, input=text, capture_output=True, check=True, text=True)

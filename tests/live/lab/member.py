@@ -141,6 +141,8 @@ class Member:
                 lost = [each.seq for each in event.unsettled]
                 incarnations = [event.former.incarnation, event.member.incarnation]
                 say("rejoining", incarnations=incarnations, cause=event.cause, unsettled=lost)
+            elif isinstance(event, semcast.Skipped):
+                say("skipped", count=event.count)
             else:
                 names = [member.name for member in event.view.members]
                 kind = "view" if isinstance(event, semcast.ViewChange) else "transitional"
@@ -234,6 +236,7 @@ class Member:
             "buffered": stats.buffered,
             "datagrams_in": stats.network.datagrams_in,
             "kernel_drops": stats.network.kernel_drops,
+            "kept_out": stats.network.kept_out,
             "send_errors": stats.network.send_errors,
             "address": list(self._group.address),
             "rss_kb": _resident_kb(),

@@ -10,6 +10,7 @@ from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId
 from semcast.core.ids import SECOND
 from semcast.obsolescence import Purging
+from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Engine, Order, VsyncSettings
 from semcast.protocols.vsync.frames import InView, Received
@@ -48,7 +49,14 @@ def accounts_balance(lab: Lab) -> None:
         stream = node.stack.stream
         assert stream is not None
         held = stream.buffers.occupancy
-        assert held.messages + held.cached == stream.buffered()
+        assert held.messages == sum(map(len, stream.buffers.retained))
+        assert held.cached == stream.buffered() - held.messages - stable_and_waiting(stream.buffers)
+
+
+def stable_and_waiting(buffers: Buffers) -> int:
+    """What only waits for the program."""
+    stable = {member: buffers.stable[rank] for member, rank in buffers.ranks.items()}
+    return sum(max(min(each.last, stable[each.sender]) - each.first + 1, 0) for each in buffers.to_deliver)
 
 
 @pytest.mark.parametrize("purging", [Purging.EAGER, Purging.LAZY, Purging.OFF])

@@ -7,7 +7,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
-from semcast.group.settings import GroupSettings, parse_duration
+from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.protocols.ring import RING, Ring, RingSettings, SlowPolicy
 from semcast.protocols.ring.frames import NAME_BYTES
 
@@ -50,6 +50,7 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         visit=max(min(64, window), window // 3),
         accelerated=max(16, window // 8),
         queue_messages=settings.queue_messages,
+        reserve_bytes=parse_size(settings.reserve),
         send_messages=settings.send_messages,
         policy=SlowPolicy(settings.policy),
         token_loss=loss,

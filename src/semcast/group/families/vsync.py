@@ -7,7 +7,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, Asked, Family, Site
-from semcast.group.settings import GroupSettings, parse_duration
+from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import (
     VSYNC,
@@ -58,7 +58,7 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     expel_when_full: bool = False
     """They do so, too, as soon as their buffers are full of what it lacks."""
     buffer_messages: int = 0
-    """Messages in all buffers of this member; 0 for 65536."""
+    """Messages that this member keeps for others, until all have them; 0 for 65536."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,6 +91,8 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
         buffer_bytes=BUFFER_BYTES,
+        queue_messages=settings.queue_messages,
+        reserve_bytes=parse_size(settings.reserve),
         fair=True,
         window_bytes=WINDOW_BYTES,
         repair_bytes=REPAIR_BYTES,
@@ -177,6 +179,7 @@ FAMILY = FAMILIES.register(
         note_room=note_room,
         instead_of_safe="; see uniform",
         renumbers=True,
+        keeps=True,
         transfers=True,
         admits=True,
         visiting={"minimum": 0, "bootstrap": False},

@@ -48,7 +48,8 @@ class DeliveryQueue:
 
     def __init__(self, limit: int, purging: Purging) -> None:
         assert purging in (Purging.LAZY, Purging.OFF), "what an application keeps up with is not purged"
-        self._limit = limit
+        self.limit = limit
+        """Messages that may wait here, but for what is forced in."""
         self._purging = purging
         self._segments: deque[PurgingBuffer | Change] = deque()
         self._tail: PurgingBuffer | None = None
@@ -64,43 +65,43 @@ class DeliveryQueue:
     @property
     def room(self) -> int:
         """How many more messages fit without purging any."""
-        return self._limit - self._messages
+        return self.limit - self._messages
 
     @property
-    def overfull(self) -> bool:
-        """Whether a change of configuration has left more here than the bound."""
-        return self._messages > self._limit
+    def bytes(self) -> int:
+        """Payload bytes of all that waits."""
+        return sum([each.bytes for each in self._segments if isinstance(each, PurgingBuffer)])
 
-    def add(self, batch: Batch, *, behind: bool = True) -> int:
-        """Append as many messages as there is room for.
+    def add(self, batch: Batch, *, behind: bool = True, reserve: int = 0) -> int:
+        """Append as many messages as there is room for, and so many beyond the bound.
 
         Where the application is `behind`, at the price of what is obsolete.
         """
         buffer = self._open()
-        room = self._limit - self._messages
+        room = self.limit + reserve - self._messages
         count = len(batch.payloads)
         if count > room and behind:
-            room += self._purge(self._messages)
+            room += self.purge()
         if count <= room:
             self._append(buffer, [batch])
             return count
         if behind and batch.items is not None:
-            return self._add_updates(batch)
+            return self._add_updates(batch, reserve)
         if behind and batch.annotation is not None:
             if not buffer.victims(batch):
                 return 0
             self._append(buffer, [batch])
-            self._purge(1)
+            self.purge(1)
             return 1
         if room > 0:
             self._append(buffer, [batch.cut(batch.first, batch.first + room - 1)])
         return max(room, 0)
 
-    def _add_updates(self, run: Batch) -> int:
+    def _add_updates(self, run: Batch, reserve: int) -> int:
         """Append one by one: each may make room for itself."""
         taken = 0
         for single in run.singles():
-            if not self.add(single):
+            if not self.add(single, reserve=reserve):
                 break
             taken += 1
         return taken
@@ -109,9 +110,10 @@ class DeliveryQueue:
         """Append what there is room for."""
         self._append(self._open(), batches)
 
-    def _purge(self, most: int) -> int:
+    def purge(self, most: int | None = None) -> int:
         """Purge what is obsolete, oldest first and no more than `most`; returns how many that were."""
         purged = 0
+        most = self._messages if most is None else most
         for segment in self._segments:
             if isinstance(segment, PurgingBuffer) and purged < most:
                 purged += segment.reclaim(most - purged)
@@ -135,7 +137,7 @@ class DeliveryQueue:
         taken: list[Delivery] = []
         segments = self._segments
         if behind and self._messages > most:
-            self._purge(self._messages)
+            self.purge()
         while segments:
             head = segments[0]
             if isinstance(head, PurgingBuffer):

@@ -3,7 +3,8 @@
 The paper tunes two constants by hand. Here the limit of a visit follows loss: it shrinks when packets had
 to be asked for again, and grows for each visit that used it up, by a quarter as long as nothing was ever
 lost and by one from then on. Whoever sent at its last visit leaves
-some of the window to the others, or one sender that never stops would starve them.
+some of the window to the others, or one sender that never stops would starve them; the window has room for
+a packet of every member, however many they are.
 """
 
 from semcast.protocols.ring.settings import RingSettings
@@ -15,6 +16,7 @@ class Flow:
     def __init__(self, settings: RingSettings, size: int) -> None:
         self._settings = settings
         self._size = size
+        self._window = settings.window_of(size)
         self.limit = settings.visit
         if settings.adaptive:
             self.limit = max(settings.visit // 4, settings.visit_least)
@@ -24,11 +26,15 @@ class Flow:
 
     def allowance(self, seq: int, aru: int, fcc: int) -> int:
         """Packets this visit may send, given what the others sent and what has not reached everybody."""
-        window, others = self._settings.window, self._others(seq, fcc)
+        window, others = self._window, self._others(seq, fcc)
         most = min(self.limit, window - others, window - self._reserve() - (seq - aru))
         if others:
             most = min(most, max(1, window // self._size))
         return max(0, most)
+
+    def closed(self, seq: int, aru: int) -> bool:
+        """Whether not even one more packet may be under way."""
+        return seq - aru >= self._window
 
     def account(self, seq: int, fcc: int, sent: int, onward_seq: int, *, lost: bool) -> int:
         """The visit is over; returns the new flow control count."""
@@ -49,4 +55,4 @@ class Flow:
 
     def _reserve(self) -> int:
         """The part of the window that is left to those who did not send lately."""
-        return min(self._size - 1, self._settings.window // 2) if self._sent else 0
+        return min(self._size - 1, self._window // 2) if self._sent else 0

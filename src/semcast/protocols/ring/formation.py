@@ -4,10 +4,11 @@ Deviations: proposals are repeated while a member waits, since the network loses
 ring that proposes alone, or that is in a later configuration, has given the ring up, which is learned at
 once instead of by a timeout; a representative to whom nobody comes goes back to its ring; somebody who
 counts this member as failed is counted as failed in turn; a member whose application has yet to take what
-the last change of configuration left it neither asks for another nor takes part in one; who keeps failing
-is held off for a while (`Backoff`); a newcomer that hears of a working ring waits to be invited, and such a
-ring waits a little for further newcomers; who has set something else that must be alike is refused; the
-more representatives, the more time they have.
+the last change of configuration left it, beyond queue and reserve, neither asks for another nor takes part in
+one, and where it would have to form it for others, and its program has stopped, it leaves its ring to them;
+who keeps failing is held off for a while (`Backoff`); a newcomer that hears of a working ring waits to be
+invited, and such a ring waits a little for further newcomers; who has set something else that must be alike
+is refused; the more representatives, the more time they have.
 """
 
 from collections.abc import Iterable
@@ -136,6 +137,9 @@ class Formation:
                 self._gather(now, Cause.MEMBER_WENT)
         elif conf != ours and self._may_merge() and not self.forming.backoff.holds(now, source):
             self._gather(now, Cause.FOREIGN_MESSAGE)
+        elif conf != ours and self._stands_in_the_way():
+            operation.give_up()
+            self._gather(now, Cause.FOREIGN_MESSAGE)
         return True
 
     def _may_merge(self) -> bool:
@@ -147,6 +151,15 @@ class Formation:
         operation = self._operation
         speaks = not operation.alive or operation.order.members[0] == self.me
         return self._standing.state is State.OPERATIONAL and speaks and not operation.overfull
+
+    def _stands_in_the_way(self) -> bool:
+        """Whether others wait for this member to form a larger ring, and it waits for a program that stopped.
+
+        Then it leaves its ring to them. It comes back once its program has taken something.
+        """
+        operation = self._operation
+        speaks = operation.alive and operation.order.members[0] == self.me
+        return self._standing.state is State.OPERATIONAL and speaks and operation.overfull_for_long
 
     def on_presence_timer(self, now: Nanos) -> None:
         """Let other rings know of this one."""

@@ -8,7 +8,7 @@ and one that cannot pass it on to anybody gives it back (`FormRefused`); if an a
 one of them is left out, and not a member of a ring that worked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -79,6 +79,7 @@ class Forming:
         self._operation = operation
         self._evs_until: Nanos = 0
         self._together: set[MemberId] = set()
+        self._stop = -1  # the rank in the new ring of who says stop
         self._promised = False
 
     # Numbers of configurations
@@ -168,11 +169,12 @@ class Forming:
             if self._giver is not None:
                 self._out.send(self._giver, FormRefused(token.form_id, token.number))
             return False
-        self._stats.stale += 1
+        visited = [member for member, _ in token.memb_list].index(self.me)
         rest = msgspec.structs.replace(
             token,
             join_list=[member for member in token.join_list if member != dest],
             memb_list=[(member, conf) for member, conf in token.memb_list if member != dest],
+            stop=token.stop if token.stop <= visited else -1,  # places after this one may change
         )
         self.candidates = tuple(member for member in self.candidates if member != dest)
         return self._forward(now, rest)
@@ -197,6 +199,7 @@ class Forming:
             token.rotation == 1
             and invited
             and not self._operation.overfull
+            and token.stop < len(members)
             and token.form_id.number > self._least_number()
             and self.believable(token.form_id.number)
             and self._standing.obeys
@@ -232,12 +235,20 @@ class Forming:
         self._passing.follow(now, token)
         confs_list = recovery.replace(token.confs_list, record_of(order, self.my_obligation_set))
         self.candidates = tuple(dict.fromkeys((*(m for m, _ in memb_list), *token.join_list)))
+        stop = self._stop_on(now, token, [member for member, _ in memb_list])
         self._asked = self.candidates
         self._newcomers = _newcomers(memb_list)
         return self._forward(
             now,
-            FormToken(token.form_id, token.number + 1, 1, token.join_list, memb_list, confs_list),
+            FormToken(token.form_id, token.number + 1, 1, token.join_list, memb_list, confs_list, stop),
         )
+
+    def _stop_on(self, now: Nanos, token: FormToken, members: Sequence[MemberId]) -> int:
+        """Who says stop, as on the regular token: by its place, which is its rank in the new ring."""
+        place = members.index(self.me)
+        if self._operation.stops(now):
+            return place
+        return -1 if token.stop == place else token.stop
 
     def _next(self, token: FormToken) -> MemberId:
         """Who gets a Form token from this member."""
@@ -266,6 +277,7 @@ class Forming:
             or self.me not in members
             or len(records) != 1
             or len(set(members)) != len(members)
+            or token.stop >= len(members)
             or not self._credible(records[0])
         ):
             self._stats.malformed += 1
@@ -279,8 +291,9 @@ class Forming:
         self.recovery = self.recovery_kind(order, records[0])
         self._promised = False
         self.ring = operation.order_of(token.form_id, members)
+        self._stop = self._stop_on(now, token, members)
         onward = FormToken(
-            token.form_id, token.number + 1, 2, token.join_list, token.memb_list, token.confs_list
+            token.form_id, token.number + 1, 2, token.join_list, token.memb_list, token.confs_list, self._stop
         )
         return self._forward(now, onward)
 
@@ -319,7 +332,8 @@ class Forming:
         if finished == (1 << len(ring.members)) - 1:
             self._install(now)
             if len(ring.members) > 1:
-                self._operation.rotation.visit(now, Token(ring.conf, token.number, 0, 0, -1, [], 0))
+                first = Token(ring.conf, token.number, 0, 0, -1, [], 0, stop=self._stop)
+                self._operation.rotation.visit(now, first)
             return True
         bits = finished.to_bytes((finished.bit_length() + 7) // 8, "little")
         onward = RecoveryToken(ring.conf, token.number + 1, bits, rtr)

@@ -79,6 +79,8 @@ class Token(Frame, frozen=True, array_like=True, tag=8, gc=False):
     fcc: Seq
     pressing: Annotated[int, msgspec.Meta(ge=-1, lt=MAX_MEMBERS)] = -1
     """Who waits for the token to come round, though there is nothing new; -1 for nobody."""
+    stop: Annotated[int, msgspec.Meta(ge=-1, lt=MAX_MEMBERS)] = -1
+    """Whose program has more to take than its queue holds, so that nobody sends anything new; or -1."""
 
 
 class RecoveryToken(Frame, frozen=True, array_like=True, tag=9, gc=False):
@@ -111,6 +113,8 @@ class FormToken(Frame, frozen=True, array_like=True, tag=10, gc=False):
     join_list: Members
     memb_list: Annotated[list[tuple[MemberId, ConfId]], msgspec.Meta(max_length=MAX_MEMBERS)]
     confs_list: Annotated[list[ConfRecord], msgspec.Meta(max_length=MAX_MEMBERS)]
+    stop: Annotated[int, msgspec.Meta(ge=-1, lt=MAX_MEMBERS)] = -1
+    """The same as on the regular token, by the place in `memb_list`: a stop outlives the configuration."""
 
 
 class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -16,8 +16,11 @@ class Leaving:
     def __init__(self, member: Member) -> None:
         self.cause: str | None = None
         """Why this member leaves, once everybody has what it sent; None as long as it stays."""
-        self.full_since: Nanos | None = None
-        """Since when the delivery queue has no room for what the ring has delivered."""
+        self.full = False
+        """Whether the delivery queue is full."""
+        self._member = member
+        self._since: Nanos | None = None  # the queue is full, and the program stopped
+        self._before: Nanos = 0  # so long it did that before, since the queue had room last
         self._settings = member.settings
         self._standing = member.standing
         self._out = member.out
@@ -32,18 +35,30 @@ class Leaving:
         self.cause = cause
         self._out.set_timer(RingTimer.LEAVE, now + self._settings.token_loss)
 
-    def full(self, now: Nanos) -> None:
-        """The delivery queue is full."""
-        if self.full_since is None:
-            self.full_since = now
+    def note(self, now: Nanos, *, full: bool) -> None:
+        """The delivery queue is full, or has room. Only the time counts in which the program has stopped."""
+        self.full = full
+        runs = full and self._stopped()
+        if self._since is not None and not runs:
+            self._before += now - self._since
+            self._since = None
+        if not full:
+            self._before = 0
+        if runs and self._since is None:
+            self._since = now
             if self._settings.policy is SlowPolicy.LEAVE and self.cause is None:
-                self._out.set_timer(RingTimer.LEAVE, now + self._settings.leave_after)
+                left = max(0, self._settings.leave_after - self._before)
+                self._out.set_timer(RingTimer.LEAVE, now + left)
+
+    def _stopped(self) -> bool:
+        """Whether the program neither takes what waits for it nor waits in `send`."""
+        return self._member.reader.stopped
 
     def on_timer(self, now: Nanos, order: RingOrder) -> None:
         """Wait no longer: not for the others, and not for the application."""
         if self.cause is not None:
             self.go(order)
-        elif self.full_since is not None and now - self.full_since >= self._settings.leave_after:
+        elif self._since is not None and self._before + now - self._since >= self._settings.leave_after:
             self.cause = f"the application has not kept up for {self._settings.leave_after // 1_000_000} ms"
             self.go(order)
 

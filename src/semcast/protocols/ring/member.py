@@ -4,6 +4,7 @@ from random import Random
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
+from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.protocols.ring.frames import NAME_BYTES
 from semcast.protocols.ring.settings import RingSettings
@@ -20,6 +21,8 @@ class Member:
         self.settings = settings
         self.rng = rng
         self.out = out
+        self.reader = Reader()
+        """The program. Whoever drives the stack puts its own here (`Ring.reader`), so no part keeps it."""
         self.stats = Statistics()
         self.standing = Standing()
         self.enough = settings.minimum <= 1

@@ -6,6 +6,7 @@ from typing import ClassVar
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.stack import HeldBack
 from semcast.core.views import View
 from semcast.protocols.ring.frames import ConfId, Packet
 from semcast.protocols.ring.leaving import Leaving
@@ -20,8 +21,8 @@ from semcast.protocols.ring.sending import Sending
 class Operation:
     """It orders, sends, delivers and leaves; it knows nothing of how configurations come about.
 
-    Whoever forms them reads `order` (the configuration, and who has which packet of it), `alive`, and
-    `overfull` (the application has too much to take for yet another configuration), and calls
+    Whoever forms them reads `order` (the configuration, and who has which packet of it), `alive`, `overfull`
+    (the application has too much to take for yet another configuration) and `stops`, and calls
 
     - `give_up`: the token of this configuration will not come again;
     - `took_leave`: a member said that it leaves, so the token will not come again either;
@@ -39,13 +40,14 @@ class Operation:
     rotation_kind: ClassVar[type[Rotation]] = Rotation
     outlet_kind: ClassVar[type[Outlet]] = Outlet
     sending_kind: ClassVar[type[Sending]] = Sending
+    leaving_kind: ClassVar[type[Leaving]] = Leaving
 
     def __init__(self, member: Member, passing: TokenPassing) -> None:
         self._member = member
         self._passing = passing
         self.left: set[MemberId] = set()
         """Members of this configuration that said that they leave."""
-        self.leaving = Leaving(member)
+        self.leaving = self.leaving_kind(member)
         self.sending = self.sending_kind(member)
         self.outlet = self.outlet_kind(member, self.leaving)
         self.rotation = self._rotation_of(self.order_of(self.conf_id(1), (member.me,)))
@@ -58,7 +60,7 @@ class Operation:
 
     def order_of(self, conf: ConfId, members: tuple[MemberId, ...]) -> RingOrder:
         """The order of a configuration that begins."""
-        return self.order_kind(conf, members, self._member.me, self._member.settings.window)
+        return self.order_kind(conf, members, self._member.me, self._member.settings.window_of(len(members)))
 
     def _rotation_of(self, order: RingOrder) -> Rotation:
         return self.rotation_kind(self._member, order, self._passing, self.sending, self.outlet, self.leaving)
@@ -78,18 +80,30 @@ class Operation:
     @property
     def overfull(self) -> bool:
         """Whether the application has yet to take what the last change of configuration left it."""
-        return self.outlet.queue.overfull
+        return self.outlet.backlog.overfull
+
+    @property
+    def overfull_for_long(self) -> bool:
+        """Whether that is so, and there is no telling when it ends: the program has stopped reading."""
+        members = self.order.members
+        return len(members) > 1 and self._member.reader.stopped and self.overfull
+
+    def stops(self, now: Nanos) -> bool:
+        """Whether nobody should send anything new before the application has taken something."""
+        return self.outlet.stops(now)
 
     def behind(self) -> bool:
-        """Whether nothing more can be sent before the application was given what waits for it.
-
-        Either it has not seen this configuration, or its full queue holds the ring back. One that is
-        `overfull`, and so keeps out of the next change, has not seen it: the excess comes before it.
-        """
+        """Whether nothing can be sent before the application was given the current configuration."""
         outlet = self.outlet
-        if self.leaving.gone or not outlet.deliverable():
-            return False
-        return not outlet.seen or self.rotation.held_back()
+        return not outlet.seen and outlet.deliverable() and not self.leaving.gone
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending what it has."""
+        if self.leaving.gone or not self.sending.queue:
+            return None
+        if not self.rotation.works():
+            return HeldBack(None, "the configuration is changing")
+        return self.rotation.held_back()
 
     def view(self) -> View:
         """The current configuration. The application may not have taken all that comes before it."""
@@ -121,9 +135,18 @@ class Operation:
         """Hand over messages and configuration changes, in order."""
         rotation = self.rotation
         taken = self.outlet.deliver(now, most, rotation.order)
-        if self.sending.queue:
+        if self.sending.queue or rotation.may_lift_stop():
             rotation.want_token(now)
         return taken
+
+    def on_reader(self, now: Nanos) -> None:
+        """The program waits, or waits no more: that may make room, or give the right to send."""
+        if self.leaving.gone:
+            return
+        rotation = self.rotation
+        self.outlet.on_reader(now, rotation.order)
+        if self.sending.queue:
+            rotation.want_token(now)
 
     def leave(self, now: Nanos, cause: str) -> None:
         """Leave once everybody has what was sent here, or soon after."""
@@ -167,13 +190,16 @@ class Operation:
         transitional: Sequence[Packet],
     ) -> None:
         """The five steps of 5.2.3, as one atomic action: with those who come `together` from the old ring."""
-        old, outlet = self.order, self.outlet
+        old, ending, outlet = self.order, self.view(), self.outlet
         outlet.force(old.members, regular)
         outlet.queue.change(TransitionalView(_transitional(old, together)))
         outlet.force(old.members, transitional)
         self._member.enough = self._member.enough or len(order.members) >= self._member.settings.minimum
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
+        whole = together.union(self.left).issuperset(old.members)
+        last = [*regular, *transitional] if whole else regular
+        self.sending.answers.end(old, last, ending, self.view(), together=whole)
         self.left.clear()
         self.sending.begin()
         outlet.pump(now, order)

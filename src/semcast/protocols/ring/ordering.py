@@ -102,6 +102,13 @@ class RingOrder:
         self.delivered = seq
         return sender, parts
 
+    def in_order(self, most: int) -> int:
+        """Up to where, but not beyond `most`, packets are delivered in this configuration come what may."""
+        seq, store, upto = self.delivered, self.store, min(self.my_aru, most)
+        while seq < upto and (seq < self.confirmed_aru or not store[seq + 1].safe):
+            seq += 1
+        return seq
+
     def trim(self) -> None:
         """Forget what everybody has and the application here, too."""
         upto = min(self.confirmed_aru, self.delivered)
@@ -120,7 +127,7 @@ class RingOrder:
         """Whether a correct member can have passed this on."""
         return (
             token.aru <= token.seq <= self.my_aru + self._reach
-            and max(token.lowered_by, token.pressing) < len(self.members)
+            and max(token.lowered_by, token.pressing, token.stop) < len(self.members)
             and token.seq >= self._token_seq
             and all(1 <= first <= last <= token.seq for first, last in token.rtr)
             and sum([last - first + 1 for first, last in token.rtr]) <= 2 * self._reach

@@ -1,7 +1,8 @@
 """From the order of the ring to the application (Amir 1995, 5.2.1: agreed and safe delivery).
 
-What is in order, and safe where that was asked for, goes to the delivery queue as long as there is room.
-A member without room admits to less than it has (`Operation`), so that the ring waits for it.
+What is in order, and safe where that was asked for, goes to the delivery queue as long as there is room:
+in the queue, or, while the program waits in `send`, in the reserve (`Backlog`). A member without room admits
+to less than it has (`Rotation`), so that the ring waits for it.
 """
 
 from collections import deque
@@ -12,6 +13,7 @@ from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging
+from semcast.protocols.ring.backlog import Backlog
 from semcast.protocols.ring.delivery import Change, DeliveryQueue, Lateness
 from semcast.protocols.ring.frames import Packet
 from semcast.protocols.ring.leaving import Leaving
@@ -25,17 +27,20 @@ class Outlet:
     """What the ring has ordered, until the application takes it."""
 
     queue_kind: ClassVar[type[DeliveryQueue]] = DeliveryQueue
+    backlog_kind: ClassVar[type[Backlog]] = Backlog
 
     def __init__(self, member: Member, leaving: Leaving) -> None:
         settings = member.settings
         purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.LAZY
         self.queue = self.queue_kind(settings.queue_messages, purging)
+        self.backlog = self.backlog_kind(member, self.queue)
         self.rest: deque[Batch] = deque()
         """Delivered by the ring, and no room in the queue yet."""
         self.due = False
         """There may be something to pump."""
         self.seen = False
-        """The application knows of this configuration."""
+        """The application was given this configuration."""
+        self._member = member
         self._max_message = settings.max_message
         self._standing = member.standing
         self._out = member.out
@@ -68,8 +73,32 @@ class Outlet:
         if self.rest:
             self.pump(now, order)
         else:
+            self._note_full(now)
             self._give_receipts()
         return taken
+
+    def on_reader(self, now: Nanos, order: RingOrder) -> None:
+        """The program waits, or waits no more: there may be room for what rests."""
+        if self.rest:
+            self.pump(now, order)
+        else:
+            self.queue.limit = self.backlog.limit
+            self._note_full(now)
+
+    def stops(self, now: Nanos) -> bool:
+        """Whether nobody should send anything new before the program has taken something."""
+        if self.backlog.stops and self._hurried(now):
+            self.reclaim()
+        return self.backlog.stops
+
+    def reclaim(self) -> None:
+        """What is obsolete goes."""
+        self.queue.purge()
+        self._give_receipts()
+
+    def _hurried(self, now: Nanos) -> bool:
+        """Whether what is obsolete goes as soon as there is no room: before the reserve is touched."""
+        return self._lateness.behind(now) or self._member.reader.waits
 
     def pump(self, now: Nanos, order: RingOrder) -> None:
         """Hand the queue whatever is in order, and safe where that was asked for."""
@@ -77,16 +106,17 @@ class Outlet:
         if self._withheld():
             return
         rest, queue = self.rest, self.queue
+        queue.limit = self.backlog.limit
         if not len(queue):
             self._lateness.took(now, 0, 0)
         while True:
             while rest:
                 batch = rest[0]
-                taken = queue.add(batch, behind=self._lateness.behind(now))
+                taken = self._take(now, batch)
                 if taken < len(batch.payloads):
                     if taken:
                         rest[0] = batch.cut(batch.first + taken, batch.last)
-                    self._leaving.full(now)
+                    self._note_full(now)
                     self._give_receipts()
                     return
                 rest.popleft()
@@ -98,8 +128,24 @@ class Outlet:
                 queue.extend(batches)
             else:
                 rest += batches
-        self._leaving.full_since = None
+        self._note_full(now)
         self._give_receipts()
+
+    def _take(self, now: Nanos, batch: Batch) -> int:
+        """Find room for a batch: what is obsolete goes, then there is the reserve; returns for how many."""
+        queue, count = self.queue, len(batch.payloads)
+        taken = queue.add(batch, behind=self._hurried(now))
+        while taken < count and self._member.reader.waits:
+            more = queue.add(batch.cut(batch.first + taken, batch.last), reserve=self.backlog.reserve)
+            if not more:
+                break
+            taken += more
+        return taken
+
+    def _note_full(self, now: Nanos) -> None:
+        full = self.queue.room <= 0
+        if full or self._leaving.full:
+            self._leaving.note(now, full=full)
 
     def _withheld(self) -> bool:
         """Whether what is left of this configuration is handed over by `force` only."""
@@ -130,4 +176,3 @@ class Outlet:
         self._give_receipts()
         self._assembly = Assembly(self._max_message)
         self.seen = False
-        self._leaving.full_since = None

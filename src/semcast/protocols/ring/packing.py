@@ -82,6 +82,11 @@ class SendQueue:
         return self.messages > 0
 
     @property
+    def last(self) -> int:
+        """The number of the message that came last."""
+        return self._next - 1
+
+    @property
     def brief(self) -> bool:
         """Whether all that waits fits in one packet, and nothing of it has to be safe."""
         return (

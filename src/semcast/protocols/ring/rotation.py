@@ -4,7 +4,9 @@ Deviations: an idle ring does not spin, the first member holds the token until s
 little is sent, a visit may last a while, so that what comes next need not wait for the token; a token is
 sent again until its receiver shows signs of life; the last packets of a visit may leave after the token
 (the accelerated ring); a member whose delivery queue is full reports a lower `aru`, so that the ring
-waits for it; nothing is sent in a configuration that the application has not seen yet.
+waits for it; one with more than a full queue says stop on the token, and as long as anybody does only those
+send whose programs wait in `send` or close; nothing is sent in a configuration that the application has not
+been given yet.
 """
 
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
+from semcast.core.stack import HeldBack
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import Packet, Token, TokenWanted
 from semcast.protocols.ring.leaving import Leaving
@@ -45,6 +48,9 @@ class Rotation:
         self.alive = True
         """Whether the token still goes round, as far as this member knows."""
         self.held: Token | None = None
+        self.stop = -1
+        """The rank of who says stop, as far as this member knows; -1 for nobody."""
+        self._member = member
         self._enough = member.enough
         self._settings = member.settings
         self._standing = member.standing
@@ -55,6 +61,8 @@ class Rotation:
         self._outlet = outlet
         self._leaving = leaving
         self._flow = Flow(member.settings, len(order.members))
+        self._window = member.settings.window_of(len(order.members))
+        self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
         self._idle = False  # when the token was here last, there was nothing new
         self._last_seen: tuple[int, int, list[Span]] | None = None
@@ -94,6 +102,7 @@ class Rotation:
         if order.highest_seq > token.seq:
             self._stats.malformed += order.forget_above(token.seq)
         passing.accept(now, token)
+        self.stop = self._stop_on(now, token)
         self._lingered = 0
         asked, hold = self._asked, self.hold_for(token)
         if hold:
@@ -129,22 +138,63 @@ class Rotation:
     def _pressing(self, token: Token) -> int:
         """Who needs another rotation: somebody waits to know that everybody has something."""
         order, outlet = self.order, self._outlet
-        if outlet.due:
-            waits = order.confirmed_aru < self._sending.last_safe
-        else:
-            waits = order.delivered < order.my_aru
+        waits = order.confirmed_aru < self._sending.last_safe
+        if not outlet.due:
+            waits = waits or order.delivered < order.my_aru
         if (waits and not outlet.rest) or self._leaving.cause is not None:
             return order.rank
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
-        return self._outlet.seen and self._enough and bool(self._sending.queue)
+        return bool(self._sending.queue) and self._outlet.seen and self._enough and not self._stopped()
+
+    # A program that does not keep up
+
+    def _stop_on(self, now: Nanos, token: Token) -> int:
+        """Who says stop. Each that does puts itself there: who finds itself knows that nobody else does."""
+        if self._outlet.stops(now):
+            return self.order.rank
+        return -1 if token.stop == self.order.rank else token.stop
+
+    def _stopped(self) -> bool:
+        """Whether this member must not send what it has, because more than a full queue waits somewhere."""
+        stop = self._outlet.backlog.stops if len(self.order.members) == 1 else self.stop >= 0
+        return stop and not self._comes_first()
+
+    def _comes_first(self) -> bool:
+        """Whether what is pending here goes before what is new.
+
+        A program that waits in `send` reads only when that was sent, and one that closes adds nothing to it.
+        """
+        reader = self._member.reader
+        return reader.waits or reader.closing or self._leaving.cause is not None
+
+    def may_lift_stop(self) -> bool:
+        """Whether this member has said stop, and needs the token to take that back."""
+        return self.stop == self.order.rank and not self._outlet.backlog.stops
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending what it has."""
+        members, outlet = self.order.members, self._outlet
+        if not self._sending.queue:
+            return None
+        if not outlet.seen:
+            return HeldBack(self._member.me, "its program has not been given the configuration")
+        if len(members) == 1:
+            waits = bool(outlet.rest) or self._stopped()
+            return HeldBack(self._member.me, "its program does not keep up") if waits else None
+        if self._stopped():
+            return HeldBack(members[self.stop], "its program does not keep up")
+        if self._closed_by >= 0:
+            return HeldBack(members[self._closed_by], "it lacks messages, or has no room for them")
+        return None
 
     def visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
         order, out, stats, outlet, flow = self.order, self._out, self._stats, self._outlet, self._flow
         if outlet.due:
             outlet.pump(now, order)
+        self.stop = self._stop_on(now, token)
         answers = order.answers(token.rtr, flow.limit) if token.rtr else []
         for packet in answers:
             stats.retransmitted += 1
@@ -152,7 +202,11 @@ class Rotation:
         lingered, self._lingered = self._lingered, 0
         began = token.seq - lingered
         room = flow.allowance(began, token.aru, token.fcc) - len(answers) - lingered
+        closed = flow.closed(token.seq, token.aru)
+        if room <= 0 and not closed and self._comes_first():
+            room = 1
         packets = self._sending.number(order, token.seq, room) if room > 0 and self._has_to_send() else []
+        self._closed_by = token.lowered_by if closed else -1
         seq = token.seq + len(packets)
         accelerated = self._settings.accelerated
         answered = {packet.seq for packet in answers}
@@ -167,7 +221,7 @@ class Rotation:
         for packet in packets[:early]:
             out.multicast(packet)
         pressing = self._pressing(token)
-        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing)
+        onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing, self.stop)
         self._passing.pass_on(now, order.successor, onward, seq)
         for packet in packets[early:]:
             out.multicast(packet)
@@ -183,18 +237,7 @@ class Rotation:
     def _held_at(self) -> int:
         """The highest `aru` this member admits to: less than it has while its application is far behind."""
         order = self.order
-        return order.delivered + self._settings.window // 2 if self._outlet.rest else order.my_aru
-
-    def held_back(self) -> bool:
-        """Whether nobody can send before the application of this member has taken something.
-
-        Who is alone sends nothing that does not fit in its own queue. In a larger ring the window is full of
-        what this member has, or will get, and does not admit to.
-        """
-        if not self._outlet.rest:
-            return False
-        unadmitted = self.order.highest_seq - self._held_at()
-        return len(self.order.members) == 1 or unadmitted >= self._settings.window
+        return order.delivered + self._window // 2 if self._outlet.rest else order.my_aru
 
     def leave_if_done(self) -> None:
         """Leave, if that is wanted and everybody has what was sent here."""
@@ -207,8 +250,9 @@ class Rotation:
     # An idle ring
 
     def want_token(self, now: Nanos) -> None:
-        """There is something to send: get the token if nobody else is using it."""
-        if not (self._has_to_send() or self._leaving.cause is not None) or not self.works():
+        """There is something to send, or to say: get the token if nobody else is using it."""
+        wanted = self._has_to_send() or self._leaving.cause is not None or self.may_lift_stop()
+        if not wanted or not self.works():
             return
         order, settings = self.order, self._settings
         if len(order.members) == 1:
@@ -264,7 +308,7 @@ class Rotation:
         if self._standing.state is not State.OPERATIONAL:
             return
         order, sending, outlet = self.order, self._sending, self._outlet
-        while sending.queue and not outlet.rest:
+        while self._has_to_send() and not outlet.rest:
             sending.number(order, order.my_aru, self._settings.visit)
             order.confirmed_aru = order.my_aru
             outlet.pump(now, order)

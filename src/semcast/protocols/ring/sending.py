@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Sent, Unblocked
+from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.frames import Packet, Part
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.ordering import RingOrder
@@ -16,9 +18,12 @@ from semcast.wire.limits import MAX_PAYLOAD, check_annotations
 class Sending:
     """From the application to numbered packets; tells it when to wait, and what has left."""
 
+    answers_kind: ClassVar[type[Answers]] = Answers
+
     def __init__(self, member: Member) -> None:
         settings = member.settings
         self.queue = SendQueue(settings.packet_bytes, settings.send_messages, settings.send_bytes)
+        self.answers = self.answers_kind(member.out)
         self.last_sent = 0
         """The last number this member gave out in this configuration, and the last that has to be safe."""
         self.last_safe = 0
@@ -59,6 +64,7 @@ class Sending:
         self.last_sent = seq + len(packets)
         if any(draft.safe for draft in drafts):
             self.last_safe = self.last_sent
+        self.last_safe = max(self.last_safe, self.answers.numbered(packets))
         for safe, run in groupby(drafts, key=attrgetter("safe")):
             self._tell([part for draft in run for part in draft.whole], conf.number, safe=safe)
         return packets

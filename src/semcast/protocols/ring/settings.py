@@ -8,6 +8,9 @@ from semcast.core.ids import MILLISECOND, Nanos
 from semcast.protocols.ring.frames import Terms
 from semcast.wire.limits import MAX_HOLES, MAX_MESSAGE, MAX_PAYLOAD
 
+OVERHEAD = 64
+"""Bytes that a message in the reserve counts for besides its payload."""
+
 VERSION = 2
 """Of the protocol: members of different ones do not form a ring."""
 REACH = 4
@@ -40,7 +43,8 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Payload bytes in a packet, at most; larger messages are cut into fragments."""
     max_message: int = MAX_MESSAGE
     window: int = 512
-    """Packets under way in the whole ring: sent, and not known to have reached everybody."""
+    """Packets under way in the whole ring: sent, and not known to have reached everybody. In a ring with more
+    members than this it is one for each, so that everybody who has something can send in every rotation."""
     visit: int = 64
     """Packets a member sends while it has the token, at most; the limit in force adapts below it."""
     visit_least: int = 4
@@ -51,6 +55,8 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     queue_messages: int = 1024
     """Messages that wait for the application."""
+    reserve_bytes: int = 64 << 20
+    """What may wait besides while the application waits in `send`; 64 bytes of each message are overhead."""
     send_messages: int = 1024
     """Messages that wait for the token."""
     send_bytes: int = 1 << 22
@@ -111,16 +117,23 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
         for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+        if self.reserve_bytes < 0:
+            raise ValueError("reserve_bytes must not be negative")
+
+    def window_of(self, size: int) -> int:
+        """The window of a ring with so many members."""
+        return max(self.window, size)
 
     def terms(self) -> Terms:
         """What all members must have set alike."""
         return Terms(VERSION, self.window, self.packet_bytes, self.max_message)
 
-    def bound(self) -> int:
-        """No member ever holds more: messages in its queues, and packets it keeps for others.
+    def bound(self, size: int = 1) -> int:
+        """No member of a group of this size ever holds more: messages in queues, and packets kept for others.
 
         A change of configuration hands over at once what waited for its turn: as many packets as a member
         keeps, each as full of the smallest messages as it can be.
         """
-        kept = 2 * REACH * self.window
-        return self.queue_messages + self.send_messages + kept + kept * (self.packet_bytes // 3 + 1)
+        kept = 2 * REACH * self.window_of(size)
+        waiting = self.queue_messages + -(-self.reserve_bytes // OVERHEAD) + self.send_messages
+        return waiting + kept + kept * (self.packet_bytes // 3 + 1)

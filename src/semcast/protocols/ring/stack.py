@@ -8,7 +8,8 @@ from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import Stack
+from semcast.core.reader import Reader
+from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.frames import (
@@ -47,7 +48,7 @@ class Ring(Stack):
     puzzles_kind: ClassVar[type[Puzzles]] = Puzzles
 
     def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
-        member = Member(me, settings, rng, out)
+        self._member = member = Member(me, settings, rng, out)
         self.me = me
         self.settings = settings
         self.out = out
@@ -68,6 +69,15 @@ class Ring(Stack):
     def order(self) -> RingOrder:
         """The current configuration: its members, and who has which packet."""
         return self.operation.order
+
+    @property
+    def reader(self) -> Reader:
+        """The program that this stack delivers to."""
+        return self._member.reader
+
+    @reader.setter
+    def reader(self, reader: Reader) -> None:
+        self._member.reader = reader
 
     # Life
 
@@ -120,6 +130,16 @@ class Ring(Stack):
         """The same for messages of which each has an annotation."""
         return self.operation.multicast(now, payloads, annotations, safe=safe)
 
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message queued last; positions are numbers of packets."""
+        sending = self.operation.sending
+        due = sending.answers.ask(ticket, sending.queue.last, safe=safe)
+        sending.last_safe = max(sending.last_safe, due)
+
+    def settle_confirmations(self) -> None:
+        """Look how far the current configuration has come."""
+        self.operation.sending.answers.settle(self.order, self.view())
+
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
         """Hand over messages and configuration changes, in order."""
         return self.operation.deliver(now, most)
@@ -129,8 +149,32 @@ class Ring(Stack):
         return self.operation.outlet.deliverable()
 
     def behind(self) -> bool:
-        """Whether nothing more can be sent before the application was given what waits for it."""
+        """Whether nothing can be sent before the application was given the current configuration."""
         return self.operation.behind()
+
+    def on_reader(self, now: Nanos) -> None:
+        """The program waits in `send` or waits no more, receives nothing, stops reading, or closes."""
+        self.operation.on_reader(now)
+
+    def pending(self) -> int:
+        """Messages that wait for the token."""
+        return self.operation.sending.queue.messages
+
+    def queued(self) -> int:
+        """Messages that wait for the program."""
+        return len(self.operation.outlet.backlog)
+
+    def overflowing(self) -> bool:
+        """Whether queue and reserve are full."""
+        return self.operation.outlet.backlog.overflowing
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending what it has."""
+        return self.operation.held_back()
+
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the application."""
+        self.operation.outlet.reclaim()
 
     def buffered(self) -> int:
         """Messages in the queues, and packets kept for others, also for a ring that is being formed."""

@@ -1,13 +1,15 @@
 """The buffers of one member: I, O and Q of appendix A, and the accounting of flow control.
 
 A message is *queued* once it is in `retained` (O) and its order has it, which puts it into `to_deliver` (Q)
-at once or when its turn comes. `pending` (I) holds what still lacks a predecessor; it is a cache. What is
-queued, not stable and not retained was purged: the difference is the purge knowledge of appendix A.2, and
-takes no memory.
+at once or when its turn comes. `pending` (I) holds what still lacks a predecessor, and `door` what is next
+but finds no room in the backlog; both are a cache. What is queued, not stable and not retained was purged:
+the difference is the purge knowledge of appendix A.2, and takes no memory.
 
-Nobody else changes `occupancy`: at any time it is what `buffered` finds in the buffers.
+There are two accounts: `occupancy` is what is retained and cached, `backlog` what waits for the program.
+Nobody else changes `occupancy`: at any time it is what is found in the buffers.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,6 +20,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.obsolescence import Purging, PurgingBuffer
 from semcast.protocols.semantic.answers import follows, joined
+from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.semantic.settings import Settings
@@ -55,17 +58,21 @@ class InSequence:
         """Messages were queued."""
         self.lines.append(part)
 
-    def waits(self, rank: int, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether an annotated message is here, but not lined up yet."""
+    def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether the first message of a batch is for the order alone."""
         return False
+
+    def replaces(self, batch: Batch) -> bool:  # noqa: ARG002
+        """Whether a message replaces one that is lined up, as only the order can tell."""
+        return False
+
+    def unplaced(self, rank: int, upto: int) -> int:  # noqa: ARG002
+        """How many messages of a member up to there have no place in the order yet."""
+        return 0
 
     def withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
         """Drop such a message."""
         return False
-
-    def waiting_between(self, rank: int, first: int, last: int) -> list[Batch]:  # noqa: ARG002
-        """Messages of a sender that are not lined up yet."""
-        return []
 
 
 class Buffers:
@@ -77,6 +84,7 @@ class Buffers:
         stats: where to count.
         out: where to say what was purged.
         base: up to where each member's messages belong to the past; nowhere, by default.
+        backlog: of the program; by default one for these messages alone.
     """
 
     retention: type[Retention] = Retention
@@ -88,6 +96,7 @@ class Buffers:
         stats: Statistics,
         out: Outbox,
         base: Sequence[int] | None = None,
+        backlog: Backlog | None = None,
     ) -> None:
         settings.check(len(members))
         self.members = tuple(members)
@@ -120,8 +129,12 @@ class Buffers:
         held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD
         self.retained = [self.retention(held) for _ in range(size)]
         self.to_deliver = PurgingBuffer(settings.purging)
-        self._undeliverable: list[set[int]] = [set() for _ in range(size)]
-        """What was purged from delivery, and is not stable."""
+        self.door: list[deque[Batch]] = [deque() for _ in range(size)]
+        """What is next in sequence, and waits for room in the backlog."""
+        if backlog is None:
+            backlog = Backlog(settings.queue(), settings.buffer_bytes, settings.reserve_bytes)
+            backlog.queues = (self,)
+        self.backlog = backlog
 
         senders = tuple(range(size)) if settings.senders is None else settings.senders
         self.senders = frozenset(senders)
@@ -135,9 +148,22 @@ class Buffers:
             return len(self.to_deliver) > 0
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
+    def waiting(self) -> int:
+        """Messages that the program may take. What must be safe first is kept for others anyway."""
+        if not self.settings.uniform:
+            return len(self.to_deliver)
+        unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
+        return max(len(self.to_deliver) - unsafe, 0)
+
+    def waiting_bytes(self) -> int:
+        """Their payloads, as far as it can be told without looking at each."""
+        queue = self.to_deliver
+        return self.waiting() * queue.bytes // max(len(queue), 1) if self.settings.uniform else queue.bytes
+
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
         found = sum(map(len, self.retained)) + sum(map(len, self.pending))
+        found += sum(len(batch.payloads) for door in self.door for batch in door)
         for batch in self.to_deliver:  # what is not stable is retained, too, unless it was purged
             stable = min(batch.last, self.stable[self.ranks[batch.sender]])
             found += max(stable - batch.first + 1, 0)
@@ -163,10 +189,15 @@ class Buffers:
 
     def is_new(self, rank: int, seq: int) -> bool:
         """Whether a message was neither queued nor found purged (new(m) of figure 4.2)."""
-        return seq > self.queued[rank]
+        return seq > self.here_upto(rank)
+
+    def here_upto(self, rank: int) -> int:
+        """Up to where messages of `rank` are queued, or wait at the door."""
+        door = self.door[rank]
+        return door[-1].last if door else self.queued[rank]
 
     def room(self, rank: int) -> int:
-        """How many more messages of `rank` may be queued."""
+        """How many more messages of `rank` may be kept for others."""
         return self.occupancy.room(rank)
 
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
@@ -209,12 +240,52 @@ class Buffers:
     def enqueue(self, rank: int, batch: Batch) -> int:
         """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
         wanted = len(batch.payloads)
-        count = min(wanted, self._room_after_purging(rank, batch))
-        if count == 0:
-            return 0
-        part = batch if count == wanted else batch.cut(batch.first, batch.first + count - 1)
-        self.admit(rank, part)
-        return count
+        taken = 0
+        while taken < wanted:
+            rest = batch if not taken else batch.cut(batch.first + taken, batch.last)
+            count = self._fitting(rank, rest)
+            if count == 0:
+                break
+            self.admit(rank, rest.cut(rest.first, rest.first + count - 1))
+            taken += count
+        return taken
+
+    def fits(self, rank: int, batch: Batch) -> bool:
+        """Whether the first of these messages could be queued now."""
+        return self._fitting(rank, batch) > 0
+
+    def _fitting(self, rank: int, batch: Batch) -> int:
+        """How many of these messages both accounts have room for."""
+        wanted = len(batch.payloads)
+        kept = wanted if self._keeps(rank, batch) else self.room(rank)
+        return min(kept, self._admitted(batch)) if kept else 0
+
+    def _keeps(self, rank: int, batch: Batch) -> bool:
+        """Whether there is room to keep all of it for others."""
+        wanted = len(batch.payloads)
+        if self.room(rank) >= wanted:
+            return True
+        smaller = wanted * self.settings.max_message - batch.size  # than so many of the largest
+        return self.occupancy.room(rank, smaller) >= wanted
+
+    def _admitted(self, batch: Batch) -> int:
+        """How many of these messages the backlog takes: what is obsolete goes before the reserve is touched.
+
+        Commands are not for the program, and pieces wait for the last of their message.
+        """
+        wanted, backlog = len(batch.payloads), self.backlog
+        free = 1 if batch.left > 1 or self.order.is_command(batch) else 0
+        if free == wanted or backlog.fits(wanted):
+            return wanted
+        self.purge_late()
+        return max(free + backlog.room(wanted - free, batch.size), self._replaces(batch))
+
+    def _replaces(self, batch: Batch) -> bool:
+        """Whether the first of these messages takes the place of one that waits for the program."""
+        if self.settings.purging is Purging.OFF:
+            return False
+        first = batch if batch.items is None else batch.cut(batch.first, batch.first).singles()[0]
+        return bool(self.to_deliver.victims(first)) or self.order.replaces(first)
 
     def admit(self, rank: int, part: Batch) -> None:
         """Queue the next messages of a sender, whether there is room or not."""
@@ -224,21 +295,12 @@ class Buffers:
         self.order.accept(rank, part)
         self.retained[rank].add(part)
         self._account_purged_from_delivery()
-        self._reclaim(rank, part)
         self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
 
     def append(self, batch: Batch) -> None:
-        """Line up for the application. What is stable and waited for its turn takes up room again.
-
-        A run of updates stays whole where purging is not eager.
-        """
-        rank = self.ranks[batch.sender]
-        stable = min(self.stable[rank], batch.last)
-        if batch.first <= stable:
-            part = batch.cut(batch.first, stable)
-            self.occupancy.add(rank, len(part.payloads), part.size)
+        """Line up for the application. A run of updates stays whole where purging is not eager."""
         if batch.items is not None and self.settings.purging is Purging.EAGER:
             self.to_deliver.extend(batch.singles())
         else:
@@ -253,37 +315,26 @@ class Buffers:
         if victim is not None:
             self.purged_from_delivery(victim, by)
 
-    def _room_after_purging(self, rank: int, batch: Batch) -> int:
-        """Room for `batch`, counting what it makes obsolete itself."""
-        wanted = len(batch.payloads)
-        if self._fits(rank, batch):
-            return wanted
-        self._reclaim(rank, batch)
-        if self._fits(rank, batch):
-            return wanted
-        return max(self.room(rank), self._room_without_victims(rank, batch))
+    def keep_at_door(self, rank: int, batch: Batch) -> None:
+        """Keep what is next in sequence and finds no room yet, if there is room for that."""
+        if self.occupancy.cache_room(len(batch.payloads), batch.size):
+            self.door[rank].append(batch)
+            self.occupancy.cache(len(batch.payloads), batch.size)
+        else:
+            self._stats.refused += len(batch.payloads)
 
-    def _fits(self, rank: int, batch: Batch) -> bool:
-        """Whether there is room for all of it."""
-        wanted = len(batch.payloads)
-        if self.room(rank) >= wanted:
-            return True
-        smaller = wanted * self.settings.max_message - batch.size  # than so many of the largest
-        return self.occupancy.room(rank, 0, smaller) >= wanted
-
-    def _room_without_victims(self, rank: int, batch: Batch) -> int:
-        """Room once what `batch` makes obsolete has left: those that only delivery still holds."""
-        gone = [
-            victim
-            for victim in self.to_deliver.victims(batch)
-            if victim.sender == batch.sender and victim.first <= self.stable[rank]
-        ]
-        return self.occupancy.room(rank, len(gone), sum(victim.size for victim in gone)) if gone else 0
-
-    def _reclaim(self, rank: int, batch: Batch) -> None:
-        """Lazy purging: it is when room is needed that obsolete messages leave."""
-        while not self._fits(rank, batch) and self.to_deliver.reclaim():
-            self._account_purged_from_delivery()
+    def _open_door(self, rank: int) -> None:
+        """Queue what waits at the door, as far as there is room by now."""
+        door = self.door[rank]
+        while door and self.order.ready(rank, door[0].head):
+            batch = door.popleft()
+            self.occupancy.cache(-len(batch.payloads), -batch.size)
+            taken = self.enqueue(rank, batch)
+            if taken < len(batch.payloads):
+                rest = batch.cut(batch.first + taken, batch.last)
+                door.appendleft(rest)
+                self.occupancy.cache(len(rest.payloads), rest.size)
+                break
 
     def cache(self, rank: int, batch: Batch) -> list[int]:
         """Keep what arrived out of order, one by one, while there is room; returns what is new."""
@@ -291,7 +342,7 @@ class Buffers:
         for seq in range(batch.first, batch.last + 1):
             if not self.is_new(rank, seq) or seq in self.pending[rank]:
                 self._stats.duplicates += 1
-            elif self.occupancy.cache_room(len(batch.payloads[seq - batch.first])):
+            elif self.occupancy.cache_room(1, len(batch.payloads[seq - batch.first])):
                 one = self.pending[rank][seq] = batch.cut(seq, seq)
                 self.occupancy.cache(1, one.size)
                 new.append(seq)
@@ -306,13 +357,19 @@ class Buffers:
         """
         while not self.frozen and self.occupancy.cached and self.occupancy.crowded(count, size):
             rank = max(range(len(self.pending)), key=lambda r: len(self.pending[r]))
-            gone = self.pending[rank].pop(max(self.pending[rank]))
-            self.occupancy.cache(-1, -gone.size)
-            self._stats.refused += 1
+            if self.pending[rank]:
+                gone = self.pending[rank].pop(max(self.pending[rank]))
+            else:
+                gone = max(self.door, key=len).pop()
+            self.occupancy.cache(-len(gone.payloads), -gone.size)
+            self._stats.refused += len(gone.payloads)
 
     def advance(self, rank: int) -> None:
         """Queue what has become next in sequence (enqueue, TP2)."""
         if self.frozen:
+            return
+        self._open_door(rank)
+        if self.door[rank]:
             return
         pending = self.pending[rank]
         while pending or self.skips[rank]:
@@ -333,7 +390,7 @@ class Buffers:
         while not self.frozen and before != self.queued and (self.occupancy.cached or any(self.skips)):
             before = list(self.queued)
             for rank, waiting in enumerate(self.pending):
-                if waiting or self.skips[rank]:
+                if waiting or self.skips[rank] or self.door[rank]:
                     self.advance(rank)
 
     def lacks(self, rank: int) -> bool:
@@ -383,7 +440,6 @@ class Buffers:
             rank = self.ranks[batch.sender]
             self.delivered[rank] = batch.last
             self._stats.delivered += len(batch.payloads)
-            self._forget(rank, batch, upto=self.stable[rank])
         return batches
 
     def purge_retained(self) -> None:
@@ -392,13 +448,13 @@ class Buffers:
             retained.release(self.members[rank], self.reliable_upto(rank))
             for victim, by in retained.take_receipts():
                 self._stats.purged_retransmission += 1
+                self.occupancy.remove(rank, 1, victim.size)
                 if victim.head:
                     self.heads[rank][victim.first] = victim.head
                 if self._withdraw(rank, victim):  # also before its turn has come
                     self._stats.purged_delivery += 1
                     replacement = MessageId(by.sender, by.first)
                     self._out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
-                self.occupancy.remove(rank, 1, victim.size)
 
     def purge_late(self) -> None:
         """Lazy purging: the application is behind, so let all go that is known to be obsolete."""
@@ -406,36 +462,13 @@ class Buffers:
         self._account_purged_from_delivery()
 
     def trim(self, rank: int, stable: int) -> None:
-        """Forget what everybody has queued; what waits for delivery stays accounted for.
-
-        What waits for its turn takes up no room, or its turn might never come.
-        """
-        before = self.stable[rank]
+        """Forget what everybody has queued; it may still wait for the program."""
         for batch in self.retained[rank].trim(stable):
-            if batch.annotation is None:
-                self._forget(rank, batch, upto=self.delivered[rank])
-                if batch.items is not None:
-                    self._forget_purged(rank, batch)
-            elif not self.waits(rank, batch):
-                self.occupancy.remove(rank, 1, batch.size)
+            self.occupancy.remove(rank, len(batch.payloads), batch.size)
         self.stable[rank] = stable
-        if self._undeliverable[rank]:
-            self._undeliverable[rank] = {seq for seq in self._undeliverable[rank] if seq > stable}
         heads = self.heads[rank]
         if heads:
             self.heads[rank] = {seq: head for seq, head in heads.items() if seq > stable}
-        for batch in self.order.waiting_between(rank, before + 1, stable):
-            self.occupancy.remove(rank, len(batch.payloads), batch.size)
-
-    def _forget_purged(self, rank: int, run: Batch) -> None:
-        """Updates of a run that waited for delivery until they were purged from there."""
-        for seq in range(max(run.first, self.delivered[rank] + 1), run.last + 1):
-            if seq in self._undeliverable[rank]:
-                self.occupancy.remove(rank, 1, len(run.payloads[seq - run.first]))
-
-    def waits(self, rank: int, batch: Batch) -> bool:
-        """Whether an annotated message is still to be delivered."""
-        return self.order.waits(rank, batch) or self.to_deliver.holds(batch.sender, batch.first)
 
     def _withdraw(self, rank: int, victim: Batch) -> bool:
         """Do not deliver an annotated message; False if that is done, or it was not to be delivered."""
@@ -449,26 +482,19 @@ class Buffers:
 
     def purged_from_delivery(self, victim: Batch, by: Batch) -> None:
         """Account for a message that another replaced before it was delivered."""
-        rank = self.ranks[victim.sender]
         self._stats.purged_delivery += 1
         replacement = MessageId(by.sender, by.first)
         self._out.deliver(Purged(MessageId(victim.sender, victim.first), replacement))
-        self._forget(rank, victim, upto=self.stable[rank])
-        if victim.first > self.stable[rank]:
-            self._undeliverable[rank].add(victim.first)
-
-    def _forget(self, rank: int, batch: Batch, upto: int) -> None:
-        """The part of `batch` up to `upto` is in no buffer any more."""
-        if batch.first > upto:
-            return
-        gone = batch if batch.last <= upto else batch.cut(batch.first, upto)
-        self.occupancy.remove(rank, len(gone.payloads), gone.size)
 
     # The end of a view
 
     def freeze(self) -> None:
-        """Accept nothing more (t5): what arrives and is wanted is laid aside."""
+        """Accept nothing more (t5): what arrives and is wanted is laid aside, with what is at the door."""
         self.frozen = True
+        for pending, door in zip(self.pending, self.door, strict=True):
+            for batch in door:
+                pending.update((seq, batch.cut(seq, seq)) for seq in range(batch.first, batch.last + 1))
+            door.clear()
 
     def want(self, upto: Sequence[int]) -> bool:
         """Lay aside what comes up to there; False if that was wanted before."""

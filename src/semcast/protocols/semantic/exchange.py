@@ -21,6 +21,7 @@ from semcast.protocols.semantic.answers import LENGTH, answers, merged
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.repair import Repairs
+from semcast.protocols.semantic.stops import Stops
 from semcast.wire.annotations import from_wire, to_wire
 from semcast.wire.limits import MAX_BITMAP, MAX_HEADS
 
@@ -36,14 +37,17 @@ class SrmTimer(Timer):
 
 
 class Window:
-    """How far a sender may be ahead of what everybody has."""
+    """How far a sender may be ahead of what everybody has, and whether it may send at all."""
 
-    def __init__(self, me: int, buffers: Buffers) -> None:
+    def __init__(self, me: int, buffers: Buffers, stops: Stops) -> None:
         self._me = me
         self._buffers = buffers
+        self._stops = stops
 
     def allowance(self) -> int:
         """How many more messages of this member may be under way, whether there is room for them or not."""
+        if self._stops.binding() is not None:
+            return 0
         me, buffers = self._me, self._buffers
         return buffers.stable[me] + buffers.settings.window - buffers.queued[me]
 
@@ -76,6 +80,7 @@ class Exchange:
         self.reach = reach
         self.refuses = False
         """Whether a multicast was refused and its sender waits to be told to try again."""
+        self._turned_away: Batch | None = None  # the message that was refused
         self._me = me
         self._members = buffers.members
         self._settings = buffers.settings
@@ -119,16 +124,14 @@ class Exchange:
         """One frame: queue here first (t1, t3 for itself), then send to everybody at once."""
         rank, buffers = self._me, self._buffers
         first = buffers.queued[rank] + 1
-        allowed = self._window.allowance()
-        if allowed <= 0:
-            return 0
         head, size = buffers.order.head(), sum(map(len, payloads))
         batch = Batch(self._members[rank], first, payloads, annotation, size, head, None, 0, items)
-        if allowed < len(payloads):
-            batch = batch.cut(first, first + allowed - 1)
-        taken = buffers.enqueue(rank, batch)
+        allowed = min(self._window.allowance(), len(payloads))
+        taken = buffers.enqueue(rank, batch.cut(first, first + allowed - 1)) if allowed > 0 else 0
         if taken:
             self.send(batch.cut(first, first + taken - 1))
+        if taken < len(payloads):
+            self._turned_away = batch.cut(first + taken, first + taken)
         return taken
 
     def send(self, batch: Batch) -> None:
@@ -186,11 +189,12 @@ class Exchange:
         """Queue or cache messages; returns those that were not queued before."""
         buffers = self._buffers
         buffers.high[rank] = max(buffers.high[rank], batch.last)
-        following = buffers.queued[rank] + 1
+        following = buffers.here_upto(rank) + 1
         if batch.first <= following <= batch.last and buffers.order.ready(rank, batch.head):
             batch = batch.cut(following, batch.last)
-            taken = buffers.enqueue(rank, batch)
-            self._stats.refused += len(batch.payloads) - taken
+            taken = 0 if buffers.door[rank] else buffers.enqueue(rank, batch)
+            if taken < len(batch.payloads):
+                buffers.keep_at_door(rank, batch.cut(following + taken, batch.last))
         else:
             buffers.cache(rank, batch)
         return batch
@@ -305,10 +309,10 @@ class Exchange:
         if buffers.frozen:
             return buffers.lacking(rank)
         missing: list[int] = []
-        room = self._room_for_repairs(rank)
+        seq = buffers.here_upto(rank)
+        room = self._room_for_repairs(rank) - (seq - buffers.queued[rank])
         most = 2 * self._settings.repair_frames() * self._handful(rank)
-        seq = buffers.queued[rank]
-        last = min(buffers.high[rank], seq + self.reach)
+        last = min(buffers.high[rank], buffers.queued[rank] + self.reach)
         pending = buffers.pending[rank]
         skips = buffers.skips[rank]
         while seq < last and room > 0 and len(missing) < most:
@@ -386,12 +390,15 @@ class Exchange:
         """After every input: whoever waited for room, or for another message, and has it now goes on."""
         self._buffers.advance_all()
         if self.refuses and self._may_multicast():
-            self.refuses = False
+            self.refuses, self._turned_away = False, None
             self._out.deliver(Unblocked())
 
     def _may_multicast(self) -> bool:
-        buffers = self._buffers
-        return not buffers.frozen and self._window.allowance() > 0 and buffers.room(self._me) > 0
+        """Whether the message that was refused would be taken now."""
+        buffers, refused = self._buffers, self._turned_away
+        if buffers.frozen or self._window.allowance() <= 0:
+            return False
+        return buffers.room(self._me) > 0 if refused is None else buffers.fits(self._me, refused)
 
 
 def _data(rank: int, batch: Batch) -> Data:

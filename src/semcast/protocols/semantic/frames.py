@@ -73,6 +73,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=4, gc=False):
     received: Seqs
     stability: Round
     safety: Round | None = None
+    stop: bool = False
+    """Whether the others shall send nothing new: more waits for its program than should."""
 
 
 class ChannelData(Frame, frozen=True, array_like=True, tag=5, gc=False):

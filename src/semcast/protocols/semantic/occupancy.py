@@ -1,15 +1,16 @@
-"""Flow control: a bound on the total of buffered messages that cannot deadlock (Pereira 2002, 5.2.1).
+"""What is kept for others: a bound that cannot deadlock (Pereira 2002, 5.2.1).
 
 Every sender keeps one slot of every buffer, and room for one message of the largest size, to itself. Take
 the lowest message m of a sender that some member p lacks. Everything p queued of that sender is older than
-m, hence stable, hence leaves p's retransmission buffer; the application takes the rest. So p comes to hold
-nothing of that sender, and there is room for m. That goes for crashed senders, too: it is their messages
-that somebody may still miss. Messages that wait for a predecessor are a cache: they give way at any time.
+m, hence stable, hence leaves p's retransmission buffer. So p comes to hold nothing of that sender, and there
+is room for m, whatever waits for p's program: that is another account (`backlog.py`). It goes for crashed
+senders, too: it is their messages that somebody may still miss. Messages that wait for a predecessor, or for
+room in the other account, are a cache: they give way at any time.
 """
 
 
 class Occupancy:
-    """Messages and bytes held for retransmission or delivery, by sender; each message counts once."""
+    """Messages and bytes that are not stable, by sender."""
 
     def __init__(
         self, size: int, senders: tuple[int, ...], messages: int, size_limit: int, largest: int
@@ -35,7 +36,7 @@ class Occupancy:
         self._idle.discard(rank)
 
     def remove(self, rank: int, messages: int, size: int) -> None:
-        """Messages of `rank` are neither wanted for retransmission nor for delivery any more."""
+        """Messages of `rank` are stable, or were purged."""
         self._held[rank] -= messages
         self.messages -= messages
         self._resize(rank, -size)
@@ -43,24 +44,24 @@ class Occupancy:
         if self._held[rank] == 0 and rank in self._senders:
             self._idle.add(rank)
 
-    def room(self, rank: int, freed: int = 0, freed_bytes: int = 0, size: int = 0) -> int:
-        """How many more messages of `rank` may be queued, once some of its own have left.
+    def room(self, rank: int, spare: int = 0, size: int = 0) -> int:
+        """How many more messages of `rank` may be queued.
 
-        They are as large as messages can be, unless their `size` is given.
+        They are as large as messages can be, `spare` bytes less together, or unless their `size` is given.
         """
         kept = len(self._idle) - (rank in self._idle)
         kept_bytes = self._unused - max(self._largest - self._held_bytes[rank], 0)
-        left = self._limit_bytes - self.bytes + freed_bytes - kept_bytes
-        return max(min(self._limit - self.messages + freed - kept, left // (size or self._largest)), 0)
+        left = self._limit_bytes - self.bytes + spare - kept_bytes
+        return max(min(self._limit - self.messages - kept, left // (size or self._largest)), 0)
 
     def cache(self, messages: int, size: int) -> None:
-        """So many more messages (or fewer) wait for a predecessor."""
+        """So many more messages (or fewer) wait to be queued."""
         self.cached += messages
         self.cached_bytes += size
 
-    def cache_room(self, size: int) -> bool:
-        """Whether one more message may wait for its predecessor."""
-        return not self.crowded(1 + len(self._idle), size)
+    def cache_room(self, messages: int, size: int) -> bool:
+        """Whether more messages may wait."""
+        return not self.crowded(messages + len(self._idle), size)
 
     def crowded(self, coming: int, size: int) -> bool:
         """Whether cached messages must give way before these are queued."""

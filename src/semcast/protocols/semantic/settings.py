@@ -11,8 +11,13 @@ class Settings(msgspec.Struct, frozen=True):
     """S-RM. `purging=OFF` makes it plain FIFO reliable multicast."""
 
     buffer_messages: int = 40
-    """Most messages in all buffers of one member, for retransmission and for delivery together."""
+    """Most messages that one member keeps for others: those that are not stable."""
     buffer_bytes: int = 8 << 20
+    """Most bytes of these, and as many of what waits for the program."""
+    queue_messages: int = 0
+    """Q: most messages that wait for a program which does not wait itself; 0 for `buffer_messages`."""
+    reserve_bytes: int = 64 << 20
+    """R: what is received beyond that while the program waits to send, 64 bytes extra for each message."""
     max_message: int = MAX_PAYLOAD
     purging: Purging = Purging.EAGER
     uniform: bool = False
@@ -38,6 +43,10 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether to ask for what is likely to fit, going by the size of the last messages; otherwise only for
     what fits even if all are as large as they can be."""
 
+    def queue(self) -> int:
+        """Q."""
+        return self.queue_messages or self.buffer_messages
+
     def repair_frames(self) -> int:
         """Frames that may be asked for at a time."""
         return max(self.repair_bytes // self.frame_bytes, 4)
@@ -56,6 +65,8 @@ class Settings(msgspec.Struct, frozen=True):
             raise ValueError(f"senders={self.senders}: ranks go from 0 to {members - 1}")
         if not 1 <= self.max_message <= MAX_PAYLOAD:
             raise ValueError(f"max_message={self.max_message}: 1 to {MAX_PAYLOAD} bytes")
+        if min(self.queue_messages, self.reserve_bytes) < 0:
+            raise ValueError("queue_messages and reserve_bytes must not be below 0")
         if self.window < self.buffer_messages:
             raise ValueError(f"window={self.window}: must not be below buffer_messages")
         if not 0 <= self.gossip_busy <= self.gossip_period or self.gossip_period <= 0:

@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from random import Random
 
 from semcast.core.annotations import Annotation
+from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import ViewChange
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import Stack
+from semcast.core.reader import Reader
+from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import Purging
@@ -28,12 +30,17 @@ from semcast.protocols.semantic.exchange import Exchange, SrmTimer, Window
 from semcast.protocols.semantic.frames import Gossip
 from semcast.protocols.semantic.rounds import SafetyRounds, StabilityRounds
 from semcast.protocols.semantic.settings import Settings
+from semcast.protocols.semantic.stops import Stops
 from semcast.wire.limits import check_message
+
+STOP_LASTS: Nanos = SECOND
+"""How long a stop counts that is not repeated: whoever said it may have crashed."""
 
 
 class SemanticMulticast(Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
+    reserves = True
     buffers_kind: type[Buffers] = Buffers
     exchange_kind: type[Exchange] = Exchange
 
@@ -51,7 +58,9 @@ class SemanticMulticast(Stack):
         self.f = (size - 1) // 2
         self._me = self.buffers.ranks[me]
         self._rng = rng
-        window = Window(self._me, self.buffers)
+        self.backlog = self.buffers.backlog
+        self.stops = Stops(me, self.backlog, lambda _member: False)
+        window = Window(self._me, self.buffers, self.stops)
         self.exchange = self.exchange_kind(
             self._me, self.buffers, window, rng, out, self.stats, settings.window
         )
@@ -59,8 +68,19 @@ class SemanticMulticast(Stack):
         self.safety: SafetyRounds | None = None
         if settings.uniform or settings.purging is not Purging.OFF:
             self.safety = SafetyRounds(self._me, size, self.votes_needed())
+        self._confirming = Confirming(out)
         self._failed = [False] * size
         self._gossip_at: Nanos = 0
+        self._over = False  # the others were told to stop
+
+    @property
+    def reader(self) -> Reader:
+        """The program."""
+        return self.backlog.reader
+
+    @reader.setter
+    def reader(self, reader: Reader) -> None:
+        self.backlog.reader = reader
 
     def phase(self) -> str:
         """Membership is static: there is only one."""
@@ -92,8 +112,19 @@ class SemanticMulticast(Stack):
         if annotation is not None:
             check_message(payloads[0], annotation)
         accepted = self.exchange.multicast_in_frames(payloads, annotation)
+        self._look_at_backlog(now)
         self._hurry(now)
         return accepted
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message taken last; positions are those among the messages of this member."""
+        self._confirming.ask(Asked(ticket, self.buffers.queued[self._me], safe))
+
+    def settle_confirmations(self) -> None:
+        """Its own messages are queued at once; uniform delivery waits until they are safe."""
+        buffers, me = self.buffers, self._me
+        delivered = buffers.certain_upto(me) if self.settings.uniform else buffers.queued[me]
+        self._confirming.settle(self.view(), delivered=delivered, safe=buffers.stable[me])
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """One frame."""
@@ -109,6 +140,7 @@ class SemanticMulticast(Stack):
                 if not self.exchange.on_frame(now, rank, frame):
                     self._on_gossip(now, rank, frame)
             self.exchange.wake()
+            self._look_at_backlog(now)
         self._hurry(now)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
@@ -119,14 +151,47 @@ class SemanticMulticast(Stack):
             assert timer is SrmTimer.REQUEST
             self.exchange.request(now)
         self.exchange.wake()
+        self._look_at_backlog(now)
 
     def deliver(self, now: Nanos, most: int) -> list[Batch]:
         """Hand over up to `most` messages (t4, TP3)."""
         batches = self.buffers.take(most)
         if batches:
-            self.exchange.room_freed(now)
-            self.exchange.wake()
+            self._room_freed(now)
         return batches
+
+    def on_reader(self, now: Nanos) -> None:
+        """The program waits, or does not any more: there is more room, or less."""
+        self._room_freed(now)
+
+    def behind(self) -> bool:
+        """There is only one view."""
+        return False
+
+    def queued(self) -> int:
+        """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return self.backlog.messages
+
+    def overflowing(self) -> bool:
+        """Whether queue and reserve are full of what waits for the program."""
+        return self.backlog.overflowing()
+
+    def held_back(self) -> HeldBack | None:
+        """Who or what keeps this member from sending, if it has been refused."""
+        if not self.exchange.refuses:
+            return None
+        by = self.stops.binding()
+        if by is not None or (self.backlog.full() and not self.backlog.waits()):
+            return HeldBack(by or self.members[self._me], "its program does not read")
+        last = self.buffers.queued[self._me]
+        lacking = [rank for rank, row in enumerate(self.exchange.repairs.received) if row[self._me] < last]
+        others = [rank for rank in lacking if rank != self._me and not self._failed[rank]]
+        return HeldBack(self.members[others[0]] if others else None, "it lacks messages")
+
+    def _room_freed(self, now: Nanos) -> None:
+        self.exchange.room_freed(now)
+        self.exchange.wake()
+        self._look_at_backlog(now)
 
     def deliverable(self) -> bool:
         """Whether a message waits for the application and may be handed over."""
@@ -161,14 +226,17 @@ class SemanticMulticast(Stack):
     # Stability, safety, purging of the retransmission buffers
 
     def _gossip(self, now: Nanos) -> None:
+        self.stops.expire(now - STOP_LASTS)
         self.stability.vote(self.buffers.queued)
         if self.safety is not None:
             self.safety.vote(self.safety_vote())
         self._track(now)
         safety = None if self.safety is None else self.safety.frame()
-        frame = Gossip(list(self.buffers.queued), self.stability.frame(), safety)
+        before, self._over = self._over, self.backlog.over()
+        frame = Gossip(list(self.buffers.queued), self.stability.frame(), safety, self._over)
         others = [rank for rank in range(len(self.members)) if rank != self._me and not self._failed[rank]]
-        for rank in self._rng.sample(others, min(self.settings.gossip_fanout, len(others))):
+        fanout = self.settings.gossip_fanout if self._over == before else len(others)  # a stop is for all
+        for rank in self._rng.sample(others, min(fanout, len(others))):
             self.stats.control_frames += 1
             self.out.send(self.members[rank], frame)
         self._plan_gossip(now + self.settings.gossip_period)
@@ -184,10 +252,18 @@ class SemanticMulticast(Stack):
         if self.settings.gossip_busy and self.buffers.occupancy.messages and soon < self._gossip_at:
             self._plan_gossip(soon)
 
+    def _look_at_backlog(self, now: Nanos) -> None:
+        """Tell the others to stop, or that they need not any more."""
+        if self.backlog.over():
+            self.buffers.purge_late()
+        if self.backlog.over() != self._over and self._gossip_at > now:
+            self._plan_gossip(now)
+
     def _on_gossip(self, now: Nanos, source: int, frame: Frame) -> None:
         if not isinstance(frame, Gossip) or not self._credible(frame):
             self.stats.malformed += 1
             return
+        self.stops.heard(now, self.members[source], stop=frame.stop)
         self.exchange.repairs.received[source] = frame.received
         self.exchange.hear_of(now, frame.received)
         self.stability.merge(frame.stability, self.buffers.queued)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from semcast.core.ids import Nanos
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Window
+from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.settings import VsyncSettings
 
 
@@ -40,11 +41,14 @@ class FairWindow(Window):
         me: rank of this member.
         buffers: what is under way.
         settings: of the group.
+        stops: who wants nothing new.
         newcomers: ranks of those who joined with this view.
     """
 
-    def __init__(self, me: int, buffers: Buffers, settings: VsyncSettings, newcomers: Iterable[int]) -> None:
-        super().__init__(me, buffers)
+    def __init__(
+        self, me: int, buffers: Buffers, settings: VsyncSettings, stops: Stops, newcomers: Iterable[int]
+    ) -> None:
+        super().__init__(me, buffers, stops)
         self.shares = Shares(settings, len(buffers.members))
         self._awaited = set(newcomers)  # and not heard yet
         self._until: Nanos = 0
@@ -63,13 +67,17 @@ class FairWindow(Window):
             self._awaited.clear()
 
     def allowance(self) -> int:
-        """How many more messages of this member may be under way, whether there is room for them or not."""
+        """How many more messages of this member may be under way, whether there is room for them or not.
+
+        What everybody has and nobody can deliver, since it has no place in the order yet, is under way.
+        """
         if self._awaited:
             return 0
         mine, senders = self._buffers.retained[self._me], self._sending()
         if mine.bytes >= self.shares.bytes(senders):
             return 0
-        return min(super().allowance(), self.shares.messages(senders) - len(mine))
+        unplaced = self._buffers.order.unplaced(self._me, self._buffers.stable[self._me])
+        return min(super().allowance(), self.shares.messages(senders) - len(mine)) - unplaced
 
     def _sending(self) -> int:
         """Members that have messages under way, this one included."""

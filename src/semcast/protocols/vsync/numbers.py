@@ -52,6 +52,11 @@ class Numbers:
                 del self._runs[:_RUNS]
         self._accepted += len(batch.payloads)
 
+    @property
+    def last(self) -> int:
+        """The number of the message that was taken last; 0 before the first."""
+        return self._number(self._accepted) if self._accepted else 0
+
     def translated(self, annotation: Enumeration | KEnumeration) -> Enumeration | KEnumeration:
         """What the next message replaces, by numbers; messages of a former life are out of reach."""
         if isinstance(annotation, Enumeration):

@@ -69,6 +69,9 @@ class Lines(Protocol):
     def replace(self, rank: int, seq: int, by: Batch) -> None:
         """Do not deliver a message that is lined up: another replaces it."""
 
+    def waits(self, rank: int, seq: int) -> bool:
+        """Whether an annotated message is lined up."""
+
     def suspects(self, rank: int) -> bool:
         """Whether a member is suspected."""
 
@@ -91,9 +94,18 @@ class FifoOrder(InSequence):
         """Whether `resend` has something to do."""
         return False
 
-    def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether it is for the order alone."""
-        return False
+    # Where one's own messages are, for `Stack.confirm`
+
+    def placed(self) -> int:
+        """Own messages up to here have their place in the view."""
+        return self.lines.due_upto(self.lines.rank)
+
+    def watch(self, number: int) -> None:
+        """Somebody will ask for the position of this message of its own."""
+
+    def position_of(self, number: int) -> int:
+        """Its place: where nothing else is ordered, that among the messages of this member."""
+        return number
 
     # The course of time
 

@@ -1,7 +1,5 @@
 """Messages larger than a frame are cut; the pieces are numbered, repaired and ordered like messages."""
 
-from collections.abc import Iterable
-
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 
@@ -12,7 +10,7 @@ def cut(payload: bytes, step: int) -> list[bytes]:
 
 
 class Assembly:
-    """Puts the pieces of each sender together, in the order in which they are delivered.
+    """Puts the pieces of each sender together as they are lined up, so that a message is purged as a whole.
 
     A message has the number, the place in the order and the annotation of its last piece.
     """
@@ -22,18 +20,13 @@ class Assembly:
         self._pieces: dict[MemberId, list[Batch]] = {}
         self._sizes: dict[MemberId, int] = {}
 
-    def whole(self, batches: Iterable[Batch]) -> list[Batch]:
-        """The messages that end among these."""
-        found = []
-        for batch in batches:
-            if not batch.left:
-                self._drop(batch.sender)  # the end of a message that was cut is gone
-                found.append(batch)
-                continue
-            message = self._add(batch)
-            if message is not None:
-                found.append(message)
-        return found
+    def whole(self, batch: Batch) -> Batch | None:
+        """What is complete with this: messages that were never cut, or the one whose last piece it is."""
+        if batch.left:
+            return self._add(batch)
+        if self._pieces:
+            self._drop(batch.sender)  # the end of a message that was cut is gone
+        return batch
 
     def _add(self, piece: Batch) -> Batch | None:
         sender = piece.sender

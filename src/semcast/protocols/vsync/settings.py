@@ -46,6 +46,15 @@ class Agreement(enum.StrEnum):
     """By all who are alive, as an oracle tells (`member_failed`), which never errs (seed I, 4.1)."""
 
 
+class Reform(enum.StrEnum):
+    """When the survivors of a view that lost its majority go on."""
+
+    AUTOMATIC = "automatic"
+    """As soon as all others are known to be dead: each is back under its name, as another incarnation."""
+    MANUAL = "manual"
+    """When they are told to (`reform`)."""
+
+
 class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All members of a group have the same ones, but for `minimum`."""
 
@@ -60,12 +69,21 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     More than half of all who may found it, or there may be two groups.
     """
+    reform: Reform = Reform.AUTOMATIC
     state: bool = False
     """Whether who joins is given the state of the application."""
     purging: Purging = Purging.EAGER
     buffer_messages: int = 1024
-    """Most messages in all buffers of one member; a view change may exceed it for a while."""
+    """Most messages that one member keeps for others: those that are not stable in its view."""
     buffer_bytes: int = 32 << 20
+    """Most bytes of these, and as many of what waits for the program."""
+    queue_messages: int = 0
+    """Q: most messages that wait for a program which does not wait itself, whatever view they are of.
+
+    0 for `buffer_messages`. A change of view may exceed it.
+    """
+    reserve_bytes: int = 64 << 20
+    """R: what is received beyond that while the program waits to send, 64 bytes extra for each message."""
     window: int = 4096
     fair: bool = False
     """Whether who sends leaves room in all buffers for others who do (`Shares`)."""
@@ -96,13 +114,15 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     expel_when_full: bool = False
     """Whether one that holds up stability is expelled as soon as the buffers are full of that."""
     leave_after: Nanos = 0
-    """A member leaves whose application has filled half of its buffers for so long; 0 for never."""
+    """A member leaves whose program has stopped for so long with its queue full; 0 for never."""
 
     def stream(self) -> Settings:
         """The settings of dissemination inside a view."""
         return Settings(
             buffer_messages=self.buffer_messages,
             buffer_bytes=self.buffer_bytes,
+            queue_messages=self.queue_messages,
+            reserve_bytes=self.reserve_bytes,
             max_message=min(self.frame_bytes, MAX_PAYLOAD),  # larger ones are cut
             purging=self.purging,
             uniform=self.uniform and self.order is not Order.TOTAL,
@@ -125,6 +145,15 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"minimum={self.minimum}: 0 or more members found a group")
         if min(self.resend, self.hello, self.rto_min) <= 0:
             raise ValueError("resend, hello and rto_min must be above 0")
-        for name in ("ack_delay", "greeting", "linger", "expel_after", "leave_after", "window_bytes"):
+        for name in (
+            "ack_delay",
+            "greeting",
+            "linger",
+            "expel_after",
+            "leave_after",
+            "window_bytes",
+            "queue_messages",
+            "reserve_bytes",
+        ):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} must not be below 0")

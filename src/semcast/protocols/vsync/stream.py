@@ -17,13 +17,15 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.semantic.answers import LENGTH
+from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange, SrmTimer, frame_end
+from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
-from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, VsyncSettings
 from semcast.protocols.vsync.tracking import Tracker
 from semcast.wire.limits import MAX_MESSAGE, check_message
 
@@ -54,6 +56,8 @@ class ViewStream:
         order: OrderFactory,
         suspects: Callable[[MemberId], bool],
         stats: Statistics,
+        backlog: Backlog,
+        stops: Stops,
         position: int = 0,
         newcomers: Collection[MemberId] = (),
     ) -> None:
@@ -65,18 +69,20 @@ class ViewStream:
         self._view = view
         self._rng = rng
         self._suspects = suspects
-        self.buffers = self.buffers_kind(view.members, self.settings, stats, self.out, base)
+        self._stops = stops
+        self.buffers = self.buffers_kind(view.members, self.settings, stats, self.out, base, backlog)
         ranks = self.buffers.ranks
         self.rank = ranks[me]
         self.reach = 2 * self.settings.window  # commands may go beyond the window
         self.window = FairWindow(
-            self.rank, self.buffers, settings, [ranks[member] for member in newcomers if member != me]
+            self.rank, self.buffers, settings, stops, [ranks[member] for member in newcomers if member != me]
         )
         self.exchange = self.exchange_kind(
             self.rank, self.buffers, self.window, rng, self.out, stats, self.reach, self._announce
         )
         self.exchange.repairs.received = [list(base) for _ in view.members]
-        self._tracker = self.tracker_kind(self.rank, self.buffers, self.reach)
+        oracle = settings.agreement is Agreement.ORACLE
+        self._tracker = self.tracker_kind(self.rank, self.buffers, self.reach, oracle=oracle)
         self._assembly = Assembly(self.largest)
         self.heard: set[int] = set()
         """Ranks of those who have been in this view."""
@@ -197,7 +203,7 @@ class ViewStream:
         elif timer is StreamTimer.TELL:
             self._telling = False
             if self.buffers.accepted > self._told:
-                self._tell()
+                self.tell()
         else:
             if timer is SrmTimer.GOSSIP:
                 self._gossip(now)
@@ -207,18 +213,15 @@ class ViewStream:
             self.exchange.wake()
         self.order.settle(now)
 
-    def deliver(self, now: Nanos, most: int) -> list[Batch]:
-        """Hand over messages; what only the order reads is left out."""
-        found: list[Batch] = []
-        while not found and len(self.buffers.to_deliver):
-            batches = self.buffers.take(most)
-            if not batches:
-                break
-            self.exchange.room_freed(now)
-            self.exchange.wake()
-            self.order.settle(now)
-            found = self._assembly.whole([batch for batch in batches if not self.order.is_command(batch)])
-        return found
+    def deliver(self, most: int) -> list[Batch]:
+        """Hand over messages."""
+        return self.buffers.take(most)
+
+    def room_freed(self, now: Nanos) -> None:
+        """More is welcome here, or this member may send more."""
+        self.exchange.room_freed(now)
+        self.exchange.wake()
+        self.order.settle(now)
 
     def deliverable(self) -> bool:
         """Whether a message waits for the application and may be handed over."""
@@ -255,6 +258,8 @@ class ViewStream:
         if beyond or buffers.room(me) < len(pieces) or self.window.allowance() <= 0:
             return False
         sender, head = self.members[me], self.order.head()
+        if not buffers.fits(me, batch_of(sender, buffers.queued[me] + 1, [payload], annotation)):
+            return False
         for left, piece in zip(range(len(pieces), 0, -1), pieces, strict=True):
             note = annotation if left == 1 else None
             batch = Batch(sender, buffers.queued[me] + 1, [piece], note, len(piece), head, None, left)
@@ -273,7 +278,7 @@ class ViewStream:
         self.window.tick(now)
         self._purge_where_late()
         self._track(now)
-        self._tell()
+        self.tell()
         self.out.set_timer(SrmTimer.GOSSIP, now + self.settings.gossip_period)
 
     def _purge_where_late(self) -> None:
@@ -286,17 +291,19 @@ class ViewStream:
             for retained in buffers.retained:
                 retained.mature()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Say what is queued here, and whether the others shall stop."""
         self._told, self._told_bytes = self.buffers.accepted, self.buffers.accepted_bytes
         self.stats.control_frames += 1
-        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled))
+        stop = self.buffers.backlog.over()
+        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled, stop))
 
     def _plan_to_tell(self, now: Nanos) -> None:
         """At once if much has come; soon if others wait for it."""
         shares, buffers = self.window.shares, self.buffers
         unheard, size = buffers.accepted - self._told, buffers.accepted_bytes - self._told_bytes
         if unheard >= shares.tell_every or size >= shares.tell_bytes:
-            self._tell()
+            self.tell()
         elif self._prompt and not self._telling:
             self._telling = True
             self.out.set_timer(StreamTimer.TELL, now + self.vsync.ack_delay)
@@ -306,6 +313,7 @@ class ViewStream:
             self.stats.malformed += 1
             return
         self.heard.add(source)
+        self._stops.heard(now, self.members[source], stop=frame.stop)
         self.window.heard(source)
         self.order.heard(source, frame.settled)
         received = self.exchange.repairs.received
@@ -348,8 +356,14 @@ class ViewStream:
         return self.buffers.certain_upto(rank) if self.vsync.uniform else self.queued[rank]
 
     def append(self, batch: Batch) -> None:
-        """Line up for the application."""
-        self.buffers.append(batch)
+        """Line up for the application: messages that were cut, once they are whole."""
+        whole = self._assembly.whole(batch)
+        if whole is not None:
+            self.buffers.append(whole)
+
+    def waits(self, rank: int, seq: int) -> bool:
+        """Whether an annotated message is lined up."""
+        return self.buffers.to_deliver.holds(self.members[rank], seq)
 
     def replace(self, rank: int, seq: int, by: Batch) -> None:
         """Purge a message that is lined up because of one of another sender."""

@@ -1,8 +1,9 @@
 """The total order of a token holder: ABCAST (seed I, 5.2).
 
 The holder says in which order messages come, in a *sets-order*: a message of its own without content, so
-that it is repaired, tracked and flushed like any other. It goes at the end of every burst of input, for all
-that came in it. Where for some time all messages are another member's, the token moves there.
+that it is repaired, tracked and flushed like any other, but never waits for a program. It goes at the end of
+every burst of input, for all that came in it. Where for some time all messages are another member's, the
+token moves there.
 
 Deviations: the holder lines up what it ordered once its own sets-order is queued, and in uniform mode, as
 everybody else, once that and the messages are safe (the paper's holder delivers before, which is not
@@ -70,14 +71,12 @@ class TokenOrder(TotalOrder):
         """Only sets-orders have a head."""
         return bool(batch.head)
 
-    def accept(self, rank: int, part: Batch) -> None:
-        """Hold messages; listen to sets-orders."""
-        super().accept(rank, part)
-        if part.head:
-            told = _read(part.head)
-            if told.number > self._number:
-                self._said[told.number, rank] = part.first, told
-            self._obey()
+    def obey(self, rank: int, command: Batch) -> None:
+        """Listen to a sets-order."""
+        told = _read(command.head)
+        if told.number > self._number:
+            self._said[told.number, rank] = command.first, told
+        self._obey()
 
     def settle(self, now: Nanos) -> None:
         """Line up; the holder speaks once the burst is over."""

@@ -28,21 +28,26 @@ class TotalOrder(FifoOrder):
         self._held: list[deque[Batch]] = [deque() for _ in range(size)]
         self._annotated: set[tuple[int, int]] = set()  # (rank, seq) of annotated messages that are held
         self._turns: deque[tuple[int, int, int, int]] = deque()  # (rank, upto), and which message said so
+        self._watched: dict[int, int] = {}  # own messages that somebody waits for -> position, or 0
         self._places: dict[int, tuple[int, int]] = {}  # position -> annotated message that is lined up
 
     def accept(self, rank: int, part: Batch) -> None:
-        """Hold them."""
+        """Hold them; commands are for the order alone, and never line up."""
         if part.items is not None:
             for one in part.singles():
                 self.accept(rank, one)
             return
+        if self.is_command(part):
+            self.obey(rank, part)
+            if len(part.payloads) == 1:
+                return
+            part = part.cut(part.first + 1, part.last)
         self._held[rank].append(part)
         if part.annotation is not None:
             self._annotated.add((rank, part.first))
 
-    def waits(self, rank: int, batch: Batch) -> bool:
-        """Whether it is held."""
-        return (rank, batch.first) in self._annotated
+    def obey(self, rank: int, command: Batch) -> None:
+        """A message for the order alone came first in a batch."""
 
     def withdraw(self, rank: int, victim: Batch) -> bool:
         """Do not line it up when its turn comes."""
@@ -51,16 +56,29 @@ class TotalOrder(FifoOrder):
         self._annotated.discard((rank, victim.first))
         return True
 
-    def waiting_between(self, rank: int, first: int, last: int) -> list[Batch]:
-        """Messages of a sender that are held, but for those that were purged meanwhile."""
-        found = []
-        for batch in self._held[rank]:
-            if batch.first > last:
-                break
-            purged = batch.annotation is not None and (rank, batch.first) not in self._annotated
-            if batch.last >= first and not purged:
-                found.append(batch.cut(max(first, batch.first), min(last, batch.last)))
-        return found
+    def replaces(self, batch: Batch) -> bool:
+        """Whether a message replaces one by its position."""
+        annotation = batch.annotation
+        if not isinstance(annotation, KEnumeration) or not annotation.total:
+            return False
+        places = [self._places[old] for old in annotation.positions() if old in self._places]
+        return any(self.lines.waits(rank, seq) for rank, seq in places)
+
+    def unplaced(self, rank: int, upto: int) -> int:
+        """Messages that are held."""
+        return max(upto - self.ordered[rank], 0)
+
+    def placed(self) -> int:
+        """Own messages up to here are lined up."""
+        return self.ordered[self.lines.rank]
+
+    def watch(self, number: int) -> None:
+        """Note its position when its turn comes."""
+        self._watched[number] = 0
+
+    def position_of(self, number: int) -> int:
+        """Its place in the total order."""
+        return self._watched.pop(number)
 
     def unassigned(self) -> bool:
         """Whether there are messages whose turn nobody has named."""
@@ -102,6 +120,10 @@ class TotalOrder(FifoOrder):
                 held.appendleft(batch.cut(upto + 1, batch.last))
                 batch = batch.cut(batch.first, upto)
             self._append(rank, batch, self.position + batch.first - start)
+        if self._watched and rank == self.lines.rank:
+            for number in self._watched:
+                if start < number <= upto:
+                    self._watched[number] = self.position + number - start
         self.ordered[rank] = upto
         self.position += upto - start
 

@@ -1,6 +1,7 @@
 """What the simulator must know of a stack."""
 
 from collections.abc import Callable, Mapping
+from random import Random
 
 import msgspec
 
@@ -21,12 +22,20 @@ def _fifo(_scenario: Scenario) -> str:
     return FIFO
 
 
+def _whenever(_scenario: Scenario) -> Nanos | None:
+    return None
+
+
+def _plenty(_scenario: Scenario) -> int:
+    return 1024
+
+
+def _unknown(_scenario: Scenario) -> int | None:
+    return None
+
+
 def _no(_about: object) -> bool:
     return False
-
-
-def _unbounded(_scenario: Scenario) -> Nanos | None:
-    return None
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,16 +52,22 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages a member keeps at most; None where nothing is promised."""
     order: Callable[[Scenario], str] = _fifo
     """The order that is asked for, where there are several."""
+    queue: Callable[[Scenario], int] = _plenty
+    """How many messages may wait for a program, as its stack is set."""
+    tighten: Callable[[Scenario, Random], Scenario] | None = None
+    """The same scenario with queues as small as they may be; None where programs are not drawn."""
+    backlog: Callable[[Scenario], int | None] = _unknown
+    """How many messages ever wait for a program in its stack, at most; None where nothing is promised."""
     announces: bool = False
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
     """Whether who joins is given the state of the application."""
+    disk: Callable[[Scenario], bool] = _no
+    """Whether hosts have a disk, which members are told of."""
     finds_members: bool = False
     """Whether members find each other: then a healed group ends in one view of all who are there."""
-    healing: Callable[[Scenario], Nanos | None] = _unbounded
-    """How soon after the last fault all are in their last view; None where nothing is promised."""
-    views: Callable[[Scenario], int | None] = _unbounded
-    """How many views a member sees at most; None where nothing is promised."""
+    heals_within: Callable[[Scenario], Nanos | None] = _whenever
+    """How long after the last trouble all are in one view, at most; None where nothing is promised."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
 

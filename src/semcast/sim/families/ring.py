@@ -1,11 +1,17 @@
 """The ring, simulated."""
 
+from random import Random
+
+import msgspec
+
 from semcast.core.ids import Nanos
 from semcast.protocols.ring import Ring
 from semcast.protocols.ring.backoff import CAP
 from semcast.protocols.ring.forming import stretched
+from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Fixed, Scenario
@@ -26,24 +32,46 @@ def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
 
 
 def _limit(scenario: Scenario) -> int | None:
-    return scenario.ring.bound()
+    return scenario.ring.bound(scenario.size)
 
 
-def _healing(scenario: Scenario) -> Nanos | None:
-    """The cap of the back-off, and what it takes to form a ring if some attempts fail.
+def _heals_within(scenario: Scenario) -> Nanos | None:
+    """Who kept failing is invited again after five seconds at the latest; then a few rounds of formation.
 
-    Who has yet to take what a change of configuration left it keeps out of the next one: a slow application
-    may take as long as it likes.
+    Nothing is promised where a program pauses and has little reserve: a member with more than that waiting
+    stays out until its program has read enough.
     """
-    if scenario.app_delays:
+    if not scenario.ample and any(habit.pause for habit in scenario.habits.values()):
         return None
-    attempt = stretched(2 * scenario.ring.token_loss, scenario.size) + scenario.ring.commit
-    return CAP + ATTEMPTS * attempt
+    settings = scenario.ring
+    attempt = settings.token_loss * 3 // 2 + settings.gather + settings.commit
+    return CAP + ATTEMPTS * stretched(attempt, scenario.size)
 
 
-def _views(scenario: Scenario) -> int:
-    """Each fault, and each late member, is a reason for a few: it comes, it goes, and attempts fail."""
-    return 6 + 3 * (len(scenario.faults) + len(scenario.late))
+def _queue(scenario: Scenario) -> int:
+    return scenario.ring.queue_messages
+
+
+def _tighten(scenario: Scenario, rng: Random) -> Scenario:
+    """The window is one packet for each member, at least."""
+    window = rng.choice((scenario.size, 64))
+    settings = msgspec.structs.replace(
+        scenario.ring,
+        window=window,
+        visit=min(window, scenario.ring.visit),
+        visit_least=1,
+        queue_messages=rng.choice((1, 1, 4)),
+        send_messages=rng.choice((1, 1, 4)),
+        reserve_bytes=draw_reserve(rng),
+    )
+    return msgspec.structs.replace(scenario, ring=settings, ample=settings.reserve_bytes == AMPLE)
+
+
+def _backlog(scenario: Scenario) -> int:
+    """Queue and reserve, and what a change of configuration hands over at once."""
+    settings = scenario.ring
+    under_way = settings.window_of(scenario.size) * (settings.packet_bytes // 3 + 1)
+    return settings.queue_messages + -(-settings.reserve_bytes // OVERHEAD) + under_way * 3 // 2
 
 
 RING = FAMILIES.register(
@@ -53,9 +81,11 @@ RING = FAMILIES.register(
         draw=_draw,
         mutants=MUTANTS["ring"],
         limit=_limit,
-        healing=_healing,
-        views=_views,
+        queue=_queue,
+        tighten=_tighten,
+        backlog=_backlog,
         announces=True,
         finds_members=True,
+        heals_within=_heals_within,
     )
 )

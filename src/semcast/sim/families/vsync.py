@@ -1,9 +1,17 @@
 """Virtual synchrony, simulated."""
 
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import Nanos
+from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
+from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -34,12 +42,45 @@ def _transfers(scenario: Scenario) -> bool:
 
 
 def excused(history: History) -> bool:
-    """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
+    """Whether no quorum of the last view lives, and not all of the others are back under their names.
+
+    Then who lives waits for ever, and rightly so.
+    """
     views = [event for event in history.events if event.kind is Kind.VIEW]
-    crashed = {event.process for event in history.events if event.kind in GONE}
+    gone = {event.process for event in history.events if event.kind in GONE}
     last = max(views, key=lambda event: event.view or 0, default=None)
     members = history.info.only.members if last is None or last.members is None else last.members
-    return 2 * len([member for member in members if member not in crashed]) <= len(members)
+    alive = [rank for rank, member in enumerate(members) if member not in gone]
+    names = {process.name for process in history.processes if process not in gone}
+    return not is_quorum(len(members), alive) and any(member.name not in names for member in members)
+
+
+def _heals_within(scenario: Scenario) -> Nanos:
+    """Everybody finds out who is there, and who is not; one change after another, a few at most."""
+    settings = scenario.vsync
+    return 4 * (settings.detector.timeout_max + settings.hello)
+
+
+def _queue(scenario: Scenario) -> int:
+    return scenario.vsync.stream().queue()
+
+
+def _tighten(scenario: Scenario, rng: Random) -> Scenario:
+    """A slot for each member, at least."""
+    settings = msgspec.structs.replace(
+        scenario.vsync,
+        buffer_messages=rng.choice((scenario.size, scenario.vsync.buffer_messages)),
+        queue_messages=rng.choice((1, 1, 4)),
+        reserve_bytes=draw_reserve(rng),
+    )
+    return msgspec.structs.replace(scenario, vsync=settings, ample=settings.reserve_bytes == AMPLE)
+
+
+def _backlog(scenario: Scenario) -> int:
+    """Queue and reserve, and what a change of view hands over at once: what was kept for others."""
+    settings = scenario.vsync
+    kept = scenario.size * settings.buffer_messages
+    return _queue(scenario) + -(-settings.reserve_bytes // EACH) + kept * 3 // 2
 
 
 VSYNC = FAMILIES.register(
@@ -49,10 +90,14 @@ VSYNC = FAMILIES.register(
         draw=_draw,
         mutants=MUTANTS["vsync"],
         limit=_limit,
+        queue=_queue,
+        tighten=_tighten,
+        backlog=_backlog,
         order=_order,
         announces=True,
         transfers=_transfers,
         finds_members=True,
+        heals_within=_heals_within,
         excused=excused,
     )
 )

@@ -1,13 +1,20 @@
 """The ring, broken on purpose: each mutant replaces one part, or one method of one part."""
 
 from collections.abc import Sequence
+from random import Random
+
+import msgspec
 
 from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer, obsoletes
-from semcast.protocols.ring import Ring
+from semcast.protocols.ring import Ring, RingSettings
+from semcast.protocols.ring.backlog import Backlog
 from semcast.protocols.ring.backoff import FIRST, Backoff
+from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
@@ -15,12 +22,14 @@ from semcast.protocols.ring.frames import (
     AttemptJoin,
     ConfId,
     ConfRecord,
+    FormToken,
     Join,
     Packet,
     Piece,
     Presence,
     Token,
 )
+from semcast.protocols.ring.leaving import Leaving
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.outlet import Outlet
@@ -339,6 +348,45 @@ class NobodyFails(Ring):
     formation_kind = _NobodyFails
 
 
+class _ConfirmedWhenSent(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        self._sent.settle(view, delivered=self._sent.last, safe=order.confirmed_aru)
+
+
+class _ConfirmedWhenSentSending(Sending):
+    answers_kind = _ConfirmedWhenSent
+
+
+class _ConfirmedWhenSentOperation(Operation):
+    sending_kind = _ConfirmedWhenSentSending
+
+
+class ConfirmedWhenSent(Ring):
+    """Says that a message is delivered as soon as it has left, whatever is missing before it."""
+
+    operation_kind = _ConfirmedWhenSentOperation
+
+
+class _SafeWhenDelivered(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        delivered = order.in_order(self._sent.last)
+        self._sent.settle(view, delivered=delivered, safe=delivered)
+
+
+class _SafeWhenDeliveredSending(Sending):
+    answers_kind = _SafeWhenDelivered
+
+
+class _SafeWhenDeliveredOperation(Operation):
+    sending_kind = _SafeWhenDeliveredSending
+
+
+class SafeWhenDelivered(Ring):
+    """Says that all have a message as soon as it is delivered here."""
+
+    operation_kind = _SafeWhenDeliveredOperation
+
+
 class _PieceForWhole(Puzzles):
     def _complete(self, piece: Piece, pieces: dict[int, bytes]) -> bool:  # noqa: ARG002
         return True
@@ -399,3 +447,149 @@ def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
     held = [message for entry in buffer for message in entry.messages()]
     victims = [old.id for new in batch.messages() for old in held if obsoletes(new, old)]
     return sum(buffer.discard(victim.sender, victim.seq) is not None for victim in victims)
+
+
+# Flow control
+
+
+class _QueueOnly(Outlet):
+    def _take(self, now: Nanos, batch: Batch) -> int:
+        return self.queue.add(batch, behind=self._hurried(now))
+
+
+class _NoReserve(Operation):
+    outlet_kind = _QueueOnly
+
+
+class NoReserve(Ring):
+    """Takes nothing beyond its queue, though its program waits in `send`."""
+
+    operation_kind = _NoReserve
+
+
+class _Equal(Rotation):
+    def _comes_first(self) -> bool:
+        return False
+
+
+class _NobodyExempt(Operation):
+    rotation_kind = _Equal
+
+
+class NobodyExempt(Ring):
+    """Sends nothing during a stop, though its own program waits in `send`."""
+
+    operation_kind = _NobodyExempt
+
+
+class _Boundless(Backlog):
+    @property
+    def stops(self) -> bool:
+        return False
+
+
+class _NeverFull(Outlet):
+    backlog_kind = _Boundless
+
+
+class _NobodySaysStop(Operation):
+    outlet_kind = _NeverFull
+
+
+class NobodySaysStop(Ring):
+    """Lets the others send new messages, though it already receives into its reserve."""
+
+    operation_kind = _NobodySaysStop
+
+
+class _Cautious(Backlog):
+    @property
+    def stops(self) -> bool:
+        return self.full
+
+
+class _FullAtOnce(Outlet):
+    backlog_kind = _Cautious
+
+
+class _StopAtFullQueue(Operation):
+    outlet_kind = _FullAtOnce
+
+
+class StopAtFullQueue(Ring):
+    """Says stop when its queue is full: then nothing comes that replaces what is obsolete."""
+
+    operation_kind = _StopAtFullQueue
+
+
+class _StopForgetful(Forming):
+    def _stop_on(self, now: Nanos, token: FormToken, members: Sequence[MemberId]) -> int:  # noqa: ARG002
+        return -1
+
+
+class _StopForgotten(Formation):
+    forming_kind = _StopForgetful
+
+
+class StopForgotten(Ring):
+    """A stop ends with the configuration in which it was said."""
+
+    formation_kind = _StopForgotten
+
+
+class _Silent(Operation):
+    def behind(self) -> bool:
+        return False
+
+
+class ViewSeenByReaderOnly(Ring):
+    """Waits until its program reads on before it sends in a new configuration."""
+
+    operation_kind = _Silent
+
+
+class _Small(Backlog):
+    @property
+    def overfull(self) -> bool:
+        return self.stops
+
+
+class _QueueIsAll(Outlet):
+    backlog_kind = _Small
+
+
+class _ChangeOnlyBelowQueue(Operation):
+    outlet_kind = _QueueIsAll
+
+
+class ChangeOnlyBelowQueue(Ring):
+    """Takes no part in a change of configuration while it uses its reserve."""
+
+    operation_kind = _ChangeOnlyBelowQueue
+
+
+class _Strict(Leaving):
+    def _stopped(self) -> bool:
+        return True
+
+
+class _LeaveClockRunsInSend(Operation):
+    leaving_kind = _Strict
+
+
+class LeaveClockRunsInSend(Ring):
+    """Leaves because of a full queue, though its program waits in `send`."""
+
+    operation_kind = _LeaveClockRunsInSend
+
+
+class _Narrow(RingSettings, frozen=True, kw_only=True):
+    def window_of(self, size: int) -> int:  # noqa: ARG002
+        return self.window
+
+
+class WindowBelowMembers(Ring):
+    """Takes the window as it was set, however many members share it."""
+
+    def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
+        super().__init__(me, _Narrow(**msgspec.structs.asdict(settings)), rng, out)

@@ -1,0 +1,136 @@
+"""What came of a run: the recording judged, as `semcast check` does, and everything else in one line."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from semcast.history import HistoryError, Kind, read_histories, record_crash
+from semcast.history.journal import SUFFIX, process_of
+from semcast.history.replay import read_journal
+from semcast.specs import Status, check
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The verdict on one property."""
+
+    property: str
+    status: str
+    count: int = 0
+    why: str = ""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """The verdicts on a recording, and how much there is in it."""
+
+    views: int = 0
+    messages: int = 0
+    deliveries: int = 0
+    crashes: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    def having(self, status: Status) -> list[Finding]:
+        """The findings with this status."""
+        return [finding for finding in self.findings if finding.status == status.value]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    stack: str
+    members: int
+    seconds: float
+    seed: int
+    network: str
+    faults: dict[str, int]
+    """How many of each kind."""
+    stuck: tuple[str, ...]
+    """Who did not come to one view, lacks a message, waits to send, or did not end; with why."""
+    died: tuple[str, ...]
+    """Processes that ended though nobody wanted them to; with how."""
+    healed_after: float | None
+    """Seconds from the end of all faults to one view in which all hear each other."""
+    judgement: Judgement
+    folder: str
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is violated, nobody was stuck and nobody died."""
+        return not (self.stuck or self.died or self.judgement.having(Status.VIOLATED))
+
+    def line(self) -> str:
+        """One line for all of it."""
+        judged = self.judgement
+        faults = ", ".join(f"{count} {kind}" for kind, count in self.faults.items()) or "none"
+        healed = "never healed" if self.healed_after is None else f"healed in {self.healed_after:.1f} s"
+        parts = [
+            f"chaos {self.stack} ({self.network}, seed {self.seed})",
+            f"{self.members} members, {self.seconds:.0f} s",
+            f"{judged.views} views, {judged.messages} messages, {judged.deliveries} deliveries",
+            f"faults: {faults} ({judged.crashes} crashes)",
+            healed,
+            f"holds: {_listed(each.property for each in judged.having(Status.HOLDS))}",
+            "violated: "
+            + _listed(f"{f.property} ({f.count}: {f.why})" for f in judged.having(Status.VIOLATED)),
+            "unknown: " + _listed(f"{f.property} ({f.why})" for f in judged.having(Status.UNKNOWN)),
+            f"stuck: {_listed(self.stuck)}",
+            f"died: {_listed(self.died)}",
+        ]
+        return "; ".join(parts)
+
+
+def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
+    """Judge what was recorded there, and the states that programs had in the end, where they share one."""
+    try:
+        histories = [alone for history in read_histories(folder) for alone in history.by_group()]
+    except HistoryError as error:
+        return Judgement(findings=(Finding("history", Status.VIOLATED.value, 1, str(error)),))
+    findings, views = [], set()
+    messages = deliveries = crashes = 0
+    for history in histories:
+        for event in history.events:
+            if event.kind is Kind.VIEW:
+                views.add((event.view, event.members))
+            elif event.kind is Kind.MULTICAST:
+                messages += event.count
+            elif event.kind is Kind.DELIVER:
+                deliveries += event.count
+            elif event.kind is Kind.CRASH:
+                crashes += 1
+        findings += [
+            Finding(each.property, each.status.value, each.count, each.detail) for each in check(history)
+        ]
+    findings += _compare(states or {})
+    return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+
+
+def _compare(states: Mapping[str, str]) -> list[Finding]:
+    """Whether all have the same state."""
+    if not states:
+        return []
+    if len({*states.values()}) == 1:
+        return [Finding("equal_states", Status.HOLDS.value)]
+    told = "; ".join(f"{name} has {state or 'said nothing'}" for name, state in states.items())
+    return [Finding("equal_states", Status.VIOLATED.value, len({*states.values()}) - 1, told)]
+
+
+def journals_of(folder: Path, name: str) -> set[Path]:
+    """The journals that a member's incarnations have begun so far."""
+    return {path for path in folder.glob(f"*{SUFFIX}") if process_of(path).name == name}
+
+
+def note_crash(folder: Path, name: str, before: set[Path]) -> None:
+    """A process of this member was killed, whose journals are those that were not there before it started.
+
+    What it did is all in its last one. A journal without its first row is of a process that did nothing.
+    """
+    mine = sorted(journals_of(folder, name) - before, key=lambda path: process_of(path).incarnation)
+    for path in mine[-1:]:
+        if read_journal(path).info is None:
+            path.unlink()
+        else:
+            record_crash(folder, process_of(path))
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or "none"

@@ -1,0 +1,283 @@
+"""One member in a process of its own: `python -m semcast.chaos.member '{"group": ..., "settings": {...}}'`.
+
+It runs an ordinary program, tells on its standard output what it sees, and obeys its standard input: `mark`
+(send a message that all others look for), `quiet` (send nothing more), `state` (say what it is), `leave`.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import semcast
+from semcast.chaos.ledger import Ledger, letter
+from semcast.group.families import FAMILIES
+from semcast.processes import Line
+
+MARK = b"mark:"
+_QUESTION = b"?"
+_REPORTS = 1.0
+_REFUSALS = 100
+"""Errors in a row after which a program gives up to send."""
+
+
+def say(event: str, **about: Any) -> None:
+    """A line for the supervisor."""
+    print(json.dumps({"event": event, **about}), flush=True)
+
+
+class Program:
+    """A program that reads what comes and sends now and then. Others are made from it.
+
+    Args:
+        group: of which it is a member.
+        ledger: its state.
+        rng: what it sends, and when.
+        rate: messages a second, about.
+    """
+
+    reads = True
+    """Whether it iterates over its group."""
+
+    def __init__(self, group: semcast.Group, ledger: Ledger, rng: random.Random, rate: float) -> None:
+        self.group = group
+        self.ledger = ledger
+        self.rng = rng
+        self.sent = self.delivered = self.refused = 0
+        self.waits_since: float | None = None
+        """When the call to `send` began that has not returned."""
+        self.quiet = False
+        self._rate = rate
+        self._safe = FAMILIES.of(group.settings.stack).safe
+
+    async def read(self) -> None:
+        """Until the group ends."""
+        async for event in self.events():
+            if isinstance(event, semcast.Message):
+                self.delivered += 1
+                if event.payload.startswith(MARK):
+                    say("mark", text=event.payload[len(MARK) :].decode())
+                else:
+                    self.ledger.apply(event)
+                    await self.on_message(event)
+            else:
+                tell_of(event)
+
+    def events(self) -> AsyncIterator[semcast.GroupEvent]:
+        """How it reads."""
+        return aiter(self.group)
+
+    async def on_message(self, message: semcast.Message) -> None:
+        """What it does with a message."""
+
+    async def write(self) -> None:
+        """A few messages, a pause, and again, until it shall be quiet."""
+        rng = self.rng
+        while not self.quiet:
+            for _ in range(burst := rng.choice((1, 1, 2, 10))):
+                await self.send()
+            await asyncio.sleep(burst * rng.expovariate(self._rate))
+
+    async def send(self, answer: bool = False) -> None:
+        """One message: about an item or not, small or large, safe or not."""
+        rng = self.rng
+        size = 30_000 if rng.random() < 0.003 else rng.randrange(4, 400)
+        item = f"item {rng.randrange(5)}" if rng.random() < 0.6 else None
+        payload = letter(b"!" if answer else _QUESTION, item or "", rng.randbytes(size))
+        safe = self._safe and rng.random() < 0.1
+        await self._call(lambda: self.group.send(payload, item=item, order="safe" if safe else "agreed"))
+
+    async def mark(self, text: str) -> None:
+        """A message that others look for."""
+        await self._call(lambda: self.group.send(MARK + text.encode()))
+
+    async def _call(self, send: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Send, again and again where the group says that it cannot take it now."""
+        self.waits_since = time.monotonic()
+        for last in (*[False] * _REFUSALS, True):
+            try:
+                await send()
+            except semcast.GroupClosedError:
+                raise
+            except semcast.GroupError as error:
+                self.refused += 1
+                if last:
+                    raise
+                say("refused", text=str(error))
+                await asyncio.sleep(0.1)
+            else:
+                break
+        self.waits_since = None
+        self.sent += 1
+
+    def report(self) -> None:
+        """How it is doing."""
+        stats = self.group.stats()
+        waits = 0.0 if self.waits_since is None else time.monotonic() - self.waits_since
+        say(
+            "report",
+            sent=self.sent,
+            delivered=self.delivered,
+            refused=self.refused,
+            waits=round(waits, 1),
+            phase=stats.phase,
+            unsent=stats.waiting_to_send,
+            buffered=stats.buffered,
+        )
+
+
+class Answers(Program):
+    """Answers some of what it reads, from where it reads it."""
+
+    async def on_message(self, message: semcast.Message) -> None:
+        """Answer a question in four; answers are never answered."""
+        if message.payload.startswith(_QUESTION) and not self.quiet and self.rng.random() < 0.25:
+            await self.send(answer=True)
+
+    async def write(self) -> None:
+        """Asks nothing."""
+
+
+class Publishes(Program):
+    """Only sends."""
+
+    reads = False
+
+
+class Bursts(Program):
+    """Does something else for a while, then reads a lot."""
+
+    async def events(self) -> AsyncIterator[semcast.GroupEvent]:
+        """Many of them, then a pause."""
+        left = 0
+        async for event in self.group:
+            if not left:
+                left = self.rng.choice((10, 100, 1000))
+                if not self.quiet:
+                    await asyncio.sleep(self.rng.uniform(0.1, 1.5))
+            left -= 1
+            yield event
+
+
+PROGRAMS: dict[str, type[Program]] = {
+    "talks": Program,
+    "answers": Answers,
+    "publishes": Publishes,
+    "bursts": Bursts,
+}
+
+
+def tell_of(event: semcast.GroupEvent) -> None:
+    """What is not a message."""
+    if isinstance(event, semcast.ViewChange):
+        members = [[member.name, member.incarnation] for member in event.view.members]
+        say("view", number=event.view.id, members=members)
+    elif isinstance(event, semcast.Rejoining):
+        say("rejoining", incarnation=event.member.incarnation, cause=event.cause)
+    else:
+        say("other", kind=type(event).__name__)
+
+
+class Member:
+    """A group, the program on it, and the orders.
+
+    Args:
+        order: what the process was given as its argument.
+    """
+
+    def __init__(self, order: Line) -> None:
+        self._order = order
+        self._ledger = Ledger()
+        self._leaving = asyncio.Event()
+        self._ready = asyncio.Event()  # the program runs
+        self._program: Program
+        self._writing: asyncio.Task[None]
+        self._busy: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until told to leave, or until the group ends it."""
+        obeying = asyncio.create_task(self._obey())
+        hands_over = FAMILIES.of(self._order["settings"]["stack"]).transfers
+        state = self._ledger if hands_over else None
+        group = semcast.join(self._order["group"], state=state, **self._order["settings"])
+        say("begun", incarnation=group.member.incarnation)
+        entering = asyncio.create_task(group.__aenter__())
+        leaving = asyncio.create_task(self._leaving.wait())
+        await asyncio.wait([entering, leaving], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if entering.done():
+                await entering
+                say("joined")
+                await self._work(group, leaving)
+        finally:
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+            await group.close()
+            obeying.cancel()
+        say("left")
+
+    async def _work(self, group: semcast.Group, leaving: asyncio.Task[bool]) -> None:
+        order = self._order
+        rng = random.Random(f"{order['seed']} {group.member}")
+        program = self._program = PROGRAMS[order["program"]](group, self._ledger, rng, order["rate"])
+        self._writing = asyncio.create_task(program.write())
+        watched: set[asyncio.Task[Any]] = {leaving, self._writing, asyncio.create_task(self._report())}
+        if program.reads:
+            watched.add(asyncio.create_task(program.read()))
+        self._ready.set()
+        try:
+            while not self._leaving.is_set():
+                done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    await task  # what it raised ends the process
+                watched -= done
+        finally:
+            for task in watched:
+                task.cancel()
+            for each in self._busy:
+                each.cancel()
+            await asyncio.gather(*watched, *self._busy, return_exceptions=True)
+
+    async def _report(self) -> None:
+        while True:
+            self._program.report()
+            await asyncio.sleep(_REPORTS)
+
+    # Orders
+
+    async def _obey(self) -> None:
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
+        while line := await reader.readline():
+            order: Line = json.loads(line)
+            if order["do"] == "leave":
+                break
+            task = asyncio.create_task(self._do(order))
+            self._busy.add(task)
+            task.add_done_callback(self._busy.discard)
+        self._leaving.set()
+
+    async def _do(self, order: Line) -> None:
+        await self._ready.wait()
+        if order["do"] == "mark":
+            await self._program.mark(order["text"])
+        elif order["do"] == "quiet":
+            self._program.quiet = True
+            await asyncio.gather(self._writing, return_exceptions=True)
+            say("quiet")
+        elif order["do"] == "state":
+            say("state", summary=self._ledger.summary(), restored=self._ledger.restored)
+
+
+def main() -> None:
+    """Run the member that the argument describes."""
+    asyncio.run(Member(json.loads(sys.argv[1])).run())
+
+
+if __name__ == "__main__":
+    main()

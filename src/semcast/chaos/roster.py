@@ -1,0 +1,69 @@
+"""What a supervisor knows of one member: the process that has its name now, and what that said last."""
+
+from pathlib import Path
+
+from semcast.chaos.member import PROGRAMS
+from semcast.processes import Child, Line
+
+
+class Member:
+    """A name, the process that has it now, and what that said last."""
+
+    def __init__(self, name: str, program: str) -> None:
+        self.name = name
+        self.program = program
+        self.child: Child | None = None
+        self.before: set[Path] = set()
+        """Journals of earlier processes."""
+        self.stopped = False
+        self.begun = False
+        """Whether it has become a member, so that there is something to kill."""
+        self.view: tuple[int, tuple[tuple[str, int], ...]] | None = None
+        self.report: Line = {}
+        self.marks: set[str] = set()
+        self.quiet = False
+        self.state = ""
+        """What its program has made of all messages, once it was asked."""
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self.child is not None and self.child.running
+
+    @property
+    def reads(self) -> bool:
+        """Whether its program sees views and messages."""
+        return PROGRAMS[self.program].reads
+
+    def forget(self) -> None:
+        """Another process begins."""
+        self.view, self.report, self.marks, self.state = None, {}, set(), ""
+        self.begun = self.quiet = self.stopped = False
+
+    def hear(self, line: Line) -> None:
+        """What the process says."""
+        match line["event"]:
+            case "begun":
+                self.begun = True
+            case "view":
+                self.view = line["number"], tuple((name, at) for name, at in line["members"])
+            case "rejoining":
+                self.view = None
+            case "mark":
+                self.marks.add(line["text"])
+            case "report":
+                self.report = line
+            case "quiet":
+                self.quiet = True
+            case "state":
+                self.state = line["summary"]
+
+    def condition(self) -> str:
+        """In a few words, for who asks why it is stuck."""
+        if not self.running:
+            return "is not running"
+        if not self.report:
+            return "has not joined"
+        view = "no view" if self.view is None else f"view {self.view[0]} of {len(self.view[1])}"
+        waits = f", waits in send for {self.report['waits']} s" if self.report["waits"] > 1 else ""
+        return f"{self.program}: {self.report['phase']}, {view}{waits}, {self.report['unsent']} unsent"

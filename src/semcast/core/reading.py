@@ -1,0 +1,163 @@
+"""How a program reads, as its member sees it: what its thread writes down, and what a turn makes of that.
+
+Nothing here needs a lock: each field has one writer, the program's thread or the thread of the turns.
+"""
+
+from semcast.core.ids import MILLISECOND, SECOND, Nanos
+from semcast.core.mailbox import Mailbox
+from semcast.core.reader import Reader
+from semcast.core.stack import Stack
+
+LONG: Nanos = 200 * MILLISECOND
+"""Who has something to take, takes nothing and does not wait has stopped reading after so long."""
+
+PATIENCE: Nanos = SECOND
+"""A task that waits in `send` may be what the reader waits for, once that has taken nothing for so long.
+
+A call that was refused counts as waiting for so long: who is refused and still wants to send comes again.
+"""
+
+
+class Reading:
+    """What is known of one program.
+
+    Args:
+        mailbox: where it finds what is delivered.
+        queue_messages: how many messages may wait for it.
+        receives: whether it wants to be given anything.
+    """
+
+    def __init__(self, mailbox: Mailbox, queue_messages: int, *, receives: bool) -> None:
+        self.reader = Reader()
+        """What the stack sees of it. Written by turns."""
+        self.reader.receives = receives
+        self.skipping = False
+        """It never iterated, and what was delivered filled its queue: nothing is kept for it. By turns."""
+        self.answers_first = False
+        """What the reading task sends goes before what other tasks send. By turns."""
+        self._mailbox = mailbox
+        self._queue_messages = queue_messages
+        self._receives = receives
+        # Written by the program's thread:
+        self.began = False
+        """Whether it ever iterated."""
+        self.closing = False
+        self._takes = 0  # how often it took something
+        self._waiters = 0  # calls that wait to send, or for a confirmation
+        self._stalled = 0  # of those, calls by who reads: nothing is taken until they are over
+        self._refused: tuple[int, int, bool] = (0, -1, False)  # which refusal, takes before it, by who reads
+        # Written by turns:
+        self._seen_takes = 0
+        self._idle_since: Nanos = 0
+        self._saw_stalled = False
+        self._seen_refusal = 0
+        self._refused_at: Nanos = 0
+
+    # By the program
+
+    def begin(self) -> None:
+        """It iterates."""
+        self.began = True
+
+    def took(self) -> None:
+        """It took a list."""
+        self.began = True
+        self._takes += 1
+
+    def wait(self, *, reading: bool) -> None:
+        """A call waits; `reading` if nobody takes what is delivered until it is over."""
+        self._waiters += 1
+        self._stalled += reading
+
+    def waited(self, *, reading: bool) -> None:
+        """That call waits no more."""
+        self._waiters -= 1
+        self._stalled -= reading
+
+    def refused(self, *, reading: bool) -> None:
+        """A call that does not wait found no room."""
+        self._refused = self._refused[0] + 1, self._takes, reading
+
+    def welcome(self) -> None:
+        """There was room for what it sent: who was refused before waits no more."""
+        if self._refused[1] >= 0:
+            self._refused = self._refused[0], -1, False
+
+    # By turns
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call waits."""
+        return self._waiters > 0
+
+    @property
+    def receives(self) -> bool:
+        """Whether anything is kept for the program."""
+        return self._receives and not self.skipping
+
+    def excess(self) -> int:
+        """Messages in the mailbox beyond its bound."""
+        return self._mailbox.excess()
+
+    def stirred(self) -> bool:
+        """Whether the program did something that the next turn should know of."""
+        return (
+            (self._stalled > 0) != self._saw_stalled
+            or self._refused[0] != self._seen_refusal
+            or (self.reader.excess > 0 and self.excess() != self.reader.excess)
+        )
+
+    def look(self, now: Nanos, stack: Stack) -> bool:
+        """Make `reader` true; returns whether anything has changed that its stack knew."""
+        reader = self.reader
+        before = reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess
+        idle = self._idle(now, stack)
+        self._saw_stalled = self._stalled > 0
+        keeps = self.receives and not self.closing
+        reader.waits = keeps and self.began and self._waits(now, idle)
+        reader.receives = self.receives
+        reader.closing = self.closing
+        reader.stopped = keeps and not reader.waits and idle >= LONG
+        reader.excess = self.excess() if keeps else 0
+        return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
+
+    def fills(self, stack: Stack) -> bool:
+        """Whether what waits for a program that never iterated has filled its queue: then it is skipped."""
+        if self.began or not self.receives or self.closing or stack.queued() < self._queue_messages:
+            return False
+        stack.reclaim()
+        self.skipping = stack.queued() >= self._queue_messages
+        return self.skipping
+
+    def reserved(self, stack: Stack) -> int:
+        """Messages that wait for the program beyond its queue."""
+        return max(0, stack.queued() - self._queue_messages)
+
+    def resume(self) -> None:
+        """The program iterates at last."""
+        self.skipping = False
+
+    def put_answers_first(self, held_back: bool) -> bool:
+        """Other tasks wait while the reading one does, and until nobody holds this member back any more.
+
+        Returns whether they may go on now.
+        """
+        before = self.answers_first
+        self.answers_first = self._saw_stalled or (before and held_back)
+        return before and not self.answers_first
+
+    def _idle(self, now: Nanos, stack: Stack) -> Nanos:
+        """How long there has been something to take of which nothing was taken."""
+        takes = self._takes
+        if takes != self._seen_takes or not (self._mailbox or stack.deliverable()):
+            self._seen_takes, self._idle_since = takes, now
+        return now - self._idle_since
+
+    def _waits(self, now: Nanos, idle: Nanos) -> bool:
+        number, takes, by_reader = self._refused
+        if number != self._seen_refusal:
+            self._seen_refusal, self._refused_at = number, now
+        refused = takes == self._takes and now - self._refused_at < PATIENCE
+        if self._saw_stalled or (refused and by_reader):
+            return True
+        return idle >= PATIENCE and (self._waiters > 0 or refused)

@@ -1,0 +1,67 @@
+"""`send(..., confirm=...)`: who waits to know what became of a message."""
+
+import asyncio
+from typing import Literal
+
+import msgspec
+
+from semcast.core.events import Confirmed, Unconfirmed
+from semcast.core.ids import MessageId
+from semcast.core.views import View
+from semcast.group.errors import ConfigurationError, UnconfirmedError
+
+Confirm = Literal["delivered", "safe"]
+"""How far a message has to have come."""
+
+
+class Confirmation(msgspec.Struct, frozen=True):
+    """What became of a message: it has its place in a view, or with `safe` every member of the view has it.
+
+    A message that was purged is confirmed all the same: what replaces it is there.
+    """
+
+    id: MessageId
+    """As `send` returns it without `confirm`."""
+    view: View
+    """In which it is delivered."""
+    position: int
+    """Its place there. Ring: the packet, in the order of all. vsync in total order: `Message.order`. Else the
+    number of the message among those of its sender, as the others see it."""
+
+
+class Confirmations:
+    """The calls that wait. All of them are made in the program's thread."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._waiting: dict[int, asyncio.Future[Confirmed]] = {}
+
+    def open(self, confirm: Confirm) -> "tuple[tuple[int, bool], asyncio.Future[Confirmed]]":
+        """A ticket for the stack, and what will be known."""
+        ticket, self._next = self._next, self._next + 1
+        future: asyncio.Future[Confirmed] = asyncio.get_running_loop().create_future()
+        self._waiting[ticket] = future
+        future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
+        return (ticket, confirm == "safe"), future
+
+    def answer(self, answer: Confirmed | Unconfirmed) -> None:
+        """The stack answered; perhaps nobody waits any more."""
+        future = self._waiting.get(answer.ticket)
+        if future is None or future.done():
+            return
+        if isinstance(answer, Confirmed):
+            future.set_result(answer)
+        else:
+            future.set_exception(UnconfirmedError(answer.cause))
+
+    def end(self, error: BaseException) -> None:
+        """Nothing more will be known."""
+        for future in list(self._waiting.values()):
+            if not future.done():
+                future.set_exception(error)
+
+
+def check_confirm(confirm: str | None) -> None:
+    """Refuse what there is not."""
+    if confirm not in (None, "delivered", "safe"):
+        raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")

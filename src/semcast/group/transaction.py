@@ -1,0 +1,26 @@
+"""`Group.transaction()`: assignments to several items, which everybody sees together."""
+
+import msgspec
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, bytes]).decode
+
+
+def payload_of(values: dict[str, bytes]) -> bytes:
+    """The message that carries them."""
+    for item, value in values.items():
+        if not isinstance(item, str) or not isinstance(value, bytes):
+            raise TypeError(f"{item!r}: items are text, and their values are bytes")
+    return _encode(values)
+
+
+def assignments(payload: bytes) -> dict[str, bytes]:
+    """What a transaction assigned, by item; ValueError where the payload is none.
+
+    >>> assignments(payload_of({"bid": b"159", "ask": b"161"}))
+    {'bid': b'159', 'ask': b'161'}
+    """
+    try:
+        return _decode(payload)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"this is not what a transaction sent: {error}") from None

@@ -1,0 +1,126 @@
+"""Waiting in `send`: for room, for others to run, and no longer than that can help."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from semcast.core.events import Confirmed
+from semcast.core.handover import Handover
+from semcast.core.ids import MILLISECOND, Nanos
+from semcast.group.errors import BacklogError, SendTimeoutError
+
+_TURN: Nanos = MILLISECOND
+"""A task that only sends lets others run after so long: also who reads what is delivered meanwhile."""
+_LOOK = 16
+"""Calls after which such a task looks at the clock."""
+
+
+class Room:
+    """Where the calls of one program wait until there is room for what they send.
+
+    Args:
+        group: its name, for errors.
+        handover: to the stack.
+        wake_loop: called when a call begins to wait, or was refused: the stack should know.
+        check_open: raises if nothing can be sent any more.
+        why: says in words what holds this member back.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        handover: Handover,
+        wake_loop: Callable[[], None],
+        check_open: Callable[[], None],
+        why: Callable[[], str],
+    ) -> None:
+        self._group = group
+        self._handover = handover
+        self._wake_loop = wake_loop
+        self._check_open = check_open
+        self._why = why
+        self._changed = asyncio.Event()
+        self._calls = 0
+        self._yielded_at: Nanos = 0
+
+    def wake(self) -> None:
+        """There may be room, or no hope of any."""
+        self._changed.set()
+
+    async def wait(self, count: int, *, reading: bool, timeout: float | None) -> None:
+        """Return once there is room for so many messages."""
+        self._check_open()
+        self._calls += 1
+        if not self._calls % _LOOK:
+            await self._let_others_run()
+        if not self._handover.room_for(count, reading=reading):
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._stay(count, reading=reading)
+            except TimeoutError:
+                raise SendTimeoutError(
+                    f"{self._group}: no room to send for {timeout} s: {self._why()}"
+                ) from None
+
+    async def outlast(self, answer: "asyncio.Future[Confirmed]", *, reading: bool) -> Confirmed:
+        """Wait for a confirmation: what is delivered meanwhile needs room, too."""
+        handover = self._handover
+        handover.wait(reading=reading)
+        before = handover.overflows
+        answer.add_done_callback(lambda _: self.wake())
+        try:
+            while not answer.done():
+                self._changed.clear()
+                self._wake_loop()  # the stack has to know that this program waits
+                await self._changed.wait()
+                if handover.overflows != before and not answer.done():
+                    self._give_up(accepted=1)
+            return answer.result()
+        finally:
+            answer.cancel()  # nobody waits any more
+            handover.waited(reading=reading)
+
+    def try_now(self, count: int, *, reading: bool) -> bool:
+        """Whether there is room at once; raises where `wait` would."""
+        self._check_open()
+        handover = self._handover
+        if handover.room_for(count, reading=reading):
+            return True
+        handover.reading.refused(reading=reading)
+        self._wake_loop()
+        if handover.overflowing:
+            self._give_up()
+        return False
+
+    async def _stay(self, count: int, *, reading: bool) -> None:
+        handover = self._handover
+        handover.wait(reading=reading)
+        before = handover.overflows
+        try:
+            while not handover.room_for(count, reading=reading):
+                self._changed.clear()
+                self._wake_loop()  # the stack has to know that this program waits
+                if not handover.room_for(count, reading=reading):
+                    await self._changed.wait()
+                self._check_open()
+                if handover.overflows != before and not handover.room_for(count, reading=reading):
+                    self._give_up()
+        finally:
+            handover.waited(reading=reading)
+
+    def _give_up(self, accepted: int = 0) -> None:
+        self._handover.backlogs += 1
+        error = BacklogError(
+            f"{self._group}: {self._handover.backlog} messages wait to be read here while this program waits"
+            " to send, and there is room for no more of them: read in another task, answer less, or raise"
+            " `reserve`"
+        )
+        error.accepted = accepted
+        raise error
+
+    async def _let_others_run(self) -> None:
+        now = time.monotonic_ns()
+        if now - self._yielded_at >= _TURN:
+            await asyncio.sleep(0)
+            self._yielded_at = time.monotonic_ns()
+            self._check_open()

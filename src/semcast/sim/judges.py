@@ -1,0 +1,99 @@
+"""What a run must have come to besides the properties of its history: somebody moves, and all meet again.
+
+Histories say what happened. These judge what did not: members that stand still, that do not find each other
+again once the network is whole, that take too long for it, or that change views without a reason.
+"""
+
+from semcast.core.ids import SECOND, MemberId
+from semcast.history import Kind
+from semcast.sim.cluster import member_names
+from semcast.sim.families import FAMILIES
+from semcast.sim.scenario import Scenario
+from semcast.sim.simulate import Outcome
+from semcast.specs import Status
+from semcast.specs.confirmed import confirmed
+
+VIEWS_A_FAULT = 6
+"""Views that one fault may cause: it comes and goes, and members may hear of both one after the other."""
+
+
+def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """What is wrong with a run, in words; nothing where all is well."""
+    family = FAMILIES.of(scenario.stack)
+    found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
+    found += _contradicted(outcome)
+    if family.excused(outcome.history):
+        return found
+    found += _stuck(outcome)
+    found += _unanswered(outcome)
+    found += _crowded(scenario, outcome)
+    found += _refused(scenario, outcome)
+    if family.finds_members:
+        found += _apart(scenario, outcome)
+        found += _late(scenario, outcome)
+        found += _restless(scenario, outcome)
+    return found
+
+
+def _stuck(outcome: Outcome) -> list[str]:
+    if not outcome.stuck:
+        return []
+    return [f"liveness: {_names(outcome.stuck)} cannot send for ever"]
+
+
+def _contradicted(outcome: Outcome) -> list[str]:
+    """What a stack confirmed is what happened."""
+    verdict = confirmed(outcome.history)
+    return [str(verdict)] if verdict.status is Status.VIOLATED else []
+
+
+def _unanswered(outcome: Outcome) -> list[str]:
+    if not outcome.unanswered:
+        return []
+    return [f"liveness: {_names(outcome.unanswered)} never said what became of a message"]
+
+
+def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """No more waits for a program than queue and reserve hold, and what a change of view adds."""
+    bound = FAMILIES.of(scenario.stack).backlog(scenario)
+    most = max(host.queued for host in outcome.hosts)
+    if bound is None or most <= bound:
+        return []
+    return [f"memory: {most} messages waited for a program, {bound} at most are promised"]
+
+
+def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Where the reserve is large enough for all answers nobody is told to read first."""
+    if not scenario.ample or not outcome.raised:
+        return []
+    return [f"needless: {outcome.raised} sends failed though the reserve is large enough"]
+
+
+def _apart(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """A healed group that finds itself ends in one view of all who are there and have set the same."""
+    names = member_names(scenario.size, scenario.name_bytes)
+    misfits = {names[number].name for number in scenario.misfits}
+    found = {who: view for who, view in outcome.views.items() if who.name not in misfits}
+    odd = [who for who, view in found.items() if view is None or set(view.members) != set(found)]
+    return [f"liveness: {_names(odd)} did not find all others again"] if odd else []
+
+
+def _late(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """They meet within the time that their family promises."""
+    bound, took = FAMILIES.of(scenario.stack).heals_within(scenario), outcome.united_after
+    if bound is None or took is None or took <= bound:
+        return []
+    return [f"healing: one view after {took / SECOND:.2f} s, {bound / SECOND:.2f} s are promised"]
+
+
+def _restless(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Views change because something happened: everybody starts once, and there are faults."""
+    views = {(event.view, event.members) for event in outcome.history.events if event.kind is Kind.VIEW}
+    bound = scenario.size + VIEWS_A_FAULT * (1 + len(scenario.faults) + len(scenario.late))
+    if len(views) <= bound:
+        return []
+    return [f"calm: {len(views)} views for {len(scenario.faults)} faults, {bound} are plenty"]
+
+
+def _names(members: list[MemberId]) -> str:
+    return ", ".join(map(str, members))

@@ -1,0 +1,227 @@
+"""Live disks: group commit in a thread, one process to a folder, and errors that end the member."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from semcast.core.outbox import Anew, Sync
+from semcast.storage import LiveDisk, StorageError, open_disk
+
+ROOT = Path(__file__).parents[2]
+
+
+def disk_in(folder: Path, now: int = 0) -> LiveDisk:
+    return open_disk(folder, "g", "a", now)
+
+
+def tickets(disk: LiveDisk, count: int) -> list[int]:
+    """The next so many, as a loop gets them."""
+    woken = threading.Event()
+    disk.wake = woken.set
+    found: list[int] = []
+    deadline = time.monotonic() + 10
+    while len(found) < count:
+        found += disk.take()
+        if len(found) < count:
+            woken.wait(0.01)
+            assert time.monotonic() < deadline, f"only {found}"
+    return found
+
+
+def reread(folder: Path) -> list[bytes]:
+    disk = disk_in(folder)
+    disk.close()
+    return list(disk.records)
+
+
+def test_what_was_synced_is_there_and_the_rest_too_where_the_process_ended_well(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    assert disk.records == []
+    disk.store([b"one", Sync(7), b"two"])
+    assert tickets(disk, 1) == [7]
+    disk.close()
+    assert reread(tmp_path) == [b"one", b"two"]
+
+
+def test_many_appends_share_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    synced: list[int] = []
+    real = os.fdatasync
+
+    def slow(file: int) -> None:
+        begun.set()
+        go_on.wait(10)
+        synced.append(file)
+        real(file)
+
+    disk = disk_in(tmp_path)
+    monkeypatch.setattr(os, "fdatasync", slow)
+    disk.store([b"first", Sync(0)])
+    begun.wait(10)
+    for number in range(1, 100):
+        disk.store([b"more", Sync(number)])
+    assert disk.take() == [], "nothing is synced yet"
+    go_on.set()
+    assert tickets(disk, 100) == list(range(100))
+    assert len(synced) == 2
+    disk.close()
+
+
+def test_old_records_are_forgotten_only_when_a_sync_was_asked_for_after_the_new(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    disk.store([b"old", Sync(1), Anew(), b"half of the new"])
+    assert tickets(disk, 1) == [1]
+    disk.close()
+    assert reread(tmp_path) == [b"old", b"half of the new"]
+    disk = disk_in(tmp_path)
+    disk.store([Anew(), b"new", Sync(2)])
+    assert tickets(disk, 1) == [2]
+    disk.close()
+    assert reread(tmp_path) == [b"new"]
+
+
+def test_two_processes_never_use_one_folder(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    with pytest.raises(StorageError, match=rf"g/a is in use by process {os.getpid()}: two members cannot"):
+        disk_in(tmp_path)
+    open_disk(tmp_path, "g", "b", 0).close()
+    open_disk(tmp_path, "another", "a", 0).close()
+    disk.close()
+    disk_in(tmp_path).close()
+
+
+def test_an_incarnation_is_greater_than_any_that_was_used_whatever_the_clock_says(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path, now=5000)
+    assert disk.incarnation == 5000
+    assert [disk.renew() for _ in range(3)] == [5001, 5002, 5003]
+    disk.close()
+    disk = disk_in(tmp_path, now=17)
+    assert disk.incarnation > 5003
+    disk.close()
+    disk = disk_in(tmp_path, now=10**9)
+    assert disk.incarnation == 10**9
+    disk.close()
+
+
+def test_many_renewals_are_known_after_a_restart(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    for _ in range(2500):
+        last = disk.renew()
+    disk.close()
+    disk = disk_in(tmp_path)
+    assert disk.incarnation > last
+    disk.close()
+
+
+def test_names_become_folders_whatever_is_in_them(tmp_path: Path) -> None:
+    for group, name in (("..", "."), ("a/b", "../c"), ("ä", "%2E")):
+        open_disk(tmp_path, group, name, 0).close()
+    assert len(list(tmp_path.iterdir())) == 3
+    assert not [path for path in tmp_path.iterdir() if len(list(path.iterdir())) != 1]
+
+
+def test_the_records_of_somebody_else_are_refused(tmp_path: Path) -> None:
+    disk_in(tmp_path).close()
+    (tmp_path / "g" / "a").rename(tmp_path / "g" / "b")
+    with pytest.raises(StorageError, match="these are the records of a in g"):
+        open_disk(tmp_path, "g", "b", 0)
+
+
+@pytest.mark.parametrize("call", ["write", "fdatasync"])
+def test_a_full_or_broken_disk_is_told_and_nothing_is_acknowledged_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(*_given: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    disk = disk_in(tmp_path)
+    woken = threading.Event()
+    disk.wake = woken.set
+    monkeypatch.setattr(os, call, full)
+    disk.store([b"record", Sync(1)])
+    assert woken.wait(10)
+    monkeypatch.undo()
+    assert disk.ready()
+    for _ in range(2):
+        with pytest.raises(StorageError, match="g/a: No space left on device: nothing can be kept any more"):
+            disk.take()
+    disk.store([b"another", Sync(2)])
+    with pytest.raises(StorageError):
+        disk.take()
+    disk.close()
+    assert b"another" not in reread(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="file/g/a: Not a directory"):
+        disk_in(tmp_path / "file")
+
+
+def test_tickets_of_a_former_incarnation_are_not_told_to_the_next(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    disk.store([b"former", Sync(1)])
+    _until(disk.ready)
+    disk.renew()
+    disk.store([b"next", Sync(2)])
+    assert tickets(disk, 1) == [2]
+    disk.close()
+
+
+def _until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from semcast.core.outbox import Anew, Sync
+from semcast.storage import open_disk
+disk = open_disk(Path(sys.argv[1]), "g", "a", 0)
+first = int(disk.records[-1].split()[-1]) + 1 if disk.records else 0
+print("first", first, flush=True)
+number = first
+while True:
+    every = [b"%d " % number + b"x" * (number % 700) + b" %d" % number]
+    disk.store([Anew(), *every, Sync(number)] if number % 50 == 49 else [*every, Sync(number)])
+    number += 1
+    for ticket in disk.take():
+        print(ticket, flush=True)
+    if number - first > 3000:
+        import time; time.sleep(0.0005)
+"""
+
+
+def test_kill_9_loses_nothing_that_was_synced(tmp_path: Path) -> None:
+    expected = 0
+    for round_number in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )
+        assert process.stdout is not None
+        first = int(process.stdout.readline().split()[1])
+        assert first >= expected
+        lines = [process.stdout.readline() for _ in range(200 + 77 * round_number)]
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.readlines()
+        process.wait()
+        process.stdout.close()
+        acknowledged = [int(line) for line in lines if line.endswith("\n")]
+        expected = acknowledged[-1] + 1
+    numbers = [int(record.split()[-1]) for record in reread(tmp_path)]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1)), "no hole"
+    assert numbers[-1] >= expected - 1
