@@ -53,9 +53,6 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     """Who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
     minimum: int = 0
     """So many found the group together, more than half of all who may; 0 for one that only joins."""
-    reform: str = ""
-    """When those go on who are left of a view that lost its majority: `automatic` (the default), as soon as
-    everybody else is back under its name; `manual`, when told to by `Group.reform`."""
     bootstrap: bool = False
     """Found the group alone. At one member only, and only once."""
     reform: str = ""
