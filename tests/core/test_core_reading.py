@@ -13,6 +13,7 @@ from semcast.core.mailbox import Mailbox
 from semcast.core.messages import batch_of
 from semcast.core.reading import LONG, PATIENCE
 from semcast.core.turn import Turn
+from semcast.sim.mutants.programs import ExcessUncounted
 
 
 class Reserved(Echo):
@@ -62,9 +63,16 @@ class Office(Desk):
 
     stack: Reserved
 
-    def __init__(self, *, queue: int = 3, began: bool = True, receives: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        queue: int = 3,
+        began: bool = True,
+        receives: bool = True,
+        kind: type[Handover] = Handover,
+    ) -> None:
         self.stack = Reserved(A, Outbox())
-        self.handover = Handover(2, queue_messages=queue, receives=receives)
+        self.handover = kind(2, queue_messages=queue, receives=receives)
         self.world, self.notes = World(), Notes()
         self.turn = Turn(A, self.stack, self.handover, self.world, watchers=(self.notes,))
         self.turn.start(0)
@@ -159,6 +167,21 @@ def test_a_view_goes_to_a_full_mailbox_if_anything_is_unsent_and_the_excess_coun
     assert office.turn.busy(), "the stack counts what lay there"
     office.turn.run(4)
     assert office.stack.reader.excess == 0
+
+
+@pytest.mark.parametrize(("kind", "within"), [(Handover, True), (ExcessUncounted, False)])
+def test_views_again_and_again_put_no_more_into_a_mailbox_than_the_stack_counts(
+    kind: type[Handover], within: bool
+) -> None:
+    """The stack takes nothing in while its queue is full: with the mutant it never is."""
+    office = Office(kind=kind)
+    office.fill()
+    office.stack.unsent = 1
+    for number in range(50):
+        if office.stack.queued() < 3:
+            office.stack.unseen = True
+            office.hear(b"%d" % number)
+    assert (office.handover.mailbox.held <= 2 * 3 + 3) is within
 
 
 def test_what_is_delivered_fills_no_mailbox_beyond_its_bound_for_the_sake_of_who_waits() -> None:
