@@ -42,7 +42,7 @@ test-pipeline: install
 test-cut: install
 	$(BIN)/python -m pytest tests/live/test_live_namespaces.py tests/live/test_live_vsync_namespaces.py
 
-# All groups of real processes: also virtual synchrony, fuzzing, cut networks (some need root) and the demo. Eight minutes.
+# All groups of real processes: also virtual synchrony, fuzzing, cut networks (some need root), chaos and the demo. Ten minutes.
 test-live: install
 	$(BIN)/python -m pytest tests/live
 

@@ -1,5 +1,7 @@
 """Semcast: group communication with semantic reliability."""
 
+import logging
+
 from semcast.core import (
     Batch,
     Item,
@@ -25,6 +27,7 @@ from semcast.group import (
     GroupSettings,
     GroupStatistics,
     HeldUp,
+    Live,
     Order,
     Rejoining,
     ReplicatedDict,
@@ -34,7 +37,10 @@ from semcast.group import (
     UnconfirmedError,
     assignments,
     join,
+    live,
 )
+
+logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
 __version__ = "0.1.0"
 
@@ -53,6 +59,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "Live",
     "MemberId",
     "Message",
     "MessageId",
@@ -71,4 +78,5 @@ __all__ = [
     "__version__",
     "assignments",
     "join",
+    "live",
 ]

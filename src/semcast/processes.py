@@ -10,11 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from semcast.extensions import VARIABLE
+
 Line = dict[str, Any]
 
 
 class Child:
-    """One run of a module. Settings from the environment (`SEMCAST_*`) are not passed on.
+    """One run of a module. Of the environment's `SEMCAST_*` only the families of others are passed on.
 
     Args:
         module: of Python, run as a program.
@@ -46,7 +48,7 @@ class Child:
 
     async def start(self) -> None:
         """Start it."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SEMCAST_")}
+        environment = {key: value for key, value in os.environ.items() if not _is_setting(key)}
         errors = None if self._errors is None else self._errors.open("ab")
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -103,3 +105,7 @@ class Child:
             self.signal(signal.SIGKILL)
         if self._reader is not None:
             await self._reader
+
+
+def _is_setting(variable: str) -> bool:
+    return variable.startswith("SEMCAST_") and variable != VARIABLE

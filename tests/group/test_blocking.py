@@ -62,9 +62,14 @@ def test_every_way_to_send(pair: Pair) -> None:
 
 def test_a_transaction_that_raises_sends_nothing(pair: Pair) -> None:
     a, b = pair
-    with pytest.raises(ZeroDivisionError), a.transaction() as update:
-        update["x"] = b"1"
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with a.transaction() as update:
+            update["x"] = b"1"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     a.send(b"after")
     assert payloads(b, 1) == [b"after"]
 

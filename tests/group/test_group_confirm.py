@@ -79,7 +79,7 @@ def test_a_handler_may_wait_for_confirmations() -> None:
                     return
 
     async def test(name: str) -> None:
-        async with members(name, "ab") as (a, b):
+        async with members(name, "ab", queue_messages=8, send_messages=8) as (a, b):
             readers = [asyncio.create_task(answer(each, 60)) for each in (a, b)]
             for number in range(30):
                 await a.send(b"q%d" % number)

@@ -14,9 +14,12 @@ import pytest
 from tests.live.lab.supervisor import Cluster, Process
 
 from semcast.core.ids import MemberId
+from semcast.group.families.ring import ring_settings
+from semcast.group.settings import GroupSettings
 from semcast.net.addresses import Address, meeting_point
 from semcast.net.keyfile import new_key, save_keyring
 from semcast.net.pieces import cut
+from semcast.net.sockets import LOOPBACK_DATAGRAM
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import (
     AttemptJoin,
@@ -39,6 +42,8 @@ from semcast.wire.status import Contacts, Probe, Probed
 GROWTH_KB = 48_000
 """What a member may grow by while it is under attack. Sockets are not in it: the kernel has those."""
 _BURST = 32
+TERMS = ring_settings(GroupSettings(), LOOPBACK_DATAGRAM).terms()
+"""Those of the members, so that what is forged is not refused for that."""
 
 
 class Attacker:
@@ -122,9 +127,9 @@ def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
             ),
             Token(conf, huge, huge, 0, -1, [(1, huge)], huge),
             FormToken(conf, 1, 1, crowd, [(ghost, conf)], []),
-            Join(ConfId(1, ghost), 1, True, sorted({ghost, *crowd}), []),
-            AttemptJoin(ConfId(1, ghost), huge, True),
-            Presence(conf),
+            Join(ConfId(1, ghost), 1, True, sorted({ghost, *crowd}), [], TERMS),
+            AttemptJoin(ConfId(1, ghost), huge, True, TERMS),
+            Presence(conf, TERMS),
             Leave(conf),
         ]
         yield from codec.encode(ghost, [frames[number % len(frames)]])
@@ -133,7 +138,7 @@ def lies(rng: Random, group: str, count: int) -> Iterator[bytes]:
 def assorted(group: str, member: MemberId) -> dict[str, list[bytes]]:
     """Datagrams by what must be said of them."""
     codec = Codec(group, (), 60_000, RING_FRAMES)
-    good = codec.encode(MemberId("x"), [Presence(ConfId(1, MemberId("x")))])[0]
+    good = codec.encode(MemberId("x"), [Presence(ConfId(1, MemberId("x")), TERMS)])[0]
     other = Codec(group + "!", (), 60_000, RING_FRAMES).encode(member, [Leave(ConfId(1, member))])[0]
     return {
         Malformed.VERSION.value: [bytes([version]) + good[1:] for version in (0, 2, 7, 255)] * 10,
@@ -318,7 +323,7 @@ def test_a_datagram_that_claims_to_be_from_its_receiver(tmp_path: Path) -> None:
                 for member in cluster.members.values():
                     me = MemberId(*member.said("joined")[0]["member"])
                     conf = ConfId(member.said("view")[-1]["number"], me)
-                    fakes += codec.encode(me, [Presence(conf), Token(conf, 9, 9, 9, -1, [], 0)])
+                    fakes += codec.encode(me, [Presence(conf, TERMS), Token(conf, 9, 9, 9, -1, [], 0)])
                 await under_attack(cluster, [fakes * 50], attacker)
             finally:
                 attacker.close()
@@ -438,7 +443,7 @@ def drivers_words(rng: Random, group: str, count: int) -> Iterator[bytes]:
     for number in range(count):
         kind = number % 5
         if kind == 0:
-            yield from sealed.encode(ghost, [Presence(ConfId(1, ghost))])
+            yield from sealed.encode(ghost, [Leave(ConfId(1, ghost))])
         elif kind == 1:
             whole = cut(rng.randbytes(rng.choice([900, 5000])), 500, rng.randrange(1 << 20))
             yield rng.choice([*whole, whole[0][: rng.randrange(len(whole[0]))], whole[0] + b"more"])
@@ -487,7 +492,7 @@ def test_a_datagram_from_port_zero_does_not_end_a_member(tmp_path: Path) -> None
             with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as raw:
                 ghost = MemberId("zero")
                 [data] = Codec(cluster.group, (), 1400, RING_FRAMES).encode(
-                    ghost, [AttemptJoin(ConfId(1, ghost), 1, True)]
+                    ghost, [AttemptJoin(ConfId(1, ghost), 1, True, TERMS)]
                 )
                 for member in cluster.members.values():
                     host, port = (await stats(member))["address"]

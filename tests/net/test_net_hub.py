@@ -12,11 +12,13 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import LOOPBACK, meeting_point
 from semcast.net.hub import Hub
 from semcast.net.sockets import Endpoint
+from semcast.protocols.ring import RingSettings
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import ConfId, Presence, TokenWanted
 from semcast.wire.datagrams import Codec
 from semcast.wire.status import Status
 
+TERMS = RingSettings().terms()
 CONF = ConfId(1, MemberId("a"))
 
 
@@ -74,7 +76,7 @@ def stations() -> Iterator[list[Station]]:
 def greet(stations: list[Station], now: Nanos) -> None:
     """Everybody speaks at the meeting point, and hears the others there."""
     for each in stations:
-        each.hub.announce([Presence(CONF)])
+        each.hub.announce([Presence(CONF, TERMS)])
     for each in stations:
         assert each.listen(now, len(stations) - 1) == len(stations) - 1
         each.hub.tend(now)
@@ -138,6 +140,9 @@ def test_what_it_said_as_another_incarnation_is_not_heard_either(stations: list[
     again = MemberId("a", 1)
     first.hub.renew(again)
     for member in (again, first.member, MemberId("x")):
-        other.endpoint.send(other.hub._codec.encode(member, [Presence(CONF)]), [first.endpoint.address])
+        other.endpoint.send(
+            other.hub._codec.encode(member, [Presence(CONF, TERMS)]),
+            [first.endpoint.address],
+        )
     assert first.listen(0, 1) == 1
     assert first.heard == [MemberId("x")]

@@ -1,18 +1,17 @@
 """Programs that wait in `send`, never read, or stop reading, on a ring with the smallest queues."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 from tests.protocols.ringlab import RingLab
 
-from semcast.core import Annotation, Batch, Item, MemberId, ViewChange
+from semcast.core import Annotation, Batch, Item, Nanos, ViewChange
 from semcast.core.events import Delivery
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MICROSECOND
 from semcast.core.mailbox import Mailbox
-from semcast.core.outbox import Frame, Timer
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.testing import Keeper, Seat
@@ -76,38 +75,31 @@ class Program(Keeper):
 
 
 class FlowSeat(Seat):
-    """Keeps `reader` true, as turns of live groups do, and counts the errors that sends end with."""
+    """Counts the errors that sends end with: the program goes on without what it wanted to send."""
 
     errors = 0
     peak = 0
     """The most messages that waited for the program."""
-    began = True
-    """Whether the program ever iterated."""
+    _overflows = 0
 
-    def _take_turn(
-        self, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]] = (), timers: Iterable[Timer] = ()
-    ) -> None:
-        self._look()
-        super()._take_turn(arrivals, timers)
-        ring, handover = self.stack, self.handover
-        assert isinstance(ring, Ring)
-        self.peak = max(self.peak, ring.queued())
-        if not self.began and ring.queued() >= ring.settings.queue_messages:
-            handover.unread = True
-        if handover.reader.waits and ring.overflowing():
-            self.errors += 1
-            self._held.clear()
-            self._send_held()
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        super().on_deliveries(now, deliveries)
+        self._measure()
 
-    def _look(self) -> None:
-        handover, reader = self.handover, self.handover.reader
-        before = reader.waits, reader.receives, reader.stopped, reader.excess
-        reader.waits = self.waits
-        reader.receives = not handover.unread
-        reader.stopped = self.began and not self.reads and not self.waits
-        reader.excess = 0 if handover.unread else max(0, handover.mailbox.held - LISTS)
-        if before != (reader.waits, reader.receives, reader.stopped, reader.excess):
-            handover.call(lambda stack, now: stack.on_reader(now))
+    def flush(self, now: Nanos) -> None:
+        super().flush(now)
+        self._measure()
+
+    def wake(self) -> None:
+        if self._overflows != self.handover.overflows:
+            self._overflows = self.handover.overflows
+            if self._held:
+                self.errors += 1
+                self._held.popleft()
+        super().wake()
+
+    def _measure(self) -> None:
+        self.peak = max(self.peak, self.stack.queued())
 
 
 class FlowLab(RingLab):
@@ -126,7 +118,7 @@ class FlowLab(RingLab):
         super().__init__("".join(plans), settings, kind)
         for name, plan in plans.items():
             seat = self.flow_seat(name)
-            seat.reads = seat.began = plan.reads > 0
+            seat.reads = seat.handover.reading.began = plan.reads > 0
 
     def settings_of(self, name: str) -> RingSettings:
         return msgspec.structs.replace(self._settings, policy=self.programs[name].plan.policy)
@@ -137,7 +129,7 @@ class FlowLab(RingLab):
     def handover(self) -> Handover:
         mailbox = Mailbox(LISTS)
         mailbox.want = 1
-        return Handover(1, mailbox)
+        return Handover(1, mailbox, queue_messages=self._settings.queue_messages)
 
     def flow_seat(self, name: str) -> FlowSeat:
         seat = self.seats[name]

@@ -16,11 +16,13 @@ from semcast.core import (
     TransitionalView,
     ViewChange,
 )
+from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.history import Recorder, RunInfo
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.specs import Status, check
+from semcast.specs.confirmed import confirmed
 from semcast.testing import Application, Keeper, Lab, Seat
 
 
@@ -112,6 +114,9 @@ class RecordingLab(RingLab):
                 self._sent |= {message.id: message.payload for message in event.batch.messages()}
             elif isinstance(event, Purged):
                 self._recorder.purge(self.now, member, event)
+            elif isinstance(event, Confirmed):  # a test gives the number of the message as its ticket
+                message = MessageId(member, event.ticket)
+                self._recorder.confirmed(self.now, member, message, event.view, safe=True)
 
     def note(self, name: str, each: Delivery) -> None:
         super().note(name, each)
@@ -126,6 +131,7 @@ class RecordingLab(RingLab):
 
     def broken(self) -> set[str]:
         """What does not hold: properties by name; `contents` where what arrived is not what was sent."""
-        verdicts = check(self._recorder.close(quiesced=True))
+        history = self._recorder.close(quiesced=True)
+        verdicts = [*check(history), confirmed(history)]
         found = {verdict.property for verdict in verdicts if verdict.status is Status.VIOLATED}
         return found | {"contents" for message, payload in self._got if self._sent.get(message) != payload}

@@ -18,11 +18,12 @@ from semcast.testing import Keeper, Seat
 
 P = MemberId("p")
 FAR = 1 << 40
+SETTINGS = RingSettings(window=64, visit=16, queue_messages=40)
 
 
 def formed() -> tuple[Ring, MemberId, Seat]:
     """A member of a ring of three whose application is busy, another member, and its seat."""
-    lab = RingLab("pqr", RingSettings(window=64, visit=16, queue_messages=40))
+    lab = RingLab("pqr", SETTINGS)
     lab.start()
     lab.run_for(600)
     ring, seat = lab.rings["q"], lab.seats["q"]
@@ -57,7 +58,7 @@ def test_a_burst_does_what_its_frames_do_one_by_one(drawn: list[tuple[int, bool,
             seq = base + number
             frames.append(Packet(order.conf, seq, rank, safe, [Part(seq, [b"%d" % seq])]))
             if number == 7:
-                frames.append(Presence(order.conf))
+                frames.append(Presence(order.conf, SETTINGS.terms()))
         for run in [frames] if together else [[frame] for frame in frames]:
             seat.hear(other, *run)
         results.append(told(ring, seat))

@@ -41,6 +41,7 @@ from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ
 SMALL = RingSettings(
     window=16, visit=8, visit_least=2, packet_bytes=100, queue_messages=50, send_messages=50, max_message=1000
 )
+TERMS = SMALL.terms()
 STRANGER = MemberId("stranger")
 CODEC = Codec("bench", [], 1400, (*RING_FRAMES, *SEMANTIC_FRAMES))
 
@@ -333,26 +334,30 @@ def test_a_flood_of_packets_with_gaps_is_bounded(bench: Bench) -> None:
 
 
 JOINS: dict[str, Callable[[Bench, Ring], Frame]] = {
-    "a Join without its source": lambda b, ring: Join(ring.order.conf, 1, False, [b.ids["p"]], []),
+    "a Join without its source": lambda b, ring: Join(ring.order.conf, 1, False, [b.ids["p"]], [], TERMS),
     "failed outside of the representatives": lambda b, ring: Join(
-        ring.order.conf, 1, False, [b.ids["r"], b.ids["p"]], [STRANGER]
+        ring.order.conf, 1, False, [b.ids["r"], b.ids["p"]], [STRANGER], TERMS
     ),
     "all of the representatives failed": lambda b, ring: Join(
-        ring.order.conf, 1, False, [b.ids["r"]], [b.ids["r"]]
+        ring.order.conf, 1, False, [b.ids["r"]], [b.ids["r"]], TERMS
     ),
     "the source failed": lambda b, ring: Join(
-        ring.order.conf, 1, False, [b.ids["r"], b.ids["p"]], [b.ids["r"]]
+        ring.order.conf, 1, False, [b.ids["r"], b.ids["p"]], [b.ids["r"]], TERMS
     ),
-    "nobody at all": lambda _b, ring: Join(ring.order.conf, 1, False, [], []),
-    "an absurd highest in a Join": lambda b, ring: Join(ring.order.conf, MAX_SEQ, False, [b.ids["r"]], []),
-    "an absurd highest in an Attempt Join": lambda _b, ring: AttemptJoin(ring.order.conf, MAX_SEQ, False),
+    "nobody at all": lambda _b, ring: Join(ring.order.conf, 1, False, [], [], TERMS),
+    "an absurd highest in a Join": lambda b, ring: Join(
+        ring.order.conf, MAX_SEQ, False, [b.ids["r"]], [], TERMS
+    ),
+    "an absurd highest in an Attempt Join": lambda _b, ring: AttemptJoin(
+        ring.order.conf, MAX_SEQ, False, TERMS
+    ),
     "an absurd configuration in a Join": lambda b, _r: Join(
-        ConfId(MAX_SEQ, STRANGER), 1, False, [b.ids["r"]], []
+        ConfId(MAX_SEQ, STRANGER), 1, False, [b.ids["r"]], [], TERMS
     ),
     "an absurd configuration in an Attempt Join": lambda _b, _r: AttemptJoin(
-        ConfId(MAX_SEQ, STRANGER), 1, False
+        ConfId(MAX_SEQ, STRANGER), 1, False, TERMS
     ),
-    "an absurd configuration in a Presence": lambda _b, _r: Presence(ConfId(MAX_SEQ, STRANGER)),
+    "an absurd configuration in a Presence": lambda _b, _r: Presence(ConfId(MAX_SEQ, STRANGER), TERMS),
     "an absurd configuration in a Leave": lambda _b, _r: Leave(ConfId(MAX_SEQ, STRANGER)),
     "a frame of another protocol": lambda _b, _r: ChannelAck(1, 1),
 }
@@ -372,9 +377,9 @@ def test_membership_frames_that_cannot_be_are_malformed(bench: Bench, name: str,
 @pytest.mark.parametrize(
     "frame",
     [
-        Presence(ConfId(1, MemberId("r"))),
-        AttemptJoin(ConfId(1, MemberId("r")), 1, True),
-        Join(ConfId(1, MemberId("r")), 1, True, [MemberId("r")], []),
+        Presence(ConfId(1, MemberId("r")), TERMS),
+        AttemptJoin(ConfId(1, MemberId("r")), 1, True, TERMS),
+        Join(ConfId(1, MemberId("r")), 1, True, [MemberId("r")], [], TERMS),
         Leave(ConfId(1, MemberId("r"))),
         TokenWanted(ConfId(1, MemberId("r"))),
         RecoveryToken(ConfId(1, MemberId("r")), 99, b"\7", []),
@@ -393,7 +398,12 @@ def test_stories_of_an_old_configuration_are_stale(bench: Bench, frame: Frame) -
 def test_frames_from_oneself_are_stale(bench: Bench) -> None:
     ring = bench.rings["q"]
     before = ring.stats.stale
-    for frame in (token_for(ring), packet_for(ring), Leave(ring.order.conf), Presence(ConfId(50, ring.me))):
+    for frame in (
+        token_for(ring),
+        packet_for(ring),
+        Leave(ring.order.conf),
+        Presence(ConfId(50, ring.me), TERMS),
+    ):
         bench.inject("q", ring.me, frame)
     assert ring.stats.stale == before + 4
     works(bench)
@@ -413,7 +423,11 @@ def test_whoever_left_ignores_everything(bench: Bench) -> None:
     bench.run(SECOND)
     assert ring.state is State.LEFT
     before = ring.stats.stale
-    for frame in (token_for(ring), packet_for(ring), AttemptJoin(ConfId(9, STRANGER), 9, True)):
+    for frame in (
+        token_for(ring),
+        packet_for(ring),
+        AttemptJoin(ConfId(9, STRANGER), 9, True, TERMS),
+    ):
         bench.inject("q", bench.ids["p"], frame)
     for timer in RingTimer:
         ring.on_timer(bench.now, timer)
@@ -428,9 +442,9 @@ def test_a_leave_while_its_form_token_is_awaited() -> None:
     ring, conf = bench.rings["q"], bench.rings["q"].order.conf
     bench.passes = lambda *_: False
     until(bench, "q", State.GATHER)
-    bench.inject("q", bench.ids["p"], AttemptJoin(conf, 1, True))
+    bench.inject("q", bench.ids["p"], AttemptJoin(conf, 1, True, TERMS))
     until(bench, "q", State.COMMIT)
-    bench.inject("q", bench.ids["p"], Join(conf, 1, True, [bench.ids["p"], bench.ids["q"]], []))
+    bench.inject("q", bench.ids["p"], Join(conf, 1, True, [bench.ids["p"], bench.ids["q"]], [], TERMS))
     assert ring.formation.agreement.awaits_form
     bench.inject("q", bench.ids["p"], Leave(conf))
     bench.run(2 * SECOND)
@@ -460,8 +474,8 @@ def sizes(ring: Ring) -> dict[str, int]:
 def test_a_flood_of_attempt_joins_is_bounded(bench: Bench, victim: str) -> None:
     ring = bench.rings[victim]
     for number, member in enumerate(crowd(3 * MAX_MEMBERS)):
-        bench.inject(victim, member, AttemptJoin(ConfId(5, member), 5, number % 2 == 0))
-        bench.inject(victim, member, Presence(ConfId(5, member)))
+        bench.inject(victim, member, AttemptJoin(ConfId(5, member), 5, number % 2 == 0, TERMS))
+        bench.inject(victim, member, Presence(ConfId(5, member), TERMS))
         bench.inject(victim, member, Leave(ConfId(5, member)))
     assert all(size <= MAX_MEMBERS for size in sizes(ring).values()), sizes(ring)
     bench.run(2 * SECOND)
@@ -472,12 +486,12 @@ def test_a_flood_of_attempt_joins_is_bounded(bench: Bench, victim: str) -> None:
 def test_a_flood_of_joins_is_bounded(bench: Bench, number: int) -> None:
     """While p agrees with others, thousands of made-up members propose, too."""
     ring = bench.rings["p"]
-    bench.inject("p", STRANGER, AttemptJoin(ConfId(5, STRANGER), 5, True))
+    bench.inject("p", STRANGER, AttemptJoin(ConfId(5, STRANGER), 5, True, TERMS))
     until(bench, "p", State.COMMIT)
     many = crowd(2 * MAX_MEMBERS)
     for place, member in enumerate(many):
         reps = [member] if number == 1 else [member, *many[place : place + 2]]
-        bench.inject("p", member, Join(ConfId(5, member), 5, True, sorted({*reps}), []))
+        bench.inject("p", member, Join(ConfId(5, member), 5, True, sorted({*reps}), [], TERMS))
     found = sizes(ring)
     said = [frame for frame in bench.sent() if isinstance(frame, Join)]
     assert isinstance(decoded(said[-1]), Datagram), "what p says itself can still be read"
@@ -485,11 +499,11 @@ def test_a_flood_of_joins_is_bounded(bench: Bench, number: int) -> None:
 
 
 def test_after_a_flood_of_joins_the_group_finds_itself_again(bench: Bench) -> None:
-    bench.inject("p", STRANGER, AttemptJoin(ConfId(5, STRANGER), 5, True))
+    bench.inject("p", STRANGER, AttemptJoin(ConfId(5, STRANGER), 5, True, TERMS))
     until(bench, "p", State.COMMIT)
     bench.passes = lambda _s, _d, frame: isinstance(decoded(frame), Datagram)
     for member in crowd(300):
-        bench.inject("p", member, Join(ConfId(5, member), 5, True, [member], []))
+        bench.inject("p", member, Join(ConfId(5, member), 5, True, [member], [], TERMS))
     works(bench)
 
 

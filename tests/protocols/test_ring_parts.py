@@ -21,7 +21,7 @@ from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State, diag
 from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
-from semcast.protocols.ring.frames import ConfId, ConfRecord, Packet, Part, Token
+from semcast.protocols.ring.frames import RTR_SPANS, ConfId, ConfRecord, Packet, Part, Token
 from semcast.protocols.ring.ordering import RingOrder, numbers, spans
 from semcast.protocols.ring.packing import Assembly, Draft, SendQueue, batches_of
 from semcast.protocols.ring.recovery import (
@@ -36,7 +36,7 @@ from semcast.protocols.ring.recovery import (
 from semcast.protocols.ring.settings import REACH
 from semcast.wire import Codec, Datagram
 from semcast.wire.annotations import WireItem
-from semcast.wire.limits import MAX_HOLES, MAX_PAYLOAD, MAX_SPANS
+from semcast.wire.limits import MAX_HOLES, MAX_PAYLOAD
 
 P, Q, R = MEMBERS = (MemberId("p"), MemberId("q"), MemberId("r"))
 CONF = ConfId(1, P)
@@ -595,7 +595,7 @@ def test_an_accelerated_ring_asks_only_for_what_the_token_knew_at_the_previous_v
 def test_requests_are_bounded() -> None:
     here = having(range(2, 1500, 2))
     asked = here.requests([], set(), 1500, accelerated=False)
-    assert len(asked) == MAX_SPANS
+    assert len(asked) == RTR_SPANS
     assert asked[0] == (1, 1), "the oldest first"
 
 

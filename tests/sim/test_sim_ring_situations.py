@@ -580,8 +580,10 @@ def test_a_slow_application_that_may_not_purge_slows_the_group(
     assert run.high_water() < 300
 
 
-def test_a_slow_application_that_has_to_leave() -> None:
-    run = slow(SlowPolicy.LEAVE, (Traffic(0, "plain", "constant", 500.0, 600),))
+def test_an_application_that_stops_reading_has_to_leave() -> None:
+    ring = msgspec.structs.replace(NARROW, policy=SlowPolicy.LEAVE, leave_after=300 * MS)
+    sent = (Traffic(0, "plain", "constant", 500.0, 600),)
+    run = play(base(ring=ring, traffic=sent, app_delays={2: 60 * SECOND}, latency=MS, duration=2500 * MS))
     stack = run.stacks[2]
     assert stack.state is State.LEFT
     assert stack.operation.leaving.cause == "the application has not kept up for 300 ms"

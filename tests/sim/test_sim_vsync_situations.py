@@ -229,14 +229,17 @@ def test_a_minority_is_blocked_and_comes_back(variant: dict[str, object]) -> Non
     assert frozenset(["p0"]) not in ran.installed().values()
 
 
-def test_of_two_equal_halves_neither_goes_on_until_they_meet() -> None:
+def test_of_two_equal_halves_that_with_the_first_member_goes_on() -> None:
     ran = together(base(Partition(500 * MS, 900 * MS, ((0, 1), (2, 3)))))
-    assert all(members == names(*ALL) for members in ran.installed().values())
+    assert names(0, 1) in ran.installed().values()
+    assert names(2, 3) not in ran.installed().values()
+    assert ran.last() == names(0, 1, again=[2, 3])
 
 
 def test_a_complete_split() -> None:
+    """Nobody goes on alone; when they meet, two with the first among them need not wait for the rest."""
     ran = together(base(Partition(500 * MS, 900 * MS, ((0,), (1,), (2,), (3,)))))
-    assert all(members == names(*ALL) for members in ran.installed().values())
+    assert all(len(members) > 1 for members in ran.installed().values())
 
 
 def test_a_link_that_works_one_way_only() -> None:

@@ -145,7 +145,7 @@ def test_verdicts_read_well() -> None:
     script = "p: V1=pqr V2=p\nq: V1=pqr V3=qr\nr: V1=pqr V3=qr"
     assert str(violated(group(script))["vs_primary_partition"]) == (
         "vs_primary_partition: violated, 4 cases: q passed over view 2; r passed over view 2; "
-        "view 2 has no majority of view 1; and 1 more\n"
+        "view 2 has no quorum of view 1; and 1 more\n"
         "    q[0] at 0 ns: view 1 of p, q, r\n"
         "    p[1] at 1 ns: view 2 of p\n"
         "    q[1] at 1 ns: view 3 of q, r\n"

@@ -161,7 +161,9 @@ class Literal:
         if not going_on and members - crashed:
             return True
         ignored = {stay.process for stay in self.in_view(number) if self.ignored(stay, following)}
-        return self.quiesced and len(going_on | (crashed - ignored)) * 2 <= len(members)
+        agreed = going_on | (crashed - ignored)
+        half = len(agreed) * 2 == len(members) and self.in_view(number)[0].members[0] in agreed
+        return self.quiesced and not half and len(agreed) * 2 <= len(members)
 
     def ignored(self, stay: Stay, following: int) -> bool:
         """It went on when the next view was there, and has what one who went there does without."""

@@ -1,6 +1,6 @@
 """What came of a run: the recording judged, as `semcast check` does, and everything else in one line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -79,8 +79,8 @@ class Outcome(msgspec.Struct, frozen=True):
         return "; ".join(parts)
 
 
-def judge(folder: Path) -> Judgement:
-    """Judge what was recorded there."""
+def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
+    """Judge what was recorded there, and the states that programs had in the end, where they share one."""
     try:
         histories = [alone for history in read_histories(folder) for alone in history.by_group()]
     except HistoryError as error:
@@ -100,7 +100,18 @@ def judge(folder: Path) -> Judgement:
         findings += [
             Finding(each.property, each.status.value, each.count, each.detail) for each in check(history)
         ]
+    findings += _compare(states or {})
     return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+
+
+def _compare(states: Mapping[str, str]) -> list[Finding]:
+    """Whether all have the same state."""
+    if not states:
+        return []
+    if len({*states.values()}) == 1:
+        return [Finding("equal_states", Status.HOLDS.value)]
+    told = "; ".join(f"{name} has {state or 'said nothing'}" for name, state in states.items())
+    return [Finding("equal_states", Status.VIOLATED.value, len({*states.values()}) - 1, told)]
 
 
 def journals_of(folder: Path, name: str) -> set[Path]:
@@ -121,5 +132,5 @@ def note_crash(folder: Path, name: str, before: set[Path]) -> None:
             record_crash(folder, process_of(path))
 
 
-def _listed(words: "Iterator[str] | tuple[str, ...]") -> str:
+def _listed(words: Iterable[str]) -> str:
     return ", ".join(words) or "none"

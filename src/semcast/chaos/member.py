@@ -1,7 +1,7 @@
 """One member in a process of its own: `python -m semcast.chaos.member '{"group": ..., "settings": {...}}'`.
 
 It runs an ordinary program, tells on its standard output what it sees, and obeys its standard input: `mark`
-(send a message that all others look for), `quiet` (send nothing more), `leave`.
+(send a message that all others look for), `quiet` (send nothing more), `state` (say what it is), `leave`.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import semcast
+from semcast.chaos.ledger import Ledger, letter
 from semcast.group.families import FAMILIES
 from semcast.processes import Line
 
@@ -33,6 +34,7 @@ class Program:
 
     Args:
         group: of which it is a member.
+        ledger: its state.
         rng: what it sends, and when.
         rate: messages a second, about.
     """
@@ -40,8 +42,9 @@ class Program:
     reads = True
     """Whether it iterates over its group."""
 
-    def __init__(self, group: semcast.Group, rng: random.Random, rate: float) -> None:
+    def __init__(self, group: semcast.Group, ledger: Ledger, rng: random.Random, rate: float) -> None:
         self.group = group
+        self.ledger = ledger
         self.rng = rng
         self.sent = self.delivered = self.refused = 0
         self.waits_since: float | None = None
@@ -58,6 +61,7 @@ class Program:
                 if event.payload.startswith(MARK):
                     say("mark", text=event.payload[len(MARK) :].decode())
                 else:
+                    self.ledger.apply(event)
                     await self.on_message(event)
             else:
                 tell_of(event)
@@ -81,8 +85,8 @@ class Program:
         """One message: about an item or not, small or large, safe or not."""
         rng = self.rng
         size = 30_000 if rng.random() < 0.003 else rng.randrange(4, 400)
-        payload = (b"!" if answer else _QUESTION) + rng.randbytes(size)
         item = f"item {rng.randrange(5)}" if rng.random() < 0.6 else None
+        payload = letter(b"!" if answer else _QUESTION, item or "", rng.randbytes(size))
         safe = self._safe and rng.random() < 0.1
         await self._call(lambda: self.group.send(payload, item=item, order="safe" if safe else "agreed"))
 
@@ -186,6 +190,7 @@ class Member:
 
     def __init__(self, order: Line) -> None:
         self._order = order
+        self._ledger = Ledger()
         self._leaving = asyncio.Event()
         self._ready = asyncio.Event()  # the program runs
         self._program: Program
@@ -195,7 +200,9 @@ class Member:
     async def run(self) -> None:
         """Until told to leave, or until the group ends it."""
         obeying = asyncio.create_task(self._obey())
-        group = semcast.join(self._order["group"], **self._order["settings"])
+        hands_over = FAMILIES.of(self._order["settings"]["stack"]).transfers
+        state = self._ledger if hands_over else None
+        group = semcast.join(self._order["group"], state=state, **self._order["settings"])
         say("begun", incarnation=group.member.incarnation)
         entering = asyncio.create_task(group.__aenter__())
         leaving = asyncio.create_task(self._leaving.wait())
@@ -215,7 +222,7 @@ class Member:
     async def _work(self, group: semcast.Group, leaving: asyncio.Task[bool]) -> None:
         order = self._order
         rng = random.Random(f"{order['seed']} {group.member}")
-        program = self._program = PROGRAMS[order["program"]](group, rng, order["rate"])
+        program = self._program = PROGRAMS[order["program"]](group, self._ledger, rng, order["rate"])
         self._writing = asyncio.create_task(program.write())
         watched: set[asyncio.Task[Any]] = {leaving, self._writing, asyncio.create_task(self._report())}
         if program.reads:
@@ -263,6 +270,8 @@ class Member:
             self._program.quiet = True
             await asyncio.gather(self._writing, return_exceptions=True)
             say("quiet")
+        elif order["do"] == "state":
+            say("state", summary=self._ledger.summary(), restored=self._ledger.restored)
 
 
 def main() -> None:

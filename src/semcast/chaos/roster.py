@@ -22,6 +22,8 @@ class Member:
         self.report: Line = {}
         self.marks: set[str] = set()
         self.quiet = False
+        self.state = ""
+        """What its program has made of all messages, once it was asked."""
 
     @property
     def running(self) -> bool:
@@ -35,7 +37,7 @@ class Member:
 
     def forget(self) -> None:
         """Another process begins."""
-        self.view, self.report, self.marks = None, {}, set()
+        self.view, self.report, self.marks, self.state = None, {}, set(), ""
         self.begun = self.quiet = self.stopped = False
 
     def hear(self, line: Line) -> None:
@@ -53,8 +55,10 @@ class Member:
                 self.report = line
             case "quiet":
                 self.quiet = True
+            case "state":
+                self.state = line["summary"]
 
-    def state(self) -> str:
+    def condition(self) -> str:
         """In a few words, for who asks why it is stuck."""
         if not self.running:
             return "is not running"

@@ -25,7 +25,7 @@ from semcast.chaos.faults import (
     Roll,
     Stop,
 )
-from semcast.chaos.judge import Judgement, Outcome, journals_of, judge, note_crash
+from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
 from semcast.chaos.member import PROGRAMS
 from semcast.chaos.network import Lan, Loopback, between
 from semcast.chaos.roster import Member
@@ -80,6 +80,8 @@ class Supervisor:
         self.died: list[str] = []
         self.stuck: list[str] = []
         self.healed_after: float | None = None
+        self.states: dict[str, str] = {}
+        """What programs made of all messages, in the end."""
         self.journals = folder / "journals"
         self._case, self._plan, self._network, self._folder, self._say = case, plan, network, folder, say
         self._group = f"chaos {token_hex(4)}"
@@ -239,9 +241,8 @@ class Supervisor:
         try:
             code = await member.child.wait(_LEAVING)
         except TimeoutError:
-            self.stuck.append(
-                f"{name} did not leave within {_LEAVING:.0f} s at {self._elapsed():.0f} s ({member.state()})"
-            )
+            when = f"within {_LEAVING:.0f} s at {self._elapsed():.0f} s"
+            self.stuck.append(f"{name} did not leave {when} ({member.condition()})")
             self._tell(self.stuck[-1])
             await self._kill(name)
         else:
@@ -279,6 +280,8 @@ class Supervisor:
             quiet = await self._until(self._all_quiet, self._case.patience)
             if not quiet or not await self._come_together(time.monotonic() + self._case.patience):
                 self._note_stuck()
+            else:
+                await self._compare()
         else:
             self._note_stuck()
         self._look_for_dead()
@@ -303,6 +306,15 @@ class Supervisor:
     def _begun(self) -> bool:
         return all(member.begun for member in self.members.values() if member.running)
 
+    async def _compare(self) -> None:
+        """Where states are handed over, all who read have the same now."""
+        if not groups.FAMILIES.of(self._case.stack).transfers:
+            return
+        readers = [member for member in self.members.values() if member.reads and member.running]
+        await self._at_once(self._tell_member(each, {"do": "state"}) for each in readers)
+        await self._until(lambda: all(each.state for each in readers), self._case.patience)
+        self.states = {each.name: each.state for each in readers}
+
     def _joined(self, names: Iterable[str]) -> bool:
         return all(self.members[name].report for name in names)
 
@@ -326,7 +338,7 @@ class Supervisor:
         for name, member in self.members.items():
             lacking = sorted(self._rounds[0] - member.marks) if together and member.reads else []
             why = f"; lacks the marks {', '.join(lacking)}" if lacking else ""
-            self.stuck.append(f"{name} ({member.state()}{why})")
+            self.stuck.append(f"{name} ({member.condition()}{why})")
             self._tell(f"stuck: {self.stuck[-1]}")
 
     # Small things
@@ -370,7 +382,7 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
         supervisor = Supervisor(case, plan, network, folder, say)
         asyncio.run(supervisor.run())
     say("judging what was recorded")
-    judgement: Judgement = judge(supervisor.journals)
+    judgement = judge(supervisor.journals, supervisor.states)
     return Outcome(
         stack=case.stack,
         members=len(plan.names),

@@ -94,7 +94,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
         result = await _watch(console, title, group, seconds)
         if policy == "purge":
             await _crash_and_return(console, group, record)
-        processes[0].tell("stop")
+        await processes[0].tell("stop")
         await group.until(group.agreed, 30, "come to the same table")
         console.print(f"  all {MEMBERS} tables are the same, {processes[0].report['items']} prices each")
     finally:
@@ -105,7 +105,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
 async def _watch(console: Console, title: str, group: Group, seconds: float) -> dict[str, Any]:
     """Show a live table while quotes flow."""
     sender, slow = group.processes[0], group.processes[-1]
-    sender.tell("go")
+    await sender.tell("go")
     started = time.monotonic()
     before = group.processes[1].report["delivered"]
     stale = 0

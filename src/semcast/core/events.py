@@ -63,6 +63,16 @@ class StateReceived(msgspec.Struct, frozen=True):
     state: bytes
 
 
+class StateLost(msgspec.Struct, frozen=True):
+    """Nobody is left who has the state of the group: the view that follows begins with none.
+
+    Whatever this program has is not what the group had. It comes right before that view.
+    """
+
+    view: int
+    cause: str
+
+
 class Rejoining(msgspec.Struct, frozen=True):
     """The group went on without this member, which now comes back as another incarnation.
 
@@ -139,6 +149,14 @@ Event = (
 )
 
 Delivery = (
-    Batch | ViewChange | TransitionalView | StateRequested | StateReceived | Minority | Rejoining | Skipped
+    Batch
+    | ViewChange
+    | TransitionalView
+    | StateRequested
+    | StateReceived
+    | StateLost
+    | Minority
+    | Rejoining
+    | Skipped
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -6,7 +6,7 @@ queue has one side that puts and one that takes.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -70,6 +70,8 @@ class Handover:
         receives: whether the application is given anything at all.
     """
 
+    reading_kind: ClassVar[type[Reading]] = Reading
+
     def __init__(
         self,
         send_messages: int,
@@ -81,7 +83,7 @@ class Handover:
     ) -> None:
         self.mailbox = Mailbox(most=queue_messages) if mailbox is None else mailbox
         self.hooks = hooks
-        self.reading = Reading(self.mailbox, queue_messages, receives=receives)
+        self.reading = self.reading_kind(self.mailbox, queue_messages, receives=receives)
         """How the application reads, and whether it waits."""
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
@@ -241,6 +243,11 @@ class Handover:
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
         self.mailbox.dealt_with(now)
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Leave a list for the application."""
+        self.mailbox.put(deliveries)
+        self.reader.excess = self.reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

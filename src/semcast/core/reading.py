@@ -95,12 +95,16 @@ class Reading:
         """Whether anything is kept for the program."""
         return self._receives and not self.skipping
 
+    def excess(self) -> int:
+        """Messages in the mailbox beyond its bound."""
+        return self._mailbox.excess()
+
     def stirred(self) -> bool:
         """Whether the program did something that the next turn should know of."""
         return (
             (self._stalled > 0) != self._saw_stalled
             or self._refused[0] != self._seen_refusal
-            or (self.reader.excess > 0 and self._mailbox.excess() != self.reader.excess)
+            or (self.reader.excess > 0 and self.excess() != self.reader.excess)
         )
 
     def look(self, now: Nanos, stack: Stack) -> bool:
@@ -114,7 +118,7 @@ class Reading:
         reader.receives = self.receives
         reader.closing = self.closing
         reader.stopped = keeps and not reader.waits and idle >= LONG
-        reader.excess = self._mailbox.excess() if keeps else 0
+        reader.excess = self.excess() if keeps else 0
         return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
 
     def fills(self, stack: Stack) -> bool:

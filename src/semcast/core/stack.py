@@ -51,6 +51,9 @@ class Stack(ABC):
         """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
         self.out.deliver(Left(cause))
 
+    def reform(self, now: Nanos) -> None:  # noqa: B027 (not all need a majority)
+        """Somebody vouches that whoever is not within reach is gone: go on without them."""
+
     @abstractmethod
     def phase(self) -> str:
         """What the stack is doing, in a word of its own: "operational" while it works, "left" at the end."""

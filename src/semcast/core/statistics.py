@@ -24,3 +24,5 @@ class Statistics(msgspec.Struct):
     """Frames dropped because they come too late, or twice."""
     token_hops: int = 0
     """How far the token of the current configuration has come, as far as this member knows."""
+    refused_members: int = 0
+    """Frames of members with other settings, where all must have the same."""

@@ -158,6 +158,11 @@ class Turn:
         if wanted and len(self.stack.view().members) >= wanted:
             self._world.wake()
 
+    @property
+    def owed(self) -> int:
+        """Confirmations that the stack has yet to answer."""
+        return len(self._tickets)
+
     def busy(self) -> bool:
         """Whether another turn would do something, though nothing has happened."""
         handover = self.handover
@@ -233,7 +238,7 @@ class Turn:
         if self.handover.unread:
             self.handover.drop(notice)
         else:
-            self.handover.mailbox.put(notice)
+            self.handover.put(notice)
             self._world.wake()
 
     def _answer(self, answer: Confirmed | Unconfirmed) -> None:
@@ -349,8 +354,7 @@ class Turn:
 
     def _hand_over(self, now: Nanos, handover: Handover) -> None:
         """One list."""
-        mailbox = handover.mailbox
-        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else mailbox.want)
+        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else handover.mailbox.want)
         if not deliveries:
             return
         for watcher in self._watchers:
@@ -358,8 +362,7 @@ class Turn:
         if handover.unread:
             handover.drop(deliveries)
             return
-        mailbox.put(deliveries)
-        handover.reader.excess = mailbox.excess()
+        handover.put(deliveries)
         self._world.wake()
 
     def _see_who_waits(self, now: Nanos) -> None:

@@ -10,12 +10,17 @@ class View(msgspec.Struct, frozen=True):
 
     Where the group may be partitioned, two sides may count to the same `id`: then only the id and the
     `representative`, who formed the view, name it together.
+
+    A view that was *re-formed* follows another without a quorum of it, because nobody else of that one lived:
+    what the dead knew and nobody else did is lost.
     """
 
     id: int
     members: tuple[MemberId, ...]
     primary: bool = True
     representative: MemberId | None = None
+    reformed: int | None = None
+    """Of a re-formed view: the number of the view that it follows."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
 """One process of the demo: `python -m semcast.demo.member`.
 
 It keeps a replicated table of prices, says every quarter of a second on its standard output how it is
-doing, and obeys its standard input: `go` (send quotes), `stop`, `quit`.
+doing, and obeys its standard input, `{"do": ...}`: `go` (send quotes), `stop`, `quit`.
 """
 
 import argparse
@@ -63,12 +63,13 @@ class Member:
             lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
         )
         while True:
-            word = (await reader.readline()).decode().strip()
+            line = await reader.readline()
+            word = json.loads(line)["do"] if line else "quit"
             if word == "go":
                 self._going.set()
             elif word == "stop":
                 self._going.clear()
-            elif word in ("quit", ""):
+            elif word == "quit":
                 return
 
     async def _send(self) -> None:

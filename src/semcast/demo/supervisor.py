@@ -1,16 +1,10 @@
 """Starts, watches, kills and restarts the processes of the demo."""
 
 import asyncio
-import json
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
-import msgspec
-
-Report = dict[str, Any]
+from semcast.processes import Child, Line
 
 
 class DemoError(Exception):
@@ -22,66 +16,48 @@ class Process:
 
     def __init__(self, group: str, name: str, **options: str | float) -> None:
         self.name = name
-        self.report: Report = {}
+        self.report: Line = {}
         self.rate = 0.0
         """Messages a second delivered, lately."""
-        self.incarnation = 0
         self._arguments = [group, name, *(f"--{key}={value}" for key, value in options.items() if value)]
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self._child: Child | None = None
         self._reported_at = 0.0
 
     async def start(self) -> None:
         """Start it, or start it again."""
         self.report, self.rate = {}, 0.0
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "semcast.demo.member",
-            *self._arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        self._reader = asyncio.create_task(self._read(self._process))
+        self._child = Child("semcast.demo.member", self._arguments, self._hear)
+        await self._child.start()
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        async for line in process.stdout:
-            with suppress(msgspec.DecodeError, ValueError):
-                report = json.loads(line)
-                now = time.monotonic()
-                if self.report:
-                    seconds = max(now - self._reported_at, 0.01)
-                    fresh = (report["delivered"] - self.report["delivered"]) / seconds
-                    self.rate = 0.5 * self.rate + 0.5 * fresh
-                self.report, self._reported_at = report, now
+    def _hear(self, report: Line) -> None:
+        now = time.monotonic()
+        if self.report:
+            seconds = max(now - self._reported_at, 0.01)
+            fresh = (report["delivered"] - self.report["delivered"]) / seconds
+            self.rate = 0.5 * self.rate + 0.5 * fresh
+        self.report, self._reported_at = report, now
 
-    def tell(self, word: str) -> None:
+    async def tell(self, word: str) -> None:
         """Give it an order."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{word}\n".encode())
+        assert self._child is not None
+        await self._child.tell({"do": word})
 
     async def kill(self) -> None:
         """SIGKILL: it has no time for anything."""
-        assert self._process is not None
-        self._process.kill()
-        await self._process.wait()
+        assert self._child is not None
+        await self._child.kill()
         self.report, self.rate = {}, 0.0
 
     async def stop(self) -> None:
         """Ask it to leave; insist after some seconds."""
-        if self._process is None or self._process.returncode is not None:
+        if self._child is None or not self._child.running:
             return
-        self.tell("quit")
+        await self.tell("quit")
         try:
-            await asyncio.wait_for(self._process.wait(), 10)
+            await self._child.wait(10)
         except TimeoutError:
             await self.kill()
             raise DemoError(f"{self.name} did not leave within 10 s") from None
-        finally:
-            if self._reader is not None:
-                self._reader.cancel()
 
 
 class Group:

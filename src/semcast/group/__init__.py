@@ -15,6 +15,7 @@ from semcast.group.errors import (
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group, GroupStatistics, Order, join
+from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.transaction import assignments
 
@@ -32,6 +33,7 @@ __all__ = [
     "GroupSettings",
     "GroupStatistics",
     "HeldUp",
+    "Live",
     "Order",
     "Rejoining",
     "ReplicatedDict",
@@ -42,4 +44,5 @@ __all__ = [
     "UnconfirmedError",
     "assignments",
     "join",
+    "live",
 ]

@@ -18,8 +18,9 @@ import msgspec
 from semcast.core.annotations import Annotation, Enumeration, Item
 from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
 from semcast.core.handover import Handover, Outgoing, StateHooks
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
@@ -27,6 +28,7 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog, HeldUp
+from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
@@ -34,7 +36,7 @@ from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
-from semcast.group.watching import Receipts
+from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
@@ -96,6 +98,8 @@ class Group:
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
+        self._openings = Openings()
+        self._log = GroupLog(name, parts.member)
         self._handover = Handover(
             settings.send_messages,
             hooks=None if state is None else CheckedHooks(state),
@@ -107,7 +111,7 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, *self._metrics.watchers],
+            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
             renew=self._renew,
             disk=parts.disk,
         )
@@ -121,6 +125,7 @@ class Group:
             tend=self._tend,
         )
         self._flow = FlowLog(name, self._seat)
+        self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
@@ -142,8 +147,7 @@ class Group:
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
-        self._closed = False
-        self._wake_pending = False
+        self._closed = self._wake_pending = False
         self._reader: object | None = None
         self._caller: Callable[[], object] = asyncio.current_task
         self.wake_reader: Callable[[], object] = _nobody
@@ -159,12 +163,11 @@ class Group:
         if self._entered or self._closed:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
+        self._log.joins(self.settings.stack, *self.address)
         try:
             self._loop.start()
             await self._settled.wait()
             self._check_open()
-            if least := self._family.gathers(self.settings):
-                await self.wait_for(least)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -311,13 +314,7 @@ class Group:
 
     async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
         """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        reading = self._reads()
-        self._handover.wait(reading=reading)
-        self._loop.wake()
-        try:
-            confirmed = await answer
-        finally:
-            self._handover.waited(reading=reading)
+        confirmed = await self._room.outlast(answer, reading=self._reads())
         return Confirmation(sent, confirmed.view, confirmed.position)
 
     @asynccontextmanager
@@ -520,6 +517,33 @@ class Group:
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
 
+    # For patterns, which make one message at a time, each for a certain view
+
+    def offer(
+        self, view: int, payload: bytes, annotation: Annotation | None, done: Callable[[bool], None]
+    ) -> None:
+        """Multicast a message in this view and at once, or not at all.
+
+        `done` is called in the loop's thread with whether it was taken, before anything else is delivered.
+        """
+        self._check_open()
+        self._check_message([payload], annotation, "agreed")
+
+        def offer(stack: Stack, now: Nanos) -> None:
+            here = stack.view().id == view and self._seat.left is None
+            done(here and stack.multicast(now, [payload], annotation) > 0)
+
+        self._seat.call(offer)
+
+    def when_unblocked(self, act: Callable[[], None]) -> None:
+        """Have this called, in the program's thread, when what was refused may be offered again."""
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+                self._application.call_soon_threadsafe(act)
+
+        self._openings.act = tell
+
     # Receiving
 
     async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
@@ -681,6 +705,8 @@ class Group:
         if self._seat.settled or over:
             self._settled.set()
         if over:
+            if self._seat.failure is not None and not self._ended.is_set():
+                self._log.failed(self._seat.failure)
             self._ended.set()
             self._end_confirmations()
 
@@ -701,6 +727,7 @@ class Group:
     def _tend(self) -> None:
         """Once a second, in the loop's thread."""
         self._flow.look()
+        self._network.look()
         if self._keys is not None:
             self._keys.tend()
 

@@ -215,7 +215,7 @@ class Metrics:
         view = stack.view()
         return Reading(
             group=self._group,
-            member=str(seat.member),
+            member=seat.member.name,
             stack=msgspec.structs.replace(stack.stats),
             network=msgspec.structs.replace(hub.endpoint.stats),
             malformed={why.value: count for why, count in hub.stats.malformed.items()},

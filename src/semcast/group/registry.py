@@ -48,10 +48,6 @@ def _nothing(_settings: "GroupSettings") -> tuple[MemberId, ...]:
     return ()
 
 
-def _nobody(_settings: "GroupSettings") -> int:
-    return 0
-
-
 def _fifo(_settings: "GroupSettings") -> Asked:
     return Asked()
 
@@ -107,8 +103,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether who joins can be given the state of the application."""
     admits: bool = False
     """Whether a member must be let in by others, so that who is alone waits."""
-    gathers: Callable[["GroupSettings"], int] = _nobody
-    """How many members who joins waits for, where the stack itself begins with fewer."""
     visiting: Mapping[str, Any] = {}
     """Settings of somebody who is there only for one command."""
     tailing: str = "leave"

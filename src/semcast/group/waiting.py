@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.group.errors import BacklogError, SendTimeoutError
@@ -61,6 +62,24 @@ class Room:
                     f"{self._group}: no room to send for {timeout} s: {self._why()}"
                 ) from None
 
+    async def outlast(self, answer: "asyncio.Future[Confirmed]", *, reading: bool) -> Confirmed:
+        """Wait for a confirmation: what is delivered meanwhile needs room, too."""
+        handover = self._handover
+        handover.wait(reading=reading)
+        before = handover.overflows
+        answer.add_done_callback(lambda _: self.wake())
+        try:
+            while not answer.done():
+                self._changed.clear()
+                self._wake_loop()  # the stack has to know that this program waits
+                await self._changed.wait()
+                if handover.overflows != before and not answer.done():
+                    self._give_up(accepted=1)
+            return answer.result()
+        finally:
+            answer.cancel()  # nobody waits any more
+            handover.waited(reading=reading)
+
     def try_now(self, count: int, *, reading: bool) -> bool:
         """Whether there is room at once; raises where `wait` would."""
         self._check_open()
@@ -89,13 +108,15 @@ class Room:
         finally:
             handover.waited(reading=reading)
 
-    def _give_up(self) -> None:
+    def _give_up(self, accepted: int = 0) -> None:
         self._handover.backlogs += 1
-        raise BacklogError(
+        error = BacklogError(
             f"{self._group}: {self._handover.backlog} messages wait to be read here while this program waits"
             " to send, and there is room for no more of them: read in another task, answer less, or raise"
             " `reserve`"
         )
+        error.accepted = accepted
+        raise error
 
     async def _let_others_run(self) -> None:
         now = time.monotonic_ns()

@@ -1,8 +1,8 @@
-"""What was purged here, for programs that ask."""
+"""What programs ask for besides what is delivered: what was purged, and when there is room again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from semcast.core.events import Delivery, Event, Purged
+from semcast.core.events import Delivery, Event, Purged, Unblocked
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
@@ -35,3 +35,24 @@ class Receipts(Watcher):
         """The receipts since the last call."""
         receipts, self._receipts = self._receipts, []
         return receipts
+
+
+class Openings(Watcher):
+    """Calls somebody when a stack that refused a message would take it now. Told in the loop's thread."""
+
+    def __init__(self) -> None:
+        self.act: Callable[[], object] | None = None
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
+        """Look for the word."""
+        if self.act is not None and any(type(event) is Unblocked for event in events):
+            self.act()
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """Not among these."""
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """Nor these."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        """The next one has room."""

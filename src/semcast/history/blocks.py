@@ -179,7 +179,7 @@ class Block:
         self._members[len(self)] = view.members
         if not row.transitional:
             self.seen.update(view.members)
-        self._cells += (kind.value, at, name, incarnation, 0, 0, view.id, level, None, 0, None)
+        self._cells += (kind.value, at, name, incarnation, 0, 0, view.id, level, view.reformed, 0, None)
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender

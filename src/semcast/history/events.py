@@ -134,7 +134,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     def _object(self) -> str:
         match self.kind:
             case Kind.VIEW | Kind.TRANSITIONAL:
-                return f" {self.view} of {', '.join(map(str, self.members or ()))}"
+                after = "" if self.order is None else f", re-formed after {self.order}"
+                return f" {self.view} of {', '.join(map(str, self.members or ()))}{after}"
             case Kind.BUFFER:
                 return f" of {self.count} messages"
             case Kind.APPLY:

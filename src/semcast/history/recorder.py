@@ -30,7 +30,12 @@ class _Receipt(NamedTuple):
     order: int
 
 
-_Extra = Annotation | MessageId | View | Sent | _State | _Receipt | int | None
+class _Claim(NamedTuple):
+    view: View
+    safe: bool
+
+
+_Extra = _Claim | Annotation | MessageId | View | Sent | _State | _Receipt | int | None
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
 """kind, at, process, sender, seq, count, size, crc, and what only this kind has."""
 _ROW_CELLS = 9
@@ -125,6 +130,11 @@ class Recorder:
         """At `process` the state that `sender` owns has this digest, at the beginning of `view` if given."""
         self._add((Kind.APPLY, at, process, sender, 0, 0, 0, None, _State(digest, view)))
 
+    def confirmed(self, at: Nanos, process: MemberId, message: MessageId, view: View, *, safe: bool) -> None:
+        """The stack of `process` said that its message is delivered in a view, or that all there have it."""
+        claim = _Claim(view, safe)
+        self._add((Kind.CONFIRMED, at, process, message.sender, message.seq, 1, 0, None, claim))
+
     def close(self, *, quiesced: bool) -> History:
         """What was recorded so far."""
         events_of: dict[MemberId, list[Event]] = {}
@@ -182,7 +192,16 @@ def _event(group: str, index: int, row: _Row) -> Event:
         level = PRIMARY if extra.primary else NON_PRIMARY
         formed_by = extra.representative
         return Event(
-            process, index, at, kind, group, formed_by, view=extra.id, level=level, members=extra.members
+            process,
+            index,
+            at,
+            kind,
+            group,
+            formed_by,
+            view=extra.id,
+            level=level,
+            order=extra.reformed,
+            members=extra.members,
         )
     if isinstance(extra, Sent):
         return Event(
@@ -199,6 +218,21 @@ def _event(group: str, index: int, row: _Row) -> Event:
             view=extra.view,
             level=SAFE if extra.safe else None,
             crc=crc,
+        )
+    if isinstance(extra, _Claim):
+        view = extra.view
+        return Event(
+            process,
+            index,
+            at,
+            kind,
+            group,
+            sender,
+            seq,
+            count,
+            view=view.id,
+            level=SAFE if extra.safe else None,
+            members=view.members,
         )
     if isinstance(extra, MessageId):
         return Event(process, index, at, kind, group, sender, seq, count, by=extra)

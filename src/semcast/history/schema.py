@@ -8,7 +8,8 @@ counts from 0 for each process in each group, and a restart under the same name 
 kind puts into shared columns:
 
 - view: `view` and `members`, in `level` whether it is "primary" or "non-primary", and in `sender` who
-  formed it, where views of several sides of a partition may have the same number;
+  formed it, where views of several sides of a partition may have the same number; of a re-formed view, in
+  `order`, the number of the view that it follows without a quorum of it;
 - transitional: `view` and `sender` of the view before it, and the `members` who leave that one together;
 - multicast: where messages wait for their turn, the row stands where they leave, with the `view` they leave
   in, and "safe" in `level` if they are to be delivered only once everybody has them;
@@ -17,6 +18,8 @@ kind puts into shared columns:
 - crash: the process stopped for good; left: it left the group for good, of its own will or not;
 - apply: a digest of the state that `sender` owns, in `annotation` (kind "item"); with a `view`, of the
   state at the beginning of that view, before anything is delivered in it, and without at the end of the run.
+- confirmed: the stack said that a message of this process is delivered in `view`, which has these `members`,
+  and with "safe" in `level` that all of them have it; only simulated runs say so.
 
 A family may add kinds of its own (`add_kind`).
 
@@ -70,6 +73,7 @@ class Kind:
     LEFT: ClassVar["Kind"]
     RECOVER: ClassVar["Kind"]
     APPLY: ClassVar["Kind"]
+    CONFIRMED: ClassVar["Kind"]
 
     def __init__(
         self,
@@ -198,6 +202,9 @@ SHARED = frozenset(
     ("sender", "seq", "count", "view", "level", "order", "annotation", "members", "bytes", "crc")
 )
 """The columns that kinds put to their own use."""
+
+
+Kind.CONFIRMED = add_kind("confirmed", ("sender", "seq", "count", "view", "level", "members"))
 
 
 def columns_of(version: int) -> pa.Schema:

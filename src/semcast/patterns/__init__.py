@@ -2,11 +2,12 @@
 
 from semcast.patterns.backup import Answer, Outcome, PrimaryBackup
 from semcast.patterns.machine import ReadAnswer, StateMachine
-from semcast.patterns.pattern import Outgoing, Pattern, Receiver, multicast_waiting, take
+from semcast.patterns.pattern import Numbered, Outgoing, Pattern, Receiver, multicast_waiting, take
 from semcast.patterns.state import ReplicatedState
 
 __all__ = [
     "Answer",
+    "Numbered",
     "Outcome",
     "Outgoing",
     "Pattern",

@@ -78,6 +78,7 @@ class StateMachine(Pattern):
     [1]
     """
 
+    order = "total"
     tracker: type[ReadWriteTracker] = ReadWriteTracker
 
     def __init__(self, me: MemberId, k: int = 256, note_every: int = 64) -> None:

@@ -8,7 +8,7 @@ here waits, or knows of time. A pattern is an application of a lab (`semcast.tes
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, StateReceived, StateRequested, ViewChange
@@ -25,8 +25,19 @@ class Outgoing(NamedTuple):
     annotation: Annotation | None
 
 
+class Numbered(Protocol):
+    """An answer to a call of the application that returned a number."""
+
+    @property
+    def number(self) -> int:
+        """That number."""
+
+
 class Pattern(ABC):
     """One member's part in a group that does nothing else."""
+
+    order: ClassVar[str] = "fifo"
+    """The order of messages that it needs at least."""
 
     def __init__(self, me: MemberId) -> None:
         self.me = me
@@ -55,6 +66,12 @@ class Pattern(ABC):
     @abstractmethod
     def restore(self, state: bytes) -> None:
         """Somebody exported this at the beginning of the view that follows."""
+
+    # To the application
+
+    def take_answers(self) -> Sequence[Numbered]:
+        """The answers that came since the last call, where it answers anything."""
+        return ()
 
     # To the stack
 

@@ -28,20 +28,28 @@ class Desk:
     Args:
         handover: to the stack.
         reading: whether nothing is read here while it waits.
+        insists: whether a call that raised is made again, once the program has read something.
     """
 
-    def __init__(self, handover: Handover, *, reading: bool) -> None:
+    def __init__(self, handover: Handover, *, reading: bool, insists: bool) -> None:
         self.raised = 0
         """Calls of `send` that raised, because this program must read first."""
         self._handover = handover
         self._reading = reading
+        self._insists = insists
+        self._postponed = False  # until the program has read something
         self._waiting: deque[Outgoing] = deque()  # calls, the first of which waits for room
         self._waits = False
         self._overflows = 0  # of the hand-over, when it began to wait
 
     def __bool__(self) -> bool:
-        """Whether it waits."""
+        """Whether there is something to send for which there was no room."""
         return bool(self._waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the task waits in `send`."""
+        return self._waits
 
     def send(self, calls: Sequence[Outgoing]) -> bool:
         """Send these next; returns whether something was handed over."""
@@ -51,18 +59,30 @@ class Desk:
     def retry(self) -> bool:
         """There may be room, or no hope of any; returns whether something was handed over."""
         handover, waiting, handed = self._handover, self._waiting, False
-        while waiting:
+        while waiting and not self._postponed:
             if handover.room_for(len(waiting[0].payloads), reading=self._reading):
                 handover.send(waiting.popleft())
                 handed = True
             elif self._waits and handover.overflows != self._overflows:
-                waiting.popleft()  # `send` raised, and the program goes on without it
-                self.raised += 1
+                self._raise()
             else:
                 break
             self._wait(False)
-        self._wait(bool(waiting))
+        self._wait(bool(waiting) and not self._postponed)
         return handed
+
+    def has_read(self) -> bool:
+        """The program read something; returns whether something was handed over then."""
+        self._postponed = False
+        return self.retry()
+
+    def _raise(self) -> None:
+        """`send` raises: the program goes on without the message, or reads, and sends it then."""
+        self.raised += 1
+        if not self._insists:
+            self._waiting.popleft()
+        elif self._reading:
+            self._postponed = True
 
     def clear(self) -> None:
         """The program closes its group: what waits to be sent never is."""
@@ -91,7 +111,7 @@ class Reader:
     def __init__(self, handover: Handover, *, observe: bool, transfers: bool, answers: int = 0) -> None:
         self.view: View | None = None
         self.replicas = Replicas() if observe else None
-        self.answers = Desk(handover, reading=True)
+        self.answers = Desk(handover, reading=True, insists=False)
         """Where it sends them."""
         self.me: MemberId | None = None
         """Who this is: nobody answers itself."""
@@ -150,11 +170,13 @@ class Writer:
     """
 
     def __init__(self, handover: Handover, source: Source | None, bursts: Bursts, rng: Random | None) -> None:
-        self.desk = Desk(handover, reading=bursts.single)
+        self.desk = Desk(handover, reading=bursts.single, insists=True)
         """Where it sends."""
         self._handover = handover
         self._source = source
         self._run = bursts.run
+        self._confirms = bursts.confirms
+        self._calls = 0
         self._rng = rng
         self._wanted = self._draw()
         self._made: list[Outgoing] = []  # messages that are to leave together
@@ -187,9 +209,17 @@ class Writer:
 
     def flush(self) -> bool:
         """Hand over what was made; returns whether there was anything, and room for it."""
-        made, self._made = runs(self._made), []
+        made, self._made = list(map(self._asking, runs(self._made))), []
         self._wanted = self._draw()
         return self.desk.send(made)
+
+    def _asking(self, call: Outgoing) -> Outgoing:
+        """Some calls want to know what becomes of what they send; the number of the call is its ticket."""
+        self._calls += 1
+        if not self._confirms or self._calls % self._confirms:
+            return call
+        safe = self._calls // self._confirms % 2 == 0
+        return msgspec.structs.replace(call, confirm=(self._calls, safe))
 
     def _draw(self) -> int:
         return 1 if self._rng is None else self._rng.randint(1, self._run)

@@ -25,6 +25,8 @@ class Bursts(msgspec.Struct, frozen=True):
     """Messages that wait to be sent before the application has to wait."""
     single: bool = False
     """Whether the application reads and sends in one task: while it waits to send, it reads nothing."""
+    confirms: int = 0
+    """Of so many calls that send, one asks what became of its messages; 0 for none."""
 
 
 def draw_bursts(rng: Random) -> Bursts:
@@ -35,4 +37,5 @@ def draw_bursts(rng: Random) -> Bursts:
         run=rng.choice((1, 3, 10)),
         send_messages=rng.choice((1, 10, 100)),
         single=rng.random() < 0.3,
+        confirms=rng.choice((0, 1, 5)),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from semcast.core.events import (
     Blocked,
+    Confirmed,
     Delivery,
     Event,
     Left,
@@ -15,7 +16,7 @@ from semcast.core.events import (
     ViewChange,
 )
 from semcast.core.handover import Outgoing
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.history import Recorder
 from semcast.sim.programs import Application
@@ -55,6 +56,7 @@ class Chronicle:
         self._recorder = recorder
         self._stats = stats
         self._announces = announces
+        self._asked = Asked()
         # What the application comes to once it has taken all that was delivered.
         self._ledger = Replicas() if transfers and recorder is not None else None
 
@@ -75,6 +77,12 @@ class Chronicle:
                 self._recorder.purge(now, self._member, event)
             elif isinstance(event, Sent):
                 self._recorder.sent(now, self._member, event)
+                self._asked.sent(event.batch.first, len(event.batch.payloads))
+            elif isinstance(event, Confirmed):
+                message, safe = self._asked.answered(event.ticket)
+                self._recorder.confirmed(
+                    now, self._member, MessageId(self._member, message), event.view, safe=safe
+                )
             elif isinstance(event, ViewChange):
                 self._recorder.view(now, self._member, event.view)
 
@@ -100,16 +108,19 @@ class Chronicle:
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
         """What the stack took from the application."""
         for outgoing, count in taken:
+            self._asked.taken(outgoing, count)
             first = len(self._stats.sent_at) + 1
             self._stats.sent_at += [now] * count
             if self._recorder is not None and not self._announces:
                 for batch in _batches(self._member, first, outgoing, count):
                     self._recorder.multicast(now, self._member, batch)
+                self._asked.sent(first, count)
         self._application.taken()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:
         """Another incarnation goes on; the former one has left."""
         self._member = member
+        self._asked = Asked()
         self._ledger = None if self._ledger is None else Replicas()
         if self._recorder is not None:
             self._recorder.recover(now, member)
@@ -142,6 +153,34 @@ class Chronicle:
         if self._stats.blocked_since is not None:
             self._stats.blocked_time += now - self._stats.blocked_since
             self._stats.blocked_since = None
+
+
+class Asked:
+    """Which messages confirmations are about: tickets know calls, and histories know numbers."""
+
+    def __init__(self) -> None:
+        self._taken = 0  # messages that the stack took
+        self._left = 0  # of those, messages that have left
+        self._calls: dict[int, tuple[int, bool]] = {}  # ticket -> messages taken by then, and safe or not
+        self._numbers: dict[int, int] = {}  # ticket -> the number of the message, once it has left
+
+    def taken(self, outgoing: Outgoing, count: int) -> None:
+        """The stack took so many of these."""
+        self._taken += count
+        if outgoing.confirm is not None and count == len(outgoing.payloads):
+            ticket, safe = outgoing.confirm
+            self._calls[ticket] = self._taken, safe
+
+    def sent(self, first: int, count: int) -> None:
+        """The next messages have left, with numbers from `first` on."""
+        for ticket, (message, _) in self._calls.items():
+            if self._left < message <= self._left + count:
+                self._numbers[ticket] = first + message - self._left - 1
+        self._left += count
+
+    def answered(self, ticket: int) -> tuple[int, bool]:
+        """The number of the message, and whether it had to be safe."""
+        return self._numbers.pop(ticket), self._calls.pop(ticket)[1]
 
 
 def _batches(sender: MemberId, first: int, outgoing: Outgoing, count: int) -> list[Batch]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from semcast.core.handover import Handover
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
@@ -69,7 +70,9 @@ class Cluster:
         bursts: Bursts | None = None,
         habits: Mapping[int, Habit] | None = None,
         queue_messages: int = 1024,
+        handover: type[Handover] = Handover,
         disks: bool = False,
+        name_bytes: int = 0,
     ) -> None:
         """Put the hosts on the network.
 
@@ -91,11 +94,13 @@ class Cluster:
             bursts: how inputs and messages are grouped; None for one at a time.
             habits: what programs do that do not just read.
             queue_messages: how many messages may wait for a program.
+            handover: what lies between programs and stacks, or a mutant of it.
             disks: whether every host has one.
+            name_bytes: how long the names of members are, at least.
         """
         self.scheduler = scheduler
         self.network = network
-        self.members = member_names(size)
+        self.members = member_names(size, name_bytes)
         self.recorder = None if record is None else Recorder(record)
         self._stack = stack
         self._rng = rng
@@ -107,6 +112,7 @@ class Cluster:
         self._bursts = bursts
         self._habits = habits or {}
         self._queue_messages = queue_messages
+        self._handover = handover
         self._over = False  # everybody reads from now on
         self._ordinary_loss = network.conditions.loss
         self._troubled_until: Nanos = 0
@@ -120,10 +126,15 @@ class Cluster:
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
 
-    def start(self) -> None:
-        """Start every member."""
-        for host in self.hosts:
-            host.start()
+    def start(self, late: Mapping[int, Nanos] | None = None) -> None:
+        """Start every member; some of them later, if it says when."""
+        times = late or {}
+        for number, host in enumerate(self.hosts):
+            if number in times:
+                self._troubled_until = max(self._troubled_until, times[number])
+                self.scheduler.at(times[number], host.start)
+            else:
+                host.start()
 
     def schedule(self, faults: Sequence[AnyFault]) -> None:
         """Let faults happen when their time comes."""
@@ -206,6 +217,7 @@ class Cluster:
             renew=self._renew,
             habit=self._habits.get(number, READER),
             queue_messages=self._queue_messages,
+            handover=self._handover,
             disk=self._disks[number] if self._disks else None,
         )
         if self._over:
@@ -308,7 +320,7 @@ class Cluster:
         self.network.disturb_host(number, loss=loss, delay=delay)
 
 
-def member_names(size: int) -> tuple[MemberId, ...]:
-    """p0, p1, ... with names that sort as they are numbered."""
+def member_names(size: int, name_bytes: int = 0) -> tuple[MemberId, ...]:
+    """p0, p1, ... with names that sort as they are numbered, and are as long as is asked for."""
     width = len(str(size - 1))
-    return tuple(MemberId(f"p{number:0{width}}") for number in range(size))
+    return tuple(MemberId(f"p{number:0{width}}".ljust(name_bytes, "-")) for number in range(size))

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.handover import Command
+from semcast.core.handover import Command, Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
 from semcast.core.stack import Stack
@@ -67,11 +67,13 @@ class Host:
         renew: Renew | None = None,
         habit: Habit = READER,
         queue_messages: int = 1024,
+        handover: type[Handover] = Handover,
         disk: HostDisk | None = None,
     ) -> None:
         self.number = number
         self.stats = HostStatistics()
         self.crashed = False
+        self.started = False
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -89,6 +91,7 @@ class Host:
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
+        self._queue_messages = queue_messages
         self.application = application(
             source,
             scheduler,
@@ -100,6 +103,7 @@ class Host:
             transfers=transfers,
             habit=habit,
             queue_messages=queue_messages,
+            kind=handover,
         )
         self.application.reader.me = member
         self.application.nudge = self._nudge
@@ -127,6 +131,11 @@ class Host:
         return self._turn.stack
 
     @property
+    def owed(self) -> int:
+        """Confirmations that its stack has yet to answer."""
+        return self._turn.owed
+
+    @property
     def view(self) -> View | None:
         """The last view that its application has seen; that of its stack, where nothing is kept for it."""
         if not self.application.handover.reading.began:
@@ -147,6 +156,7 @@ class Host:
 
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
+        self.started = True
         records = None if self._disk is None else self._disk.attach(self._input)
         self.call(lambda stack, now: _start(stack, now, records))
         self.application.plan_next_message()
@@ -194,6 +204,8 @@ class Host:
     # Inputs
 
     def _receive(self, packet: Packet) -> None:
+        if not self.started:
+            return
         if len(self._inbox) >= self._inbox_limit:
             self.stats.overflowed += 1
         else:
@@ -247,10 +259,17 @@ class Host:
         self._running = True
         self._turn.run(now, arrivals, timers, synced)
         self._running = False
-        self.stats.queued = max(self.stats.queued, self.stack.queued())
+        self._count_what_waits()
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
+
+    def _count_what_waits(self) -> None:
+        """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
+        handover = self.application.handover
+        excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
+        waiting = self.stack.queued() - handover.reader.excess + excess
+        self.stats.queued = max(self.stats.queued, waiting)
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1

@@ -9,6 +9,8 @@ from semcast.history import Kind
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Scenario
 from semcast.sim.simulate import Outcome
+from semcast.specs import Status
+from semcast.specs.confirmed import confirmed
 
 VIEWS_A_FAULT = 6
 """Views that one fault may cause: it comes and goes, and members may hear of both one after the other."""
@@ -18,9 +20,11 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is wrong with a run, in words; nothing where all is well."""
     family = FAMILIES.of(scenario.stack)
     found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
+    found += _contradicted(outcome)
     if family.excused(outcome.history):
         return found
     found += _stuck(outcome)
+    found += _unanswered(outcome)
     found += _crowded(scenario, outcome)
     found += _refused(scenario, outcome)
     if family.finds_members:
@@ -34,6 +38,18 @@ def _stuck(outcome: Outcome) -> list[str]:
     if not outcome.stuck:
         return []
     return [f"liveness: {_names(outcome.stuck)} cannot send for ever"]
+
+
+def _contradicted(outcome: Outcome) -> list[str]:
+    """What a stack confirmed is what happened."""
+    verdict = confirmed(outcome.history)
+    return [str(verdict)] if verdict.status is Status.VIOLATED else []
+
+
+def _unanswered(outcome: Outcome) -> list[str]:
+    if not outcome.unanswered:
+        return []
+    return [f"liveness: {_names(outcome.unanswered)} never said what became of a message"]
 
 
 def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:

@@ -18,6 +18,9 @@ from semcast.sim.scheduler import Scheduler
 FRAME_OVERHEAD = 46
 """Bytes of Ethernet, IP and UDP around every datagram."""
 
+IP_OVERHEAD = 48
+"""Bytes of IPv6 and UDP around a datagram, which count for the MTU."""
+
 FRAME_GAP = 20
 """Preamble and gap of a frame on a shared wire, in bytes."""
 
@@ -42,6 +45,8 @@ class Conditions(msgspec.Struct):
     duplication: float = 0.0
     jitter: Nanos = 0
     """Up to so much extra delay, drawn anew for each packet: packets overtake each other."""
+    mtu: int | None = None
+    """Datagrams that are larger with their IP and UDP headers do not pass, without a word."""
 
 
 class Network(ABC):
@@ -60,6 +65,7 @@ class Network(ABC):
         self.packets = 0
         self.bytes = 0
         self.lost = 0
+        self.oversized = 0
 
     def attach(self, host: int, receive: Callable[[Packet], None]) -> None:
         """Packets for `host` go to `receive`."""
@@ -69,6 +75,10 @@ class Network(ABC):
         """Put one packet on the wire for one or many hosts."""
         self.packets += 1
         self.bytes += packet.size
+        mtu = self.conditions.mtu
+        if mtu is not None and len(packet.data) + IP_OVERHEAD > mtu:
+            self.oversized += 1
+            return
         self._route(at, packet, list(dests))
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:

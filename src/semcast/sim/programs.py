@@ -222,6 +222,13 @@ class Program(Application):
         if self.writer.flush() or self.writer.blocked():
             self.nudge(None)
 
+    def _has_read(self) -> None:
+        """What it could not send before may be sent now."""
+        if self.writer.blocked():
+            self.writer.desk.has_read()
+            if not self.writer.blocked():
+                self.plan_next_message()
+
     def _plan_reading(self) -> None:
         if not self._planned and self.handover and self._may_read():
             self._come_back_at(max(self._free_at, self._scheduler.now))
@@ -229,10 +236,9 @@ class Program(Application):
     def _may_read(self) -> bool:
         """Whether it wants to read, and need not send before it does."""
         habit = self._habit
-        wants = self._over or habit.stops_after is None or self._stats.read < habit.stops_after
-        return (
-            habit.iterates and wants and not (self.reader.answers or (self._single and self.writer.blocked()))
-        )
+        stopped = habit.stops_after is not None and self._stats.read >= habit.stops_after and not self._over
+        waits = self.reader.answers.waits or (self._single and self.writer.desk.waits)
+        return habit.iterates and not stopped and not waits
 
     def _come_back_at(self, at: Nanos) -> None:
         self._planned = True
@@ -252,6 +258,7 @@ class Program(Application):
         self.handover.dealt_with(now)
         if self.handover:
             self._free_at = now + self.delay * self._read()
+            self._has_read()
             self._come_back_at(self._free_at)
             self.nudge(None)
         elif self._habit.pause:
@@ -270,12 +277,13 @@ def application(
     transfers: bool,
     habit: Habit = READER,
     queue_messages: int = 1024,
+    kind: type[Handover] = Handover,
 ) -> Application:
     """The application of a host, with its hand-over."""
     if bursts is None:
-        handover = Handover(1, Mailbox(0))
+        handover = kind(1, Mailbox(0))
     else:
-        handover = Handover(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
+        handover = kind(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
     if habit.iterates:
         handover.begin()
     reader = Reader(handover, observe=observe, transfers=transfers, answers=habit.answers)

@@ -49,6 +49,10 @@ class Scenario(msgspec.Struct, frozen=True):
     loss: float = 0.0
     duplication: float = 0.0
     jitter: Nanos = 0
+    mtu: int | None = None
+    """What the network carries; None for anything."""
+    name_bytes: int = 0
+    """How long the names of members are, at least."""
     buffer: int = 40
     queue: int = 0
     """Messages that wait for a program; 0 for as many as a buffer has."""
@@ -78,6 +82,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """What programs do that do not just read."""
     ample: bool = False
     """Whether no program has so much to answer that its reserve could fill."""
+    misfits: tuple[int, ...] = ()
+    """Members with other settings than the others where all must have the same."""
+    late: dict[int, Nanos] = {}
+    """When those start who do not start at once."""
     faults: tuple[AnyFault, ...] = ()
     duration: Nanos = 2 * SECOND
     """Faults happen before; then everything heals and what is owed must arrive."""

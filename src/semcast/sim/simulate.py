@@ -10,11 +10,11 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.history import History, RunInfo
-from semcast.sim.cluster import GROUP, Cluster, member_names
+from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster, member_names
 from semcast.sim.families import FAMILIES
 from semcast.sim.hosts import CpuModel
 from semcast.sim.mutants import Mutant
-from semcast.sim.networks import Conditions, Network, SharedSegment, SwitchedNetwork
+from semcast.sim.networks import IP_OVERHEAD, Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
@@ -53,6 +53,8 @@ class Outcome(msgspec.Struct):
     hosts: list[HostStatistics]
     raised: int
     """Calls of `send` that failed because their program had to read first."""
+    unanswered: list[MemberId]
+    """Correct members that never said what became of a message they were asked about."""
     steps: int
     ended: Nanos
 
@@ -61,7 +63,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
     """Run with faults for the scenario's duration, then heal everything and wait for what is owed."""
     cluster = build(scenario, mutant or Mutant())
     cluster.schedule(scenario.faults)
-    cluster.start()
+    cluster.start(scenario.late)
     cluster.run(scenario.duration)
     cluster.heal()
     settled = cluster.settle(PATIENCE)
@@ -74,6 +76,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         stacks=[host.stack.stats for host in cluster.hosts],
         hosts=[host.stats for host in cluster.hosts],
         raised=sum(host.application.raised for host in cluster.hosts),
+        unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -83,7 +86,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
     """The cluster a scenario describes, ready to start."""
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
-    members = member_names(scenario.size)
+    members = member_names(scenario.size, scenario.name_bytes)
     family = FAMILIES.of(scenario.stack)
     info = RunInfo.one(
         run=f"{scenario.stack}-{scenario.seed}",
@@ -112,6 +115,8 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         network,
         family.stack(scenario, mutant),
         size=scenario.size,
+        name_bytes=scenario.name_bytes,
+        datagram=datagram_of(scenario),
         rng=rng,
         sources={number: found for number, found in sources.items() if found is not None},
         app_delays=scenario.app_delays,
@@ -123,13 +128,19 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         bursts=scenario.bursts,
         habits=scenario.habits,
         queue_messages=family.queue(scenario),
+        handover=mutant.handover,
         disks=family.disk(scenario),
     )
 
 
+def datagram_of(scenario: Scenario) -> int:
+    """Bytes that frames share a datagram up to: what the network carries whole."""
+    return DATAGRAM_LIMIT if scenario.mtu is None else min(DATAGRAM_LIMIT, scenario.mtu - IP_OVERHEAD)
+
+
 def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network:
     """The network a scenario asks for."""
-    conditions = Conditions(scenario.loss, scenario.duplication, scenario.jitter)
+    conditions = Conditions(scenario.loss, scenario.duplication, scenario.jitter, scenario.mtu)
     if scenario.network == "shared":
         return SharedSegment(scheduler, rng, scenario.size, conditions, latency=scenario.latency)
     if scenario.network == "routed":

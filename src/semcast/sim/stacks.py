@@ -1,6 +1,6 @@
 """How the stack of each simulated member is made, from the settings of all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 import msgspec
@@ -39,20 +39,23 @@ def reliable(settings: Settings) -> StackFactory:
     return s_rm(msgspec.structs.replace(settings, purging=Purging.OFF))
 
 
-def ring(settings: RingSettings, kind: type[Ring] = Ring) -> StackFactory:
-    """The ring, or a mutant of it. It finds the other members by itself."""
+def ring(settings: RingSettings, kind: type[Ring] = Ring, misfits: Collection[int] = ()) -> StackFactory:
+    """The ring, or a mutant of it. It finds the other members by itself; misfits have half the window."""
+    half = settings.window // 2
+    visit, least = min(settings.visit, half), min(settings.visit_least, half)
+    odd = msgspec.structs.replace(settings, window=half, visit=visit, visit_least=least)
 
-    def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-        return kind(me, settings, rng, out)
+    def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        differs = any(members[number].name == me.name for number in misfits)
+        return kind(me, odd if differs else settings, rng, out)
 
     return build
 
 
 def vsync(settings: VsyncSettings, kind: type[VirtualSynchrony] = VirtualSynchrony) -> StackFactory:
-    """Virtual synchrony, or a mutant of it. A member that was there before only joins."""
-    joining = msgspec.structs.replace(settings, minimum=0)
+    """Virtual synchrony, or a mutant of it. A process that starts again has the same configuration."""
 
     def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-        return kind(me, joining if me.incarnation else settings, rng, out)
+        return kind(me, settings, rng, out)
 
     return build

@@ -55,7 +55,81 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
         faults=_faults(rng, size, duration, settings, [each.sender for each in traffic]),
         duration=duration,
     )
-    return _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
+    drawn = _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
+    return _with_a_life(Random(f"vsync life/{seed}"), drawn)
+
+
+def _with_a_life(rng: Random, drawn: Scenario) -> Scenario:
+    """What happens to groups besides faults: many leave, start late, restart. Drawn apart from the rest."""
+    kinds = (_majority_restarts, _rolling_restart, _late_starters, _many_leave, _joiner_vanishes)
+    return rng.choice(kinds)(rng, drawn) if rng.random() < 0.4 else drawn
+
+
+def _calm(drawn: Scenario, faults: list[AnyFault]) -> Scenario:
+    """Without the other faults: who forgets all must be able to hear those who remember."""
+    ordered = tuple(sorted(faults, key=lambda fault: fault.at))
+    return msgspec.structs.replace(drawn, faults=ordered, loss=min(drawn.loss, 0.05))
+
+
+def _majority_restarts(rng: Random, drawn: Scenario) -> Scenario:
+    """All but a minority crash, nearly at once, and come back."""
+    count = rng.randint(drawn.size // 2, max(drawn.size - 1, 1))
+    at = rng.randrange(drawn.duration // 3, drawn.duration)
+    faults: list[AnyFault] = []
+    for victim in rng.sample(range(drawn.size), count):
+        faults.append(Crash(at + rng.randrange(20) * MILLISECOND, victim, detected_after=0))
+        faults.append(Recover(at + rng.choice((30, 200, 900)) * MILLISECOND, victim))
+    return _calm(drawn, faults)
+
+
+def _rolling_restart(rng: Random, drawn: Scenario) -> Scenario:
+    """One after the other, whether the group has got over the last or not."""
+    gap = rng.choice((50, 300, 1000, 2000)) * MILLISECOND
+    at = rng.randrange(drawn.duration // 3, drawn.duration // 2)
+    faults: list[AnyFault] = []
+    for victim in rng.sample(range(drawn.size), drawn.size):
+        faults += [Crash(at, victim, detected_after=0), Recover(at + 10 * MILLISECOND, victim)]
+        at += gap
+    return _calm(drawn, faults)
+
+
+def _late_starters(rng: Random, drawn: Scenario) -> Scenario:
+    """Some are not there when the group is founded; others restart before these come."""
+    late = rng.sample(range(drawn.size), max((drawn.size - 1) // 2, 1))
+    faults: list[AnyFault] = []
+    for number in late:
+        faults.append(Crash(1, number, detected_after=0))
+        faults.append(Recover(rng.randrange(drawn.duration // 2, drawn.duration), number))
+    early = rng.choice([number for number in range(drawn.size) if number not in late])
+    at = rng.randrange(drawn.duration // 3, drawn.duration)
+    faults += [Crash(at, early, detected_after=0), Recover(at + 10 * MILLISECOND, early)]
+    return _calm(drawn, faults)
+
+
+def _many_leave(rng: Random, drawn: Scenario) -> Scenario:
+    """Several leave at about the same time, on top of whatever goes wrong."""
+    at = rng.randrange(drawn.duration // 3, drawn.duration)
+    gone = {fault.member for fault in drawn.faults if isinstance(fault, Crash | Leave)}
+    rest = [number for number in range(drawn.size) if number not in gone]
+    leavers = rng.sample(rest, rng.randint(0, max(len(rest) - 1, 0)))
+    leaves = [Leave(at + rng.choice((0, 1, 20, 300)) * MILLISECOND, number) for number in leavers]
+    faults = sorted([*drawn.faults, *leaves], key=lambda fault: fault.at)
+    return msgspec.structs.replace(drawn, faults=tuple(faults))
+
+
+def _joiner_vanishes(rng: Random, drawn: Scenario) -> Scenario:
+    """A process comes back, and is gone before the others have let it in, or just after."""
+    victim = rng.randrange(drawn.size)
+    at = rng.randrange(drawn.duration // 4, drawn.duration)
+    faults: list[AnyFault] = [Crash(at, victim, detected_after=0)]
+    for _ in range(rng.randint(1, 3)):
+        at += rng.choice((100, 400, 800)) * MILLISECOND
+        faults.append(Recover(at, victim))
+        at += rng.choice((10, 60, 150, 300)) * MILLISECOND
+        faults.append(Crash(at, victim, detected_after=0))
+    if rng.random() < 0.5:
+        faults.append(Recover(at + 500 * MILLISECOND, victim))
+    return _calm(drawn, faults)
 
 
 def _talkative(rng: Random, drawn: Scenario) -> Scenario:

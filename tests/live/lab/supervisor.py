@@ -3,9 +3,7 @@
 import asyncio
 import itertools
 import json
-import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -17,9 +15,8 @@ from typing import Any
 import msgspec
 
 from semcast.history import History, Kind, read_history, record_crash
+from semcast.processes import Child, Line
 from semcast.specs import Status, check
-
-Line = dict[str, Any]
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 25.0
@@ -39,54 +36,31 @@ class Process:
     def __init__(self, name: str, order: Line, prefix: Sequence[str] = ()) -> None:
         self.name = name
         self.lines: list[Line] = []
-        self._order = order
-        self._prefix = prefix
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._numbers = itertools.count()
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._ended = False
+        module, argument = "tests.live.lab.member", json.dumps(order)
+        self._child = Child(module, [argument], self._hear, prefix=prefix, folder=ROOT)
 
     async def start(self) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SEMCAST_")}
-        self._process = await asyncio.create_subprocess_exec(
-            *self._prefix,
-            sys.executable,
-            "-m",
-            "tests.live.lab.member",
-            json.dumps(self._order),
-            cwd=ROOT,
-            env=environment,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        self._reader = asyncio.create_task(self._read(self._process))
+        await self._child.start()
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        async for line in process.stdout:
-            with suppress(json.JSONDecodeError):  # the last line of one that was killed
-                async with self._changed:
-                    self.lines.append(json.loads(line))
-                    self._changed.notify_all()
-        await process.wait()
-        async with self._changed:
-            self._ended = True
-            self._changed.notify_all()
+    def _hear(self, line: Line) -> None:
+        self.lines.append(line)
+        self._changed.set()
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        return self._child.running
 
     # Waiting
 
     async def until(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
         """Wait for what it says to come true; fails after a while, or if the process ends without it."""
-        try:
-            async with asyncio.timeout(seconds), self._changed:
-                await self._changed.wait_for(lambda: condition() or self._ended)
-        except TimeoutError:
-            pass
+        deadline = time.monotonic() + seconds
+        while not condition() and not self._child.ended and time.monotonic() < deadline:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), 0.2)
         assert condition(), f"{self.name} never {what}; it said last: {self.lines[-6:]}"
 
     async def until_view(self, names: Iterable[str]) -> None:
@@ -117,10 +91,7 @@ class Process:
     async def tell(self, what: str, **about: Any) -> int:
         """Give an order; returns its number."""
         number = next(self._numbers)
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": what, "id": number, **about}).encode() + b"\n")
-        await self._process.stdin.drain()
+        await self._child.tell({"do": what, "id": number, **about})
         return number
 
     async def ask(self, what: str, **about: Any) -> Line:
@@ -142,14 +113,11 @@ class Process:
     # Ends
 
     def signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+        self._child.signal(number)
 
     async def kill(self) -> None:
         """SIGKILL, and wait until it is dead."""
-        if self.running:
-            self.signal(signal.SIGKILL)
-        await self.wait()
+        await self._child.kill()
 
     async def leave(self) -> None:
         """Ask it to leave, and see that it ends well."""
@@ -164,11 +132,7 @@ class Process:
         assert not self.said("corrupt")
 
     async def wait(self) -> int:
-        assert self._process is not None
-        assert self._reader is not None
-        async with asyncio.timeout(PATIENCE):
-            await self._reader
-            return await self._process.wait()
+        return await self._child.wait(PATIENCE)
 
 
 class Cluster:

@@ -3,6 +3,7 @@
 from random import Random
 
 from semcast.core import Frame
+from semcast.core.quorum import is_quorum
 from semcast.protocols.vsync.consensus import Consensus, Phase
 from semcast.protocols.vsync.consensus_frames import Decision, Estimate, Instance
 
@@ -107,7 +108,7 @@ class Lab:
             raise BrokenError(f"validity: nobody proposed {decided!r}")
         if len(set(self.decisions.values())) > 1:
             raise BrokenError(f"uniform agreement: {self.decisions}")
-        if sum(decided in held for held in self.held) <= self.size // 2:
+        if not is_quorum(self.size, [rank for rank, held in enumerate(self.held) if decided in held]):
             raise BrokenError(f"holding: {decided!r} is decided, and a majority lacks its contents")
 
     # A drawn schedule
@@ -227,7 +228,7 @@ class DecidesEarly(Consensus):
     """One ack less than a majority will do."""
 
     def _decide_if_acked(self) -> bool:
-        if self.phase is Phase.PROPOSED and len(self._acks) == self.majority - 1:
+        if self.phase is Phase.PROPOSED and len(self._acks) == self.size // 2:
             self._acks.add(-1)
         return super()._decide_if_acked()
 

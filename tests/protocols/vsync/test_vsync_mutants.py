@@ -196,7 +196,11 @@ BATCHES: dict[str, Any] = {"order": Order.TOTAL, "engine": Engine.CONSENSUS, "un
 
 Script = Callable[[WatchedLab], None]
 CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
-    "acknowledged-after-pred": (acknowledged_after_pred, BATCHES, "uniform_total_order"),
+    "acknowledged-after-pred": (
+        acknowledged_after_pred,
+        {**BATCHES, "resend": 20 * MS},
+        "uniform_total_order",
+    ),
     "round-ignored-in-reports": (round_ignored_in_reports, BATCHES, "uniform_total_order"),
     "old-chunk-accepted": (old_chunk_accepted, {"state": True}, "vs_state_transfer"),
     "stamp-lost-with-run": (

@@ -9,6 +9,7 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.protocols.ring import RING, Ring, RingSettings, SlowPolicy
+from semcast.protocols.ring.frames import NAME_BYTES
 
 SEARCH = 300 * MILLISECOND
 """How long a member that starts looks for others before it works alone."""
@@ -18,18 +19,22 @@ LINGER = 3 * MILLISECOND
 """How long a member that sends little keeps the token, where nobody else wants it."""
 WINDOW_BYTES = 2 << 20
 """Bytes of packets under way, at most: half of what a receiver's socket holds."""
+CALM = 200 * MILLISECOND
+"""How long a ring waits for further newcomers after each: programs that are started together take a while."""
 
 
 class RingGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a group on a ring."""
+    """What can be set about a group with the ring."""
 
-    minimum: int = 0
-    """Who joins waits until so many are there; a ring works with fewer, too."""
+    minimum: int = 1
+    """Members that must have been together once before this one is in the group, and sends."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.minimum < 0:
-            raise ConfigurationError(f"minimum {self.minimum}: at least 1, or 0 to begin alone")
+        if self.minimum < 1:
+            raise ConfigurationError(f"minimum {self.minimum}: at least 1")
+        if len(self.name.encode()) > NAME_BYTES:
+            raise ConfigurationError(f"name of {len(self.name.encode())} bytes: at most {NAME_BYTES}")
 
 
 def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
@@ -37,7 +42,9 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
     packet = datagram - PACKET_OVERHEAD
     window = settings.window or max(16, min(2048, WINDOW_BYTES // datagram))
     loss = parse_duration(settings.token_loss)
+    minimum = settings.minimum if isinstance(settings, RingGroupSettings) else 1
     return RingSettings(
+        minimum=minimum,
         packet_bytes=packet,
         window=window,
         visit=max(min(64, window), window // 3),
@@ -52,16 +59,16 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         presence=IDLE,
         linger=min(LINGER, loss // 4),
         search=SEARCH,
+        calm=CALM,
+        # Where a token takes long, so does everything else.
+        gather=max(30 * MILLISECOND, loss // 16),
+        join=max(20 * MILLISECOND, loss // 25),
+        commit=max(120 * MILLISECOND, loss // 2),
     )
 
 
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     return Ring(site.member, ring_settings(site.settings, site.datagram), rng, out)
-
-
-def _gathers(settings: GroupSettings) -> int:
-    assert isinstance(settings, RingGroupSettings)
-    return settings.minimum
 
 
 FAMILY = FAMILIES.register(
@@ -71,7 +78,6 @@ FAMILY = FAMILIES.register(
         settings=RingGroupSettings,
         build=_build,
         safe=True,
-        gathers=_gathers,
-        visiting={"minimum": 0},
+        visiting={"minimum": 1},
     )
 )

@@ -5,8 +5,10 @@ from random import Random
 from semcast.core.ids import MILLISECOND
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
+from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
 from semcast.group.settings import GroupSettings, parse_size
+from semcast.obsolescence import Purging
 from semcast.protocols.semantic import SEMANTIC, SemanticMulticast, Settings
 
 STATIC_BYTES = 1 << 20
@@ -15,12 +17,24 @@ STATIC_MESSAGE = 1 << 15
 """Bytes of its messages, at most."""
 
 
+class StaticSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set about a group with a fixed list of members."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.policy == "leave":
+            raise ConfigurationError(
+                "policy 'leave': the members of s-rm are a fixed list that nobody leaves; set purge or block"
+            )
+
+
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     chosen = Settings(
         buffer_messages=max(site.settings.queue_messages, len(site.members)),
-        buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),
         queue_messages=site.settings.queue_messages,
         reserve_bytes=parse_size(site.settings.reserve),
+        purging=Purging.OFF if site.settings.policy == "block" else Purging.EAGER,
+        buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),
         max_message=STATIC_MESSAGE,
         window=max(4096, 2 * site.settings.queue_messages),
         gossip_busy=2 * MILLISECOND,
@@ -40,7 +54,7 @@ FAMILY = FAMILIES.register(
     Family(
         name="s-rm",
         protocol=SEMANTIC,
-        settings=GroupSettings,
+        settings=StaticSettings,
         build=_build,
         fixed=True,
         largest=_largest,

@@ -58,7 +58,7 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     expel_when_full: bool = False
     """They do so, too, as soon as their buffers are full of what it lacks."""
     buffer_messages: int = 0
-    """Messages in all buffers of this member; 0 for 65536."""
+    """Messages that this member keeps for others, until all have them; 0 for 65536."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

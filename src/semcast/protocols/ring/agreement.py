@@ -17,6 +17,7 @@ class Agreement:
         self.reps: set[MemberId] = set()
         self.failed: set[MemberId] = set()
         self.proposals: dict[MemberId, Sets] = {}
+        self._highest: dict[MemberId, int] = {}  # the number of its last attempt that each has told
         self.awaits_form = False
         """Everybody agreed, and another member is to make the Form token."""
 
@@ -25,7 +26,15 @@ class Agreement:
         self.failed = {*failed} - {self._me}
         self.reps = {self._me, *self.failed}
         self.proposals.clear()
+        self._highest.clear()
         self.awaits_form = False
+
+    def adopt(self, proposal: Sets) -> None:
+        """Begin with what a ring proposes that invites this member."""
+        self.begin(())
+        reps, failed = proposal
+        self.reps |= reps
+        self.failed |= failed
 
     def collect(self, rep: MemberId) -> bool:
         """Somebody speaks for a ring; False if it does not count."""
@@ -39,10 +48,15 @@ class Agreement:
         self.reps.add(rep)
         self.failed.add(rep)
 
-    def note(self, source: MemberId, proposal: Sets) -> None:
-        """Somebody proposed its sets."""
+    def note(self, source: MemberId, proposal: Sets, highest: int) -> None:
+        """Somebody proposed its sets, and has followed attempts up to this number."""
         if source in self.proposals or len(self.proposals) < MAX_MEMBERS:
             self.proposals[source] = proposal
+            self._highest[source] = highest
+
+    def highest(self) -> int:
+        """The highest number that any of those who agree has seen."""
+        return max((self._highest.get(rep, 0) for rep in self.needed()), default=0)
 
     def covers(self, source: MemberId, proposal: Sets) -> bool:
         """Whether the sets here have everything in them that somebody proposed."""

@@ -49,7 +49,8 @@ class Backlog:
         comes that replaces what is obsolete.
         """
         reader = self._member.reader
-        return len(self) > self._most and reader.receives and not reader.closing
+        waiting = len(self._queue) + reader.excess
+        return waiting > self._most and reader.receives and not reader.closing
 
     @property
     def overflowing(self) -> bool:

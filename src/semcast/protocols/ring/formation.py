@@ -4,7 +4,11 @@ Deviations: proposals are repeated while a member waits, since the network loses
 ring that proposes alone, or that is in a later configuration, has given the ring up, which is learned at
 once instead of by a timeout; a representative to whom nobody comes goes back to its ring; somebody who
 counts this member as failed is counted as failed in turn; a member whose application has yet to take what
-the last change of configuration left it neither asks for another nor takes part in one.
+the last change of configuration left it, beyond queue and reserve, neither asks for another nor takes part in
+one, and where it would have to form it for others, and its program has stopped, it leaves its ring to them;
+who keeps failing is held off for a while (`Backoff`); a newcomer that hears of a working ring waits to be
+invited, and such a ring waits a little for further newcomers; who has set something else that must be alike
+is refused; the more representatives, the more time they have.
 """
 
 from collections.abc import Iterable
@@ -13,10 +17,11 @@ from typing import ClassVar
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame
 from semcast.protocols.ring.agreement import Agreement, Sets
-from semcast.protocols.ring.forming import FAR, PATIENCE, Forming
+from semcast.protocols.ring.forming import PATIENCE, Forming, short, stretched
 from semcast.protocols.ring.frames import (
     AttemptJoin,
     ConfId,
+    FormRefused,
     FormToken,
     Join,
     Leave,
@@ -26,7 +31,12 @@ from semcast.protocols.ring.frames import (
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.pieces import in_pieces
+from semcast.protocols.ring.settings import CALM_MOST
 from semcast.protocols.ring.states import Cause, State
+
+AGAIN = 3
+"""Times `calm` that a ring waits after each newcomer if others came a short while ago."""
 
 
 class Formation:
@@ -47,23 +57,69 @@ class Formation:
         self._out = member.out
         self._stats = member.stats
         self._operation = operation
+        self._terms = member.settings.terms()
         self._searching = False  # just started, and nobody was heard of yet
+        self._waits_until: Nanos | None = None  # a newcomer has heard of a working ring, which may invite it
+        self._invited = False  # and it did
+        self._calm_until: Nanos | None = None  # newcomers are on their way to this ring
+        self._calmed_at: Nanos | None = None  # when that was so last, or will be no longer
+        self._again = False  # it was so a short while ago
         self._commit_until: Nanos = 0
 
     def start(self, now: Nanos) -> None:
         """Begin to look for others; for longer than usual, where that was set."""
         self._out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self._settings.presence))
         self._gather(now, Cause.STARTED)
+        self._out.set_timer(RingTimer.JOIN, now + 2 * self._settings.join)
         if self._settings.search > self._settings.gather:
             self._searching = True
             self._out.set_timer(RingTimer.GATHER, now + self._settings.search)
 
-    def sensible(self, frame: Frame) -> bool:
-        """Whether the numbers of a membership frame can be true."""
-        believable, highest = self.forming.believable, self.forming.highest
-        if isinstance(frame, Join | AttemptJoin):
-            return believable(frame.conf) and frame.highest <= highest + FAR
-        return isinstance(frame, Presence | Leave) and believable(frame.conf)
+    def sensible(self, source: MemberId, frame: Frame) -> bool:
+        """Whether the numbers and names of a membership frame can be true."""
+        believable = self.forming.believable
+        if not isinstance(frame, Join | AttemptJoin | Presence | Leave):
+            return False
+        if isinstance(frame, Join | AttemptJoin) and not believable(frame.highest):
+            return False
+        named = (*frame.reps, *frame.failed) if isinstance(frame, Join) else ()
+        return believable(frame.conf.number) and all(map(short, (source, frame.conf.representative, *named)))
+
+    # Newcomers
+
+    @property
+    def _newcomer(self) -> bool:
+        """Whether this member has just started and was in no ring yet, nor works alone."""
+        return self._operation.order.conf.number == 1 and self._standing.state in (
+            State.GATHER,
+            State.COMMIT,
+        )
+
+    def _hear_of_ring(self, now: Nanos, source: MemberId, conf: ConfId) -> None:
+        """A newcomer that hears of a working ring waits for its invitation, but not for ever."""
+        newcomer = self._newcomer and self._standing.state is State.GATHER
+        if newcomer and conf.number > 1 and source != self.me and self._waits_until is None:
+            settings = self._settings
+            self._searching = False
+            self._waits_until = now + 2 * CALM_MOST * settings.calm + 4 * settings.commit
+            self._out.set_timer(RingTimer.GATHER, self._waits_until)
+
+    def agrees(self, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:
+        """Whether somebody has set alike what must be alike.
+
+        A newcomer that hears from a ring that works and has not leaves again, and says why. Who works tells
+        newcomers so.
+        """
+        difference = self._terms.differs(frame.terms)
+        if difference is None:
+            return True
+        self._stats.refused_members += 1
+        if self._newcomer and (frame.conf.number > 1 or isinstance(frame, Presence)):
+            cause = f"the settings are not those of {source}: {difference}"
+            self._operation.leaving.refuse(cause, self._operation.order)
+        elif isinstance(frame, AttemptJoin) and self._may_merge():
+            self._say_presence()
+        return False
 
     # Foreign messages
 
@@ -79,7 +135,10 @@ class Formation:
             operation.give_up()
             if self._standing.state is State.OPERATIONAL:
                 self._gather(now, Cause.MEMBER_WENT)
-        elif conf != ours and self._may_merge():
+        elif conf != ours and self._may_merge() and not self.forming.backoff.holds(now, source):
+            self._gather(now, Cause.FOREIGN_MESSAGE)
+        elif conf != ours and self._stands_in_the_way():
+            operation.give_up()
             self._gather(now, Cause.FOREIGN_MESSAGE)
         return True
 
@@ -93,29 +152,61 @@ class Formation:
         speaks = not operation.alive or operation.order.members[0] == self.me
         return self._standing.state is State.OPERATIONAL and speaks and not operation.overfull
 
+    def _stands_in_the_way(self) -> bool:
+        """Whether others wait for this member to form a larger ring, and it waits for a program that stopped.
+
+        Then it leaves its ring to them. It comes back once its program has taken something.
+        """
+        operation = self._operation
+        speaks = operation.alive and operation.order.members[0] == self.me
+        return self._standing.state is State.OPERATIONAL and speaks and operation.overfull_for_long
+
     def on_presence_timer(self, now: Nanos) -> None:
         """Let other rings know of this one."""
         if self._may_merge():
-            self._stats.control_frames += 1
-            self._out.announce(Presence(self._operation.order.conf))
+            self._say_presence()
         spread = self._settings.presence // 4 + 1
         self._out.set_timer(RingTimer.PRESENCE, now + self._settings.presence + self._rng.randrange(spread))
 
+    def _say_presence(self) -> None:
+        self._stats.control_frames += 1
+        self._out.announce(Presence(self._operation.order.conf, self._terms))
+
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Another ring is here, or this one still is."""
+        self._hear_of_ring(now, source, frame.conf)
         self.notice(now, source, frame.conf)
 
     def on_attempt_join(self, now: Nanos, source: MemberId, frame: AttemptJoin) -> None:
         """A representative wants to form a larger ring."""
-        if self.notice(now, source, frame.conf, alone=frame.alone):
-            self.forming.hear_of(frame.highest)
-            if self._standing.state is State.GATHER:
-                self._collect(now, source)
+        self._hear_of_ring(now, source, frame.conf)
+        if self.notice(now, source, frame.conf, alone=frame.alone) and self._standing.state is State.GATHER:
+            self._collect(now, source, frame.conf)
 
-    def _collect(self, now: Nanos, source: MemberId) -> None:
-        if self.agreement.collect(source) and self._searching:
+    def _collect(self, now: Nanos, source: MemberId, conf: ConfId) -> None:
+        agreement = self.agreement
+        if self.forming.backoff.holds(now, source):
+            return
+        known = source in agreement.reps
+        if not agreement.collect(source):
+            return
+        if self._searching:
             self._searching = False
             self._plan_gather(now)
+        elif not known and conf.number == 1:
+            self._keep_calm(now)
+
+    def _keep_calm(self, now: Nanos) -> None:
+        """A newcomer is on its way to a ring that works: who knows who else is."""
+        operation, calm = self._operation, self._settings.calm
+        if operation.order.conf.number == 1 or not operation.alive:
+            return
+        if self._calm_until is None:
+            self._again = self._calmed_at is not None and now - self._calmed_at < 2 * CALM_MOST * calm
+            self._calm_until = self._calmed_at = now + CALM_MOST * calm
+        self._say_attempt()  # so that it waits to be invited
+        wait = AGAIN * calm if self._again else calm
+        self._out.set_timer(RingTimer.GATHER, min(now + wait, self._calm_until))
 
     def on_leave(self, now: Nanos, source: MemberId, frame: Leave) -> None:
         """A member leaves: form a ring without it."""
@@ -137,9 +228,15 @@ class Formation:
         """Begin to collect representatives."""
         self._standing.shift_to(State.GATHER, cause)
         self.agreement.begin(failed)
-        operation = self._operation
-        self._out.announce(AttemptJoin(operation.order.conf, self.forming.highest, not operation.alive))
+        self._calm_until = self._waits_until = None
+        self._invited = False
+        self._say_attempt()
         self._plan_gather(now)
+
+    def _say_attempt(self) -> None:
+        operation = self._operation
+        conf, highest = operation.order.conf, self.forming.highest
+        self._out.announce(AttemptJoin(conf, highest, not operation.alive, self._terms))
 
     def _plan_gather(self, now: Nanos) -> None:
         wait = self._settings.gather
@@ -155,9 +252,7 @@ class Formation:
         elif overfull:
             self._plan_gather(now)
         else:
-            self._standing.shift_to(State.COMMIT, Cause.GATHER_TIMEOUT)
-            self._commit_until = now + PATIENCE * self._settings.commit
-            self._propose(now)
+            self._commit(now, Cause.GATHER_TIMEOUT)
 
     def _nobody_came(self) -> bool:
         return self._operation.alive and self.agreement.alone
@@ -168,42 +263,72 @@ class Formation:
 
     # Commit
 
+    def _commit(self, now: Nanos, cause: Cause) -> None:
+        self._standing.shift_to(State.COMMIT, cause)
+        self._commit_until = now + PATIENCE * self._stretched(self._settings.commit)
+        self._propose(now)
+
+    def _stretched(self, time: Nanos) -> Nanos:
+        return stretched(time, len(self.agreement.reps))
+
     def _propose(self, now: Nanos) -> None:
         """Multicast the two sets, and give everybody time to agree with them."""
         self.agreement.awaits_form = False
-        self._say_join()
-        self._out.set_timer(RingTimer.JOIN, now + self._settings.join)
-        self._out.set_timer(RingTimer.COMMIT, now + self._settings.commit)
+        self._say_join(now)
+        self._plan_commit(now)
         self._agree(now)
 
-    def _say_join(self) -> None:
+    def _plan_commit(self, now: Nanos) -> None:
+        self._out.set_timer(RingTimer.COMMIT, now + self._stretched(self._settings.commit))
+
+    def _say_join(self, now: Nanos) -> None:
         operation, highest = self._operation, self.forming.highest
         reps, failed = sorted(self.agreement.reps), sorted(self.agreement.failed)
-        self._out.announce(Join(operation.order.conf, highest, not operation.alive, reps, failed))
+        join = Join(operation.order.conf, highest, not operation.alive, reps, failed, self._terms)
+        for frame in in_pieces(join):
+            self._out.announce(frame)
+        self._out.set_timer(RingTimer.JOIN, now + self._stretched(self._settings.join))
 
     def on_join_timer(self, now: Nanos) -> None:
-        """Repeat the proposal."""
+        """Repeat the proposal; a newcomer, that it is here."""
         if self._standing.state is State.COMMIT:
-            self._say_join()
-            self._out.set_timer(RingTimer.JOIN, now + self._settings.join)
+            self._say_join(now)
+        elif self._newcomer:
+            self._say_attempt()
+            self._out.set_timer(RingTimer.JOIN, now + 2 * self._settings.join)
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
         """A representative proposes its sets."""
         if not {*frame.failed} < {*frame.reps} or source not in frame.reps or source in frame.failed:
             self._stats.malformed += 1
             return
+        self._hear_of_ring(now, source, frame.conf)
         if not self.notice(now, source, frame.conf, alone=frame.alone):
             return
-        self.forming.hear_of(frame.highest)
+        proposal = frozenset(frame.reps), frozenset(frame.failed)
         if self._standing.state is State.GATHER:
-            self._collect(now, source)
+            self._collect(now, source, frame.conf)
+            if self._waits_until is not None and frame.conf.number > 1 and self.me in frame.reps:
+                self._accept_invitation(now, source, proposal, frame.highest)
         elif self._standing.state is State.COMMIT and source not in self.agreement.failed:
-            self._on_proposal(now, source, (frozenset(frame.reps), frozenset(frame.failed)))
+            self._on_proposal(now, source, proposal, frame.highest)
 
-    def _on_proposal(self, now: Nanos, source: MemberId, proposal: Sets) -> None:
+    def _accept_invitation(self, now: Nanos, source: MemberId, proposal: Sets, highest: int) -> None:
+        """A working ring proposes a larger one with this newcomer in it."""
+        if self.me in proposal[1] or self.forming.backoff.holds(now, source) or self._operation.overfull:
+            return
+        self.agreement.adopt(proposal)
+        self.agreement.note(source, proposal, highest)
+        self._invited = True
+        self._commit(now, Cause.INVITED)
+
+    def _on_proposal(self, now: Nanos, source: MemberId, proposal: Sets, highest: int) -> None:
         agreement = self.agreement
-        agreement.note(source, proposal)
+        agreement.note(source, proposal, highest)
         if self.me in proposal[1]:
+            if self._invited:
+                self._gather(now, Cause.LEFT_OUT)
+                return
             agreement.exclude(source)
             self._propose(now)
         elif agreement.covers(source, proposal):
@@ -222,10 +347,10 @@ class Formation:
         if self._nobody_came():
             self._go_back(now)
         elif min(needed, default=self.me) > self.me or not needed:
-            self.forming.start(now, agreement.reps - agreement.failed)
+            self.forming.start(now, agreement.reps - agreement.failed, agreement.highest())
         else:
             agreement.awaits_form = True
-            self._out.set_timer(RingTimer.COMMIT, now + self._settings.commit)
+            self._plan_commit(now)
 
     def on_commit_timer(self, now: Nanos) -> None:
         """Go on without those who did not agree, or who agreed and then did not send the Form token."""
@@ -233,6 +358,9 @@ class Formation:
             return
         agreement = self.agreement
         needed = agreement.needed()
+        if self._invited and now < self._commit_until:
+            self._plan_commit(now)  # it is for the ring to say who does not come along
+            return
         if agreement.awaits_form and needed:
             agreement.failed.add(min(needed))
         else:
@@ -246,6 +374,16 @@ class Formation:
         if not self.forming.on_form_token(now, source, token):
             self.on_token_loss(now)
 
+    def on_form_refused(self, now: Nanos, source: MemberId, frame: FormRefused) -> None:
+        """Somebody cannot be in that ring."""
+        if not self.forming.on_form_refused(now, source, frame):
+            self.on_token_loss(now)
+
+    def on_retransmit_timer(self, now: Nanos) -> None:
+        """A token has not been answered."""
+        if not self.forming.on_retransmit_timer(now):
+            self.on_token_loss(now)
+
     def on_recovery_token(self, now: Nanos, source: MemberId, token: RecoveryToken) -> None:
         """It was formed, and recovers what its members lack."""
         if not self.forming.on_recovery_token(now, source, token):
@@ -255,10 +393,11 @@ class Formation:
 
     def on_token_loss(self, now: Nanos) -> None:
         """Nothing was heard of the ring for too long."""
-        self._operation.drop_token()
         state = self._standing.state
+        failed = self.forming.fail(now) if self._standing.frozen else []
+        self._operation.drop_token()
         if state in (State.FORM, State.EVS):
-            self._gather(now, Cause.TOKEN_LOST, self.forming.fail())
+            self._gather(now, Cause.TOKEN_LOST, failed)
         else:
             self._operation.give_up()
             if state is State.OPERATIONAL:

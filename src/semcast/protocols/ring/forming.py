@@ -2,27 +2,48 @@
 
 Deviations: a Form token reaches members in any state before Form; it must have a higher number than any the
 member has followed, so that no two members go through two attempts in different orders; a member whose
-application has yet to take what the last change of configuration left it does not take part in the next.
+application has yet to take what the last change of configuration left it does not take part in the next;
+a member that does not take the Form token on its first rotation is left out instead of ending the attempt,
+and one that cannot pass it on to anybody gives it back (`FormRefused`); if an attempt with newcomers fails,
+one of them is left out, and not a member of a ring that worked.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+import msgspec
+
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.ring import recovery
-from semcast.protocols.ring.frames import ConfId, ConfRecord, FormToken, Packet, RecoveryToken, Token
+from semcast.protocols.ring.backoff import Backoff
+from semcast.protocols.ring.frames import (
+    NAME_BYTES,
+    ConfId,
+    ConfRecord,
+    FormRefused,
+    FormToken,
+    Packet,
+    RecoveryToken,
+    Token,
+)
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder, Span
 from semcast.protocols.ring.passing import TokenPassing
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.states import Cause, State
+from semcast.wire.limits import MAX_SEQ
 
 PATIENCE = 10
 """Timeouts' worth of time that an agreement or a recovery may take before it is given up."""
 
 FAR = 1 << 32
-"""No member is so many configurations ahead of another."""
+"""No member is so many configurations ahead of another, where numbers are large already."""
+
+AT_A_TIME = 8
+"""Members for which a ring is formed in the time that was set; each so many more take as long again."""
+LARGE = 4
+"""And so many times as long at most: ghosts cost time, but not all of it."""
 
 
 class Forming:
@@ -32,15 +53,21 @@ class Forming:
     """
 
     recovery_kind: ClassVar[type[Recovery]] = Recovery
+    backoff_kind: ClassVar[type[Backoff]] = Backoff
 
     def __init__(self, member: Member, passing: TokenPassing, operation: Operation) -> None:
         self.me = member.me
         self.highest = 1
-        """The highest number of any configuration this member has heard of."""
+        """The highest number of any attempt this member has followed."""
+        self.backoff = self.backoff_kind(member.rng)
         self.form_id: ConfId | None = None
         """Of the last attempt that this member followed."""
         self.my_obligation_set: set[MemberId] = {member.me}
         self.candidates: tuple[MemberId, ...] = ()
+        self._asked: tuple[MemberId, ...] = ()  # those who were to be in it
+        self._newcomers: frozenset[MemberId] = frozenset()  # of them, those who come from no ring
+        self._given: FormToken | None = None  # on its first rotation, as this member passed it on
+        self._giver: MemberId | None = None
         self.recovery: Recovery | None = None
         self.ring: RingOrder | None = None
         """The new one, while this member is in the EVS state."""
@@ -57,13 +84,13 @@ class Forming:
 
     # Numbers of configurations
 
-    def hear_of(self, number: int) -> None:
-        """Somebody knows of a configuration with this number."""
-        self.highest = max(self.highest, number)
+    def believable(self, number: int) -> bool:
+        """Whether there can be a configuration of this number.
 
-    def believable(self, conf: ConfId) -> bool:
-        """Whether there can be such a configuration."""
-        return conf.number <= self.highest + FAR
+        Nothing is learned from what somebody merely claims: a number counts when a Form token has it. Large
+        ones must be near to those that are known, so that false ones cannot use up all there are.
+        """
+        return number <= max(MAX_SEQ // 2, self.highest + FAR)
 
     def _least_number(self) -> int:
         """Form tokens must be above: nobody takes part in two attempts in different orders."""
@@ -71,10 +98,13 @@ class Forming:
 
     # Form
 
-    def start(self, now: Nanos, reps: Iterable[MemberId]) -> None:
-        """The representatives agreed, and it is up to this member to make the Form token."""
-        self.highest += 1
-        form_id = self._operation.conf_id(self.highest)
+    def start(self, now: Nanos, reps: Iterable[MemberId], highest: int) -> None:
+        """The representatives agreed, and it is up to this member to make the Form token.
+
+        None of them has followed an attempt with a number above `highest`.
+        """
+        self._giver = None
+        form_id = self._operation.conf_id(max(self.highest, highest) + 1)
         self._enter(now, FormToken(form_id, 1, 1, sorted(reps), [], []), Cause.AGREED)
 
     def on_form_token(self, now: Nanos, source: MemberId, token: FormToken) -> bool:
@@ -96,8 +126,55 @@ class Forming:
             stats.stale += 1
         else:
             passing.acknowledge(source, token)
+            self._giver = source
             return self._enter(now, token, Cause.FORM_TOKEN)
         return True
+
+    # Who does not take the token
+
+    def on_retransmit_timer(self, now: Nanos) -> bool:
+        """Send the token again, or go on without who does not take it."""
+        under_way = self._passing.unanswered(now)
+        if under_way is not None and self._standing.state is State.FORM:
+            waited, dest, token = under_way
+            if isinstance(token, FormToken) and token.rotation == 1 and waited >= self._hop_patience(dest):
+                return self._go_on_without(now, dest, token)
+        self._passing.on_retransmit_timer(now)
+        return True
+
+    def _hop_patience(self, dest: MemberId) -> Nanos:
+        settings = self._settings
+        if self.backoff.suspects(dest):
+            return max(4 * settings.retransmit, settings.token_loss // 8)
+        return settings.token_loss // 2
+
+    def on_form_refused(self, now: Nanos, source: MemberId, frame: FormRefused) -> bool:
+        """The next one could not pass the token on."""
+        token = self._given
+        if token is None or token.form_id != frame.form_id or frame.form_id != self.form_id:
+            self._stats.stale += 1
+            return True
+        if self._standing.state is not State.FORM or self._next(token) != source:
+            self._stats.stale += 1
+            return True
+        return self._go_on_without(now, source, token)
+
+    def _go_on_without(self, now: Nanos, dest: MemberId, token: FormToken) -> bool:
+        """Only on the first rotation: nobody has installed anything, and one member alone ends it."""
+        if dest == token.memb_list[0][0]:
+            if self._giver is not None:
+                self._out.send(self._giver, FormRefused(token.form_id, token.number))
+            return False
+        self._stats.stale += 1
+        rest = msgspec.structs.replace(
+            token,
+            join_list=[member for member in token.join_list if member != dest],
+            memb_list=[(member, conf) for member, conf in token.memb_list if member != dest],
+        )
+        self.candidates = tuple(member for member in self.candidates if member != dest)
+        return self._forward(now, rest)
+
+    # Whether to follow it
 
     def _predecessor(self, token: FormToken) -> MemberId | None:
         """Who passes this member a Form token that it knows already."""
@@ -119,8 +196,9 @@ class Forming:
             and not self._operation.overfull
             and token.stop < len(members)
             and token.form_id.number > self._least_number()
-            and self.believable(token.form_id)
+            and self.believable(token.form_id.number)
             and self._standing.obeys
+            and all(short(member) for member, _ in token.memb_list)
             and all(map(self._credible, token.confs_list))
         )
 
@@ -148,11 +226,13 @@ class Forming:
         self._standing.shift_to(State.FORM, cause)
         operation.freeze()
         self.form_id = token.form_id
-        self.hear_of(token.form_id.number)
+        self.highest = max(self.highest, token.form_id.number)
         self._passing.follow(now, token)
         confs_list = recovery.replace(token.confs_list, record_of(order, self.my_obligation_set))
         self.candidates = tuple(dict.fromkeys((*(m for m, _ in memb_list), *token.join_list)))
         stop = self._stop_on(now, token, [member for member, _ in memb_list])
+        self._asked = self.candidates
+        self._newcomers = _newcomers(memb_list)
         return self._forward(
             now,
             FormToken(token.form_id, token.number + 1, 1, token.join_list, memb_list, confs_list, stop),
@@ -165,14 +245,18 @@ class Forming:
             return place
         return -1 if token.stop == place else token.stop
 
-    def _forward(self, now: Nanos, token: FormToken) -> bool:
+    def _next(self, token: FormToken) -> MemberId:
+        """Who gets a Form token from this member."""
         members = [member for member, _ in token.memb_list]
         place = members.index(self.me) + 1
         if place < len(members):
-            dest = members[place]
-        else:
-            unseen = [rep for rep in token.join_list if rep not in members] if token.rotation == 1 else []
-            dest = unseen[0] if unseen else members[0]
+            return members[place]
+        unseen = [rep for rep in token.join_list if rep not in members] if token.rotation == 1 else []
+        return unseen[0] if unseen else members[0]
+
+    def _forward(self, now: Nanos, token: FormToken) -> bool:
+        self._given = token if token.rotation == 1 else None
+        dest = self._next(token)
         if dest == self.me:
             return self.on_form_token(now, self.me, token)
         self._passing.pass_on(now, dest, token)
@@ -195,8 +279,9 @@ class Forming:
             return True
         self._passing.accept(now, token)
         self._standing.shift_to(State.EVS, Cause.FORM_AGAIN)
-        self._evs_until = now + PATIENCE * self._settings.token_loss
+        self._evs_until = now + PATIENCE * self.patience()
         self.candidates = members
+        self._newcomers = _newcomers(token.memb_list)
         self._together = {member for member, conf in token.memb_list if conf == order.conf}
         self.recovery = self.recovery_kind(order, records[0])
         self._promised = False
@@ -295,22 +380,50 @@ class Forming:
         assert self.ring is not None
         assert self.recovery is not None
         ring, (regular, transitional) = self.ring, self.recovery.split()
+        self._take_stock(now, self._operation.order.members, ring.members)
         self.ring = self.recovery = None
         self.my_obligation_set = {self.me}
         self._standing.shift_to(State.OPERATIONAL, Cause.RECOVERED)
         self._operation.install(now, ring, self._together, regular, transitional)
 
+    def _take_stock(self, now: Nanos, old: tuple[MemberId, ...], new: tuple[MemberId, ...]) -> None:
+        """Who failed to come along, and who came."""
+        backoff = self.backoff
+        for member in sorted({*old, *self._asked} - {*new} - self._operation.left):
+            backoff.failed(now, member)
+        for member in new:
+            backoff.joined(now, member)
+
     # Failure
 
-    def fail(self) -> list[MemberId]:
+    def patience(self) -> Nanos:
+        """How long a ring in the making may give no sign of life: the more members, the longer."""
+        loss = self._settings.token_loss
+        if self._standing.state is State.FORM:
+            loss += loss // 2  # so that two who do not take the token can be left out
+        return max(self._passing.patience(), stretched(loss, len(self.candidates)))
+
+    def fail(self, now: Nanos) -> list[MemberId]:
         """The token was lost on its way: what was promised stays promised.
 
-        Termination: each attempt that fails goes on without the highest identifier but one's own, which is
-        returned.
+        Termination: each attempt that fails goes on without somebody, who is returned: who did not take the
+        token from this member, or the highest identifier but one's own, of the newcomers if there are
+        newcomers. Those leave it to the others.
         """
         if self.recovery is not None:
             self._give_up_recovery(self.recovery.record)
+        failed = self._to_blame(now)
+        for member in failed:
+            self.backoff.failed(now, member)
+        return failed
+
+    def _to_blame(self, now: Nanos) -> list[MemberId]:
+        under_way = self._passing.unanswered(now)
+        if under_way is not None and under_way[0] >= 4 * self._settings.retransmit:
+            return [under_way[1]]
         others = [member for member in self.candidates if member != self.me]
+        if 0 < len(self._newcomers) < len(self.candidates):
+            others = [] if self.me in self._newcomers else sorted(self._newcomers)
         return [max(others)] if others else []
 
     def _give_up_recovery(self, record: ConfRecord) -> None:
@@ -319,3 +432,18 @@ class Forming:
         if self._promised:
             self.my_obligation_set = set(record.obligation_set)
         self.recovery = self.ring = None
+
+
+def stretched(time: Nanos, members: int) -> Nanos:
+    """Where many speak, each has to listen to many, and a token goes a long way."""
+    return time * min(max(members, AT_A_TIME), LARGE * AT_A_TIME) // AT_A_TIME
+
+
+def short(member: MemberId) -> bool:
+    """Whether its name is no longer than names may be."""
+    return len(member.name) <= NAME_BYTES and len(member.name.encode()) <= NAME_BYTES
+
+
+def _newcomers(memb_list: Iterable[tuple[MemberId, ConfId]]) -> frozenset[MemberId]:
+    """Those who come from no ring: nobody has formed the configuration they start in."""
+    return frozenset(member for member, conf in memb_list if conf == ConfId(1, member))

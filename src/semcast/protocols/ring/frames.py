@@ -7,13 +7,26 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_HOLES, MAX_ITEM, MAX_MEMBERS, MAX_MESSAGE, MAX_SEQ, MAX_SPANS
+from semcast.wire.limits import (
+    MAX_FRAME_PIECES,
+    MAX_HOLES,
+    MAX_ITEM,
+    MAX_MEMBERS,
+    MAX_MESSAGE,
+    MAX_SEQ,
+    MAX_SPANS,
+)
 
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 Spans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=MAX_SPANS)]
 ItemName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ITEM)]
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
+
+NAME_BYTES = 64
+"""Of the name of a member, at most."""
+RTR_SPANS = 48
+"""Requests for retransmission on one token: whatever the numbers, it fits in a datagram of any network."""
 
 
 class ConfId(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -104,12 +117,31 @@ class FormToken(Frame, frozen=True, array_like=True, tag=10, gc=False):
     """The same as on the regular token, by the place in `memb_list`: a stop outlives the configuration."""
 
 
+class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What all members of a ring must have set alike."""
+
+    version: Seq
+    """Of the protocol."""
+    window: Seq
+    packet_bytes: Seq
+    max_message: Seq
+
+    def differs(self, other: "Terms") -> str | None:
+        """The first setting in which others differ from this, in words; None if there is none."""
+        for name in self.__struct_fields__:
+            here, there = getattr(self, name), getattr(other, name)
+            if here != there:
+                return f"{name} is {here} here and {there} there"
+        return None
+
+
 class AttemptJoin(Frame, frozen=True, array_like=True, tag=11, gc=False):
     """A representative wants to form a larger ring. `alone` if it speaks for nobody but itself."""
 
     conf: ConfId
     highest: Seq
     alone: bool
+    terms: Terms
 
 
 class Join(Frame, frozen=True, array_like=True, tag=12, gc=False):
@@ -120,12 +152,14 @@ class Join(Frame, frozen=True, array_like=True, tag=12, gc=False):
     alone: bool
     reps: Members
     failed: Members
+    terms: Terms
 
 
 class Presence(Frame, frozen=True, array_like=True, tag=13, gc=False):
     """A ring is here, idle or not."""
 
     conf: ConfId
+    terms: Terms
 
 
 class TokenAck(Frame, frozen=True, array_like=True, tag=14, gc=False):
@@ -147,6 +181,26 @@ class Leave(Frame, frozen=True, array_like=True, tag=16, gc=False):
     conf: ConfId
 
 
+class FormRefused(Frame, frozen=True, array_like=True, tag=25, gc=False):
+    """I cannot pass this Form token on, to nobody: go on without me."""
+
+    form_id: ConfId
+    number: Seq
+
+
+class Piece(Frame, frozen=True, array_like=True, tag=26, gc=False):
+    """One of `count` pieces of a frame that is too large for a datagram; `digest` is that of the whole."""
+
+    digest: Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
+    index: Annotated[int, msgspec.Meta(ge=0, lt=MAX_FRAME_PIECES)]
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_FRAME_PIECES)]
+    data: Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
+
+    def __post_init__(self) -> None:
+        if self.index >= self.count:
+            raise ValueError(f"piece {self.index} of {self.count}")
+
+
 RingFrame = (
     Packet
     | Token
@@ -158,6 +212,8 @@ RingFrame = (
     | TokenAck
     | TokenWanted
     | Leave
+    | FormRefused
+    | Piece
 )
 
 FRAMES: tuple[type[Frame], ...] = get_args(RingFrame)

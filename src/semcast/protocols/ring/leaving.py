@@ -62,6 +62,11 @@ class Leaving:
             self.cause = f"the application has not kept up for {self._settings.leave_after // 1_000_000} ms"
             self.go(order)
 
+    def refuse(self, cause: str, order: RingOrder) -> None:
+        """Not to be a member at all: what the others agreed on does not hold here."""
+        self.cause = cause
+        self.go(order)
+
     def go(self, order: RingOrder) -> None:
         """Tell everybody, and be gone."""
         assert self.cause is not None

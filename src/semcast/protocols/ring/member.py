@@ -6,6 +6,7 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
+from semcast.protocols.ring.frames import NAME_BYTES
 from semcast.protocols.ring.settings import RingSettings
 from semcast.protocols.ring.states import Standing
 
@@ -14,6 +15,8 @@ class Member:
     """Who it is, what was set, where it stands, and where its outputs go."""
 
     def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
+        if len(me.name.encode()) > NAME_BYTES:
+            raise ValueError(f"the name {me.name!r} has more than {NAME_BYTES} bytes")
         self.me = me
         self.settings = settings
         self.rng = rng
@@ -22,3 +25,5 @@ class Member:
         """The program. Whoever drives the stack puts its own here (`Ring.reader`), so no part keeps it."""
         self.stats = Statistics()
         self.standing = Standing()
+        self.enough = settings.minimum <= 1
+        """There has been a configuration of as many members as were asked for."""

@@ -82,6 +82,12 @@ class Operation:
         """Whether the application has yet to take what the last change of configuration left it."""
         return self.outlet.backlog.overfull
 
+    @property
+    def overfull_for_long(self) -> bool:
+        """Whether that is so, and there is no telling when it ends: the program has stopped reading."""
+        members = self.order.members
+        return len(members) > 1 and self._member.reader.stopped and self.overfull
+
     def stops(self, now: Nanos) -> bool:
         """Whether nobody should send anything new before the application has taken something."""
         return self.outlet.stops(now)
@@ -188,6 +194,7 @@ class Operation:
         outlet.force(old.members, regular)
         outlet.queue.change(TransitionalView(_transitional(old, together)))
         outlet.force(old.members, transitional)
+        self._member.enough = self._member.enough or len(order.members) >= self._member.settings.minimum
         self.rotation = self._rotation_of(order)
         outlet.begin(self._view_change(old.members))
         whole = together.union(self.left).issuperset(old.members)

@@ -9,9 +9,8 @@ may still be under way.
 from collections.abc import Iterable, Iterator, Sequence
 
 from semcast.core.ids import MemberId
-from semcast.protocols.ring.frames import ConfId, Packet, Part, Token
+from semcast.protocols.ring.frames import RTR_SPANS, ConfId, Packet, Part, Token
 from semcast.protocols.ring.settings import REACH
-from semcast.wire.limits import MAX_SPANS
 
 Span = tuple[int, int]
 
@@ -169,7 +168,7 @@ class RingOrder:
         open_ = [each for each in numbers(rtr) if each > done and each not in answered] if rtr else []
         if not missing and not open_:
             return []
-        return spans(sorted({*open_, *missing}))[:MAX_SPANS]
+        return spans(sorted({*open_, *missing}))[:RTR_SPANS]
 
     def lower_aru(self, token: Token, seq: int, held_at: int) -> tuple[int, int]:
         """The `aru` to release the token with, and who lowered it (the rule of 5.2.1)."""

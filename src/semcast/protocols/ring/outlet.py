@@ -82,6 +82,7 @@ class Outlet:
         if self.rest:
             self.pump(now, order)
         else:
+            self.queue.limit = self.backlog.limit
             self._note_full(now)
 
     def stops(self, now: Nanos) -> bool:
@@ -142,7 +143,7 @@ class Outlet:
         return taken
 
     def _note_full(self, now: Nanos) -> None:
-        full = self.backlog.full
+        full = self.queue.room <= 0
         if full or self._leaving.full:
             self._leaving.note(now, full=full)
 

@@ -4,7 +4,13 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Timer
 from semcast.protocols.ring.frames import FormToken, RecoveryToken, Token, TokenAck
 from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.pieces import in_pieces
 from semcast.wire.limits import MAX_SEQ
+
+SLOWEST = 10
+"""Times `token_loss` that a ring which is slow, and not lost, may take at most."""
+LONGEST_PAUSE = 8
+"""Times `retransmit` between two copies of a token, at most."""
 
 AnyToken = Token | RecoveryToken | FormToken
 
@@ -34,21 +40,34 @@ class TokenPassing:
         self._settings = member.settings
         self._out = member.out
         self._stats = member.stats
+        self.rotation: Nanos = 0
+        """How long the token takes to come round: the slowest of late."""
+        self._accepted_at: Nanos | None = None
         self._outgoing: tuple[MemberId, AnyToken] | None = None
+        self._passed_at: Nanos = 0
         self._outgoing_seq = 0
         self._retransmit_at: Nanos = 0
-        self._retransmit_planned = False
+        self._planned: Nanos | None = None  # when the timer is due
 
     def follow(self, now: Nanos, token: AnyToken) -> None:
         """The first token of an attempt to form a ring: its numbers count from now on."""
         self.number = token.number
         self.heard_at = now
+        self._accepted_at = None
 
     def accept(self, now: Nanos, token: AnyToken) -> None:
         """The token came: the one that was passed on before has arrived."""
         self.number = self._stats.token_hops = token.number
         self.heard_at = now
         self._outgoing = None
+        if self._accepted_at is not None:
+            self.rotation = max(now - self._accepted_at, self.rotation - (self.rotation >> 4))
+        self._accepted_at = now
+
+    def patience(self) -> Nanos:
+        """How long a working ring may give no sign of life: two rotations, where they take that long."""
+        loss = self._settings.token_loss
+        return max(loss, min(2 * self.rotation, SLOWEST * loss))
 
     def acknowledge(self, source: MemberId, token: AnyToken) -> None:
         """Tell who passed the token that it is here."""
@@ -63,11 +82,28 @@ class TokenPassing:
         A packet with a number above `seq` is one: only who has the regular token gives out numbers.
         """
         self._outgoing, self._outgoing_seq = (dest, token), seq
-        self._out.send(dest, token)
+        self._passed_at = now
+        self._send(dest, token)
         self._retransmit_at = now + self._settings.retransmit
-        if not self._retransmit_planned:
-            self._retransmit_planned = True
-            self._out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
+        if self._planned is None or self._planned > self._retransmit_at:
+            self._plan()
+
+    def _plan(self) -> None:
+        self._planned = self._retransmit_at
+        self._out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
+
+    def _send(self, dest: MemberId, token: AnyToken) -> None:
+        if isinstance(token, Token):
+            self._out.send(dest, token)
+        else:
+            for frame in in_pieces(token):
+                self._out.send(dest, frame)
+
+    def unanswered(self, now: Nanos) -> tuple[Nanos, MemberId, AnyToken] | None:
+        """The token that is under way: for how long, to whom, and which."""
+        if self._outgoing is None:
+            return None
+        return now - self._passed_at, *self._outgoing
 
     def heard(self, now: Nanos, highest_seq: int) -> None:
         """Packets came that were not here before."""
@@ -81,15 +117,16 @@ class TokenPassing:
 
     def on_retransmit_timer(self, now: Nanos) -> None:
         """Send the token again, unless it has arrived."""
-        self._retransmit_planned = False
+        self._planned = None
         if self._outgoing is None:
             return
         if now >= self._retransmit_at:
             self._stats.control_frames += 1
-            self._out.send(*self._outgoing)
-            self._retransmit_at = now + self._settings.retransmit
-        self._retransmit_planned = True
-        self._out.set_timer(RingTimer.RETRANSMIT, self._retransmit_at)
+            self._send(*self._outgoing)
+            # The longer it takes, the more likely the way is long, and not the token lost.
+            pause = max(self._settings.retransmit, (now - self._passed_at) // 2)
+            self._retransmit_at = now + min(pause, LONGEST_PAUSE * self._settings.retransmit)
+        self._plan()
 
     def on_ack(self, frame: TokenAck) -> None:
         """The token arrived."""
@@ -98,6 +135,6 @@ class TokenPassing:
             conf = token.form_id if isinstance(token, FormToken) else token.conf
             if (conf, token.number) == (frame.conf, frame.number):
                 self._outgoing = None
-                if self._retransmit_planned:
-                    self._retransmit_planned = False
+                if self._planned is not None:
+                    self._planned = None
                     self._out.cancel_timer(RingTimer.RETRANSMIT)

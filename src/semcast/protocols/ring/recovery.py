@@ -14,9 +14,9 @@ Deviations, each a gap of the text that had to be closed:
 from collections.abc import Iterable
 
 from semcast.core.ids import MemberId
-from semcast.protocols.ring.frames import ConfRecord, Packet
+from semcast.protocols.ring.frames import RTR_SPANS, ConfRecord, Packet
 from semcast.protocols.ring.ordering import RingOrder, Span, numbers, spans
-from semcast.wire.limits import MAX_HOLES, MAX_SPANS
+from semcast.wire.limits import MAX_HOLES
 
 
 def record_of(order: RingOrder, obligation_set: Iterable[MemberId]) -> ConfRecord:
@@ -73,7 +73,7 @@ class Recovery:
     def requests(self, rtr: Iterable[Span], answered: set[int]) -> list[Span]:
         """The list of this configuration to put on the recovery token."""
         still = {seq for seq in numbers(rtr) if seq not in answered}
-        return spans(sorted({*still, *self.missing()}))[:MAX_SPANS]
+        return spans(sorted({*still, *self.missing()}))[:RTR_SPANS]
 
     def plausible(self, wanted: Iterable[Span]) -> list[Span]:
         """Requests for numbers that exist and that not everybody has, each once."""

@@ -51,6 +51,7 @@ class Rotation:
         self.stop = -1
         """The rank of who says stop, as far as this member knows; -1 for nobody."""
         self._member = member
+        self._enough = member.enough
         self._settings = member.settings
         self._standing = member.standing
         self._out = member.out
@@ -145,7 +146,7 @@ class Rotation:
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
-        return bool(self._sending.queue) and self._outlet.seen and not self._stopped()
+        return bool(self._sending.queue) and self._outlet.seen and self._enough and not self._stopped()
 
     # A program that does not keep up
 

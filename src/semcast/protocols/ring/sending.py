@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Sent, Unblocked
@@ -17,10 +18,12 @@ from semcast.wire.limits import MAX_PAYLOAD, check_annotations
 class Sending:
     """From the application to numbered packets; tells it when to wait, and what has left."""
 
+    answers_kind: ClassVar[type[Answers]] = Answers
+
     def __init__(self, member: Member) -> None:
         settings = member.settings
         self.queue = SendQueue(settings.packet_bytes, settings.send_messages, settings.send_bytes)
-        self.answers = Answers(member.out)
+        self.answers = self.answers_kind(member.out)
         self.last_sent = 0
         """The last number this member gave out in this configuration, and the last that has to be safe."""
         self.last_safe = 0

@@ -5,14 +5,21 @@ import enum
 import msgspec
 
 from semcast.core.ids import MILLISECOND, Nanos
+from semcast.protocols.ring.frames import Terms
 from semcast.wire.limits import MAX_HOLES, MAX_MESSAGE, MAX_PAYLOAD
 
 OVERHEAD = 64
 """Bytes that a message in the reserve counts for besides its payload."""
 
+VERSION = 2
+"""Of the protocol: members of different ones do not form a ring."""
 REACH = 4
 """Windows beyond what it has contiguously that a member accepts packets from; twice as many beyond what
 it knows everybody to have, and so many it keeps at most."""
+
+
+CALM_MOST = 5
+"""Times `calm` that a newcomer waits, at most, while others come."""
 
 
 class SlowPolicy(enum.Enum):
@@ -27,7 +34,10 @@ class SlowPolicy(enum.Enum):
 
 
 class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The same at all members, except what concerns one application: queues and policy."""
+    """The same at all members, except what concerns one application: queues and policy.
+
+    What must be the same is said to others (`terms`); who differs there is refused.
+    """
 
     packet_bytes: int = 1300
     """Payload bytes in a packet, at most; larger messages are cut into fragments."""
@@ -56,7 +66,11 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     leave_after: Nanos = 1000 * MILLISECOND
     """How long a full queue is put up with under the policy to leave."""
 
+    minimum: int = 1
+    """Members that must have been in a configuration together before this one sends anything."""
+
     token_loss: Nanos = 300 * MILLISECOND
+    """A ring is lost after so long without a sign of life, or after two rotations that take longer."""
     retransmit: Nanos = 10 * MILLISECOND
     """A token is sent again after so long without a sign of life."""
     hold: Nanos = 50 * MILLISECOND
@@ -67,6 +81,9 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     gather: Nanos = 30 * MILLISECOND
     search: Nanos = 0
     """How long a member that starts looks for others before it works alone, if longer than it gathers."""
+    calm: Nanos = 100 * MILLISECOND
+    """A working ring waits for further newcomers until none has come for so long; the first waits for
+    `CALM_MOST` times that, at most."""
     join: Nanos = 20 * MILLISECOND
     """How often a proposal is repeated."""
     commit: Nanos = 120 * MILLISECOND
@@ -91,7 +108,9 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
             "send_messages",
             "send_bytes",
             "max_message",
+            "minimum",
             "gather",
+            "calm",
             "presence",
             "hold",
         )
@@ -104,6 +123,10 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
     def window_of(self, size: int) -> int:
         """The window of a ring with so many members."""
         return max(self.window, size)
+
+    def terms(self) -> Terms:
+        """What all members must have set alike."""
+        return Terms(VERSION, self.window, self.packet_bytes, self.max_message)
 
     def bound(self, size: int = 1) -> int:
         """No member of a group of this size ever holds more: messages in queues, and packets kept for others.

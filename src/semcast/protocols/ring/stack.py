@@ -14,10 +14,12 @@ from semcast.core.views import View
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.frames import (
     AttemptJoin,
+    FormRefused,
     FormToken,
     Join,
     Leave,
     Packet,
+    Piece,
     Presence,
     RecoveryToken,
     Token,
@@ -28,6 +30,7 @@ from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.pieces import Puzzles
 from semcast.protocols.ring.settings import RingSettings
 from semcast.protocols.ring.states import State
 
@@ -42,6 +45,7 @@ class Ring(Stack):
 
     operation_kind: ClassVar[type[Operation]] = Operation
     formation_kind: ClassVar[type[Formation]] = Formation
+    puzzles_kind: ClassVar[type[Puzzles]] = Puzzles
 
     def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
         self._member = member = Member(me, settings, rng, out)
@@ -53,6 +57,8 @@ class Ring(Stack):
         self.passing = TokenPassing(member)
         self.operation = self.operation_kind(member, self.passing)
         self.formation = self.formation_kind(member, self.passing, self.operation)
+        self._member = member
+        self._puzzles = self.puzzles_kind()
 
     @property
     def state(self) -> State:
@@ -87,8 +93,11 @@ class Ring(Stack):
         self.operation.leave(now, cause)
 
     def phase(self) -> str:
-        """The state of the membership algorithm."""
-        return self.standing.state.value
+        """The state of the membership algorithm; until enough members were together once, it gathers."""
+        state = self.standing.state
+        if state is State.OPERATIONAL and not self._member.enough:
+            return State.GATHER.value
+        return state.value
 
     def view(self) -> View:
         """The current configuration. The application may not have taken all that comes before it."""
@@ -191,16 +200,38 @@ class Ring(Stack):
             formation.on_recovery_token(now, source, frame)
         elif isinstance(frame, FormToken):
             formation.on_form_token(now, source, frame)
-        elif not formation.sensible(frame):
+        elif isinstance(frame, FormRefused):
+            formation.on_form_refused(now, source, frame)
+        elif isinstance(frame, Piece):
+            self._on_piece(now, source, frame)
+        elif not formation.sensible(source, frame):
             self.stats.malformed += 1
-        elif isinstance(frame, Join):
+        elif isinstance(frame, Leave):
+            formation.on_leave(now, source, frame)
+        elif isinstance(frame, Join | AttemptJoin | Presence):
+            self._on_membership(now, source, frame)
+
+    def _on_membership(self, now: Nanos, source: MemberId, frame: Join | AttemptJoin | Presence) -> None:
+        formation = self.formation
+        if not formation.agrees(source, frame):
+            return
+        if isinstance(frame, Join):
             formation.on_join(now, source, frame)
         elif isinstance(frame, AttemptJoin):
             formation.on_attempt_join(now, source, frame)
-        elif isinstance(frame, Presence):
+        else:
             formation.on_presence(now, source, frame)
-        elif isinstance(frame, Leave):
-            formation.on_leave(now, source, frame)
+
+    def _on_piece(self, now: Nanos, source: MemberId, piece: Piece) -> None:
+        """A part of a frame that is too large for a datagram."""
+        data = self._puzzles.add(source, piece)
+        if data is None:
+            return
+        frame = self._puzzles.whole(data, piece.digest)
+        if frame is None:
+            self.stats.malformed += 1
+        else:
+            self.on_frame(now, source, frame)
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         """Several in a row from one member: packets among them are handled together."""
@@ -237,7 +268,7 @@ class Ring(Stack):
                 self.stats.malformed += 1
         elif forming.ring is not None and packet.conf == forming.ring.conf:
             forming.on_early_packet(source, packet)
-        elif forming.believable(packet.conf) and source not in members:
+        elif forming.believable(packet.conf.number) and source not in members:
             self.formation.notice(now, source, packet.conf)
         else:
             self.stats.stale += 1
@@ -271,7 +302,7 @@ class Ring(Stack):
         if self.standing.state is State.LEFT:
             return
         if timer is RingTimer.RETRANSMIT:
-            self.passing.on_retransmit_timer(now)
+            self.formation.on_retransmit_timer(now)
         elif timer is RingTimer.HOLD:
             self.operation.rotation.release_held(now)
         elif timer is RingTimer.TOKEN_LOSS:
@@ -289,7 +320,13 @@ class Ring(Stack):
             self.operation.leaving.on_timer(now, self.operation.order)
 
     def _plan_token_loss(self, at: Nanos) -> None:
-        self.out.set_timer(RingTimer.TOKEN_LOSS, at + self.settings.token_loss)
+        self.out.set_timer(RingTimer.TOKEN_LOSS, at + self._patience())
+
+    def _patience(self) -> Nanos:
+        """How long to wait for a sign of life."""
+        if self.standing.frozen:
+            return self.formation.forming.patience()
+        return self.passing.patience()
 
     def _on_token_loss_timer(self, now: Nanos) -> None:
         """Looked at once per timeout, so that nothing has to be set anew for each packet."""
@@ -297,7 +334,7 @@ class Ring(Stack):
         alone = len(self.operation.order.members) == 1 and not self.standing.frozen
         if alone:
             passing.heard_at = now
-        if now - passing.heard_at >= self.settings.token_loss:
+        if now - passing.heard_at >= self._patience():
             passing.heard_at = now
             self.formation.on_token_loss(now)
         self._plan_token_loss(passing.heard_at)

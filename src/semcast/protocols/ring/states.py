@@ -1,7 +1,8 @@
 """The membership state machine as data (Amir 1995, section 5.2.2, figure 5.2).
 
 Deviations: a representative that finds nobody to join goes back to its ring, which was alive all the
-time; a Form token reaches members in any state before Form.
+time; a Form token reaches members in any state before Form; a newcomer proposes what a working ring
+proposes to it at once, and waits again if that ring goes on without it.
 """
 
 import enum
@@ -27,6 +28,8 @@ class Cause(enum.Enum):
     TOKEN_LOST = "token lost"  # noqa: S105
     MEMBER_WENT = "a member gave the ring up"
     GATHER_TIMEOUT = "gather timeout"
+    INVITED = "invited by a ring"
+    LEFT_OUT = "left out for now"
     NOBODY_CAME = "nobody came"
     AGREED = "agreement"
     FORM_TOKEN = "form token"  # noqa: S105
@@ -42,9 +45,11 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.OPERATIONAL, Cause.MEMBER_WENT): State.GATHER,
     (State.OPERATIONAL, Cause.FORM_TOKEN): State.FORM,
     (State.GATHER, Cause.GATHER_TIMEOUT): State.COMMIT,
+    (State.GATHER, Cause.INVITED): State.COMMIT,
     (State.GATHER, Cause.NOBODY_CAME): State.OPERATIONAL,
     (State.GATHER, Cause.FORM_TOKEN): State.FORM,
     (State.COMMIT, Cause.NOBODY_CAME): State.OPERATIONAL,
+    (State.COMMIT, Cause.LEFT_OUT): State.GATHER,
     (State.COMMIT, Cause.AGREED): State.FORM,
     (State.COMMIT, Cause.FORM_TOKEN): State.FORM,
     (State.FORM, Cause.FORM_AGAIN): State.EVS,

@@ -1,8 +1,8 @@
 """What waits for the program, and how much more of it is taken: rules 1 to 5 of `docs/flow-control.md`.
 
-This is the second account of flow control: what is not stable is kept for others and counted in `occupancy.py`,
-what only waits for the program is counted here, in whichever view it came. A program that does not read can
-so never take the room that others need to go on.
+This is the second account of flow control: what is not stable is kept for others and counted in
+`occupancy.py`, what only waits for the program is counted here, in whichever view it came. So a program that
+does not read never takes the room that others need to go on.
 """
 
 from collections.abc import Sequence

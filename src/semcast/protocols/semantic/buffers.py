@@ -2,11 +2,11 @@
 
 A message is *queued* once it is in `retained` (O) and its order has it, which puts it into `to_deliver` (Q)
 at once or when its turn comes. `pending` (I) holds what still lacks a predecessor, and `door` what is next
-but finds no room in the backlog; both are a cache. What is queued, not stable and not retained was purged: the
-difference is the purge knowledge of appendix A.2, and takes no memory.
+but finds no room in the backlog; both are a cache. What is queued, not stable and not retained was purged:
+the difference is the purge knowledge of appendix A.2, and takes no memory.
 
-There are two accounts: `occupancy` is what is retained and cached, `backlog` what waits for the program. Nobody
-else changes `occupancy`: at any time it is what is found in the buffers.
+There are two accounts: `occupancy` is what is retained and cached, `backlog` what waits for the program.
+Nobody else changes `occupancy`: at any time it is what is found in the buffers.
 """
 
 from collections import deque
@@ -149,7 +149,7 @@ class Buffers:
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
     def waiting(self) -> int:
-        """Messages that the program may take. What is not safe yet is retained, and takes no room of these."""
+        """Messages that the program may take. What must be safe first is kept for others anyway."""
         if not self.settings.uniform:
             return len(self.to_deliver)
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))

@@ -1,4 +1,4 @@
-"""What is kept for others: a bound that cannot deadlock (Pereira 2002, 5.2.1; rule 10 of `docs/flow-control.md`).
+"""What is kept for others: a bound that cannot deadlock (Pereira 2002, 5.2.1).
 
 Every sender keeps one slot of every buffer, and room for one message of the largest size, to itself. Take
 the lowest message m of a sender that some member p lacks. Everything p queued of that sender is older than

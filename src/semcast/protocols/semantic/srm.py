@@ -40,6 +40,7 @@ STOP_LASTS: Nanos = SECOND
 class SemanticMulticast(Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
+    reserves = True
     buffers_kind: type[Buffers] = Buffers
     exchange_kind: type[Exchange] = Exchange
 
@@ -168,7 +169,7 @@ class SemanticMulticast(Stack):
         return False
 
     def queued(self) -> int:
-        """D: messages that wait for the program here."""
+        """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.backlog.messages
 
     def overflowing(self) -> bool:

@@ -2,7 +2,7 @@
 
 from semcast.protocols.vsync.detector import DetectorSettings
 from semcast.protocols.vsync.family import VSYNC
-from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, Engine, Flush, Order, Reform, VsyncSettings
 from semcast.protocols.vsync.stack import VirtualSynchrony
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Engine",
     "Flush",
     "Order",
+    "Reform",
     "VirtualSynchrony",
     "VsyncSettings",
 ]

@@ -119,9 +119,11 @@ class BatchOrder(TotalOrder):
             elif self.takes_part():
                 if self._running is None:
                     self._start(now)
-                assert self._running is not None
-                self._running.on_frame(now, rank, frame)
-                self._follow(now)
+                if self._running is not None:
+                    self._running.on_frame(now, rank, frame)
+                    self._follow(now)
+                elif number in self._decisions:  # this member is a quorum by itself
+                    self._tell(rank, number)
         self.line_up()
 
     def takes_part(self) -> bool:

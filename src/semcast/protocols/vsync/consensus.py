@@ -9,7 +9,9 @@ estimate only when it holds its value. So a decided value is held by a majority.
 coordinator of round 1 proposes without asking, for nothing can have been decided before. *Calm rounds*:
 who acked stays in the round until it suspects the coordinator; a coordinator summons the others to its
 round, since nobody comes by itself. *Loss*: `resend` repeats what a phase waits for; whoever decided
-answers with the decision. *Late values*: a member may join without a value.
+answers with the decision. *Late values*: a member may join without a value. *Quorums* are those of
+`core/quorum.py`: majorities, and halves with the first member. *Reforming*: where the others are known to be
+dead, all who live suffice (`reform`); what they decide says so, and is another value.
 
 Safe, whatever `suspects` says: let r be the first round in which a majority adopts its proposal v. The
 majority that the coordinator of a later round counts has a member in common with them, which adopted
@@ -25,6 +27,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from semcast.core.ids import Nanos
 from semcast.core.outbox import Frame
+from semcast.core.quorum import is_quorum
 from semcast.protocols.vsync.consensus_frames import Ack, Decision, Estimate, Instance, Proposal, Summons
 from semcast.wire.limits import MAX_MEMBERS, MAX_VALUE
 
@@ -78,6 +81,7 @@ class Consensus:
         size: how many members there are, all of the view, whether they take part or not.
         holds: whether the contents of a value are here.
         suspects: whether the member of a rank is suspected at present; not asked about this one.
+        mark: makes of a value the same one, agreed to by fewer than a quorum; None where that cannot be.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Consensus:
         size: int,
         holds: Callable[[bytes], bool],
         suspects: Callable[[int], bool],
+        mark: Callable[[bytes], bytes] | None = None,
     ) -> None:
         if not 0 <= me < size <= MAX_MEMBERS:
             raise ValueError(f"rank {me} among {size} members, {MAX_MEMBERS} at most")
@@ -104,6 +109,9 @@ class Consensus:
         """Frames dropped because no correct member sends them."""
         self._holds = holds
         self._suspects = suspects
+        self._mark = mark
+        self._sufficient: frozenset[int] | None = None  # who lives, if that is enough
+        self._reformed_at = 0  # the first round in which it is
         self._estimate: bytes | None = None
         self._ts = 0  # the round in which the estimate was adopted; 0 for this member's own value
         self._spoke = False  # it has proposed
@@ -120,18 +128,16 @@ class Consensus:
         return self._coordinator_of(self.round)
 
     @property
-    def majority(self) -> int:
-        """How many are more than half."""
-        return self.size // 2 + 1
-
-    @property
     def adopted(self) -> tuple[int, bytes | None]:
         """The round in which the estimate was adopted, 0 if it never was, and the estimate."""
         return self._ts, self._estimate
 
     def enough(self, ranks: Collection[int]) -> bool:
-        """Whether these decide: they have a member in common with all others that do."""
-        return len(ranks) >= self.majority
+        """Whether these decide: they have a member in common with all others that do, or they alone live."""
+        if is_quorum(self.size, ranks):
+            return True
+        alive = self._sufficient if self.round >= self._reformed_at else None
+        return alive is not None and alive.issubset(ranks)
 
     def wanted(self) -> list[tuple[int, bytes]]:
         """Values whose contents are lacking here, each with the rank of a member that had them."""
@@ -189,6 +195,20 @@ class Consensus:
         elif self._pending is not None:
             self._adopt_if_held(self._pending)
         self._leave_if_suspected(now)
+
+    def reform(self, now: Nanos, alive: frozenset[int]) -> None:
+        """Let these suffice, though they are no quorum: no other is alive.
+
+        Each of them must ignore by now whatever the dead have sent. What they said before that counts for
+        nothing: so this begins a round of its own, in which all of them are asked.
+        """
+        if self.decided is not None or self._sufficient == alive:
+            return
+        self._sufficient = alive
+        self._reformed_at = self.round + 1
+        while self._coordinator_of(self._reformed_at) != self.me:
+            self._reformed_at += 1
+        self._enter(now, self._reformed_at)
 
     def resend(self, now: Nanos) -> None:
         """Repeat what has to arrive for this phase to end: datagrams are lost."""
@@ -273,6 +293,8 @@ class Consensus:
         value = self._pick(self._counted.values())
         if value is None or (self.round > 1 and not self.enough(self._counted)):
             return
+        if self.round > 1 and self._mark is not None and not is_quorum(self.size, self._counted):
+            value = self._mark(value)
         self._adopt(value)
         self._shift_to(Phase.PROPOSED)
         self._counted.clear()
@@ -354,7 +376,7 @@ class Consensus:
                 self._decide_if_acked()
         elif rank not in self._acks:
             self._nacks.add(rank)
-            if self.size - len(self._nacks) < self.majority:
+            if not self.enough([other for other in range(self.size) if other not in self._nacks]):
                 self._enter(now, self.round + 1)
 
     def _decide_if_acked(self) -> bool:
@@ -423,11 +445,6 @@ class FailStopConsensus(Consensus):
 
     Whoever is alive later was alive then, and has adopted what was decided.
     """
-
-    @property
-    def majority(self) -> int:
-        """How many are alive."""
-        return sum(rank == self.me or not self._suspects(rank) for rank in range(self.size))
 
     def enough(self, ranks: Collection[int]) -> bool:
         """Whether all who are alive are among them."""

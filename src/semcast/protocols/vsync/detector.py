@@ -128,6 +128,11 @@ class FailureDetector:
         peer = self._peers.get(member)
         return peer is not None and peer.suspected
 
+    def last_heard(self, member: MemberId) -> Nanos:
+        """When it gave its last life sign; 0 of who is not watched."""
+        peer = self._peers.get(member)
+        return 0 if peer is None else peer.last
+
     def restored(self) -> list[MemberId]:
         """Those who were heard while suspected since the last call, each a wrong suspicion."""
         restored = list(self._restored)
@@ -210,6 +215,10 @@ class Oracle:
     def suspects(self, member: MemberId) -> bool:
         """Whether a member failed."""
         return member in self._failed
+
+    def last_heard(self, member: MemberId) -> Nanos:  # noqa: ARG002
+        """Nobody listens."""
+        return 0
 
     def next_check(self, now: Nanos) -> Nanos:
         """There is nothing to look for, but others may ask to join."""

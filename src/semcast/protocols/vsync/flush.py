@@ -4,6 +4,10 @@ PRED says what a member accepted, as prefixes; whoever lacks something fetches i
 value of consensus (`Change`) names the next view and the prefixes that belong to this one, and it counts
 only where these messages are (see `consensus.py`): so a majority has what is decided, as if the messages had
 been in it. Messages that were fetched are laid aside until it is decided that they belong to the view.
+
+*Re-forming*, beyond the paper: where no quorum is left, all who live may end the view, once everybody else
+is known to be dead. Everybody who lives says so first (`gone`), and from then on ignores what the dead have
+sent: else a decision of theirs, still under way, might contradict what the living decide.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,15 +16,31 @@ import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
+from semcast.core.quorum import fewest, is_quorum
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
-from semcast.protocols.vsync.frames import Change, Init, Pred
+from semcast.protocols.vsync.founding import FAR
+from semcast.protocols.vsync.frames import Change, Init, Known, Pred
+from semcast.protocols.vsync.ledger import Adopted, Ledger
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.limits import MAX_NAME
 
 _encode = msgspec.msgpack.Encoder().encode
 _read = msgspec.msgpack.Decoder(Change).decode
+
+
+_REFORMED = 1_000_000
+"""Re-formed views have multiples of it as numbers: no view that the dead may have agreed on has the same."""
+
+
+def next_reformed(after: int) -> int:
+    """The number of the view that is re-formed after one.
+
+    >>> next_reformed(7), next_reformed(1_000_000), next_reformed(1_000_003)
+    (1000000, 2000000, 2000000)
+    """
+    return (after // _REFORMED + 1) * _REFORMED
 
 
 class ViewChange:
@@ -33,8 +53,10 @@ class ViewChange:
         stream: ViewStream,
         out: Outbox,
         suspects: Callable[[MemberId], bool],
+        ledger: Ledger,
         *,
         stateful: bool,
+        gives: bool,
     ) -> None:
         self._stream = stream
         self._view = stream.view()
@@ -44,6 +66,12 @@ class ViewChange:
         self._all = stream.vsync.flush is Flush.ALL
         self._needs_state = stream.vsync.state
         self._stateful = stateful
+        self._gives = gives
+        self._ledger = ledger
+        self._adopted = 0  # the round in which the value was adopted that is written down
+        self._withheld = 0  # records that what is said here waits for
+        self._latest = self._view.id  # the highest number of a view that anybody spoke of
+        self._gone: set[MemberId] = set()
         self._leave: dict[MemberId, str] = {}
         self._join: dict[MemberId, None] = {}
         self._preds: dict[int, Pred] = {}
@@ -62,7 +90,12 @@ class ViewChange:
         self._fail_stop = stream.vsync.agreement is Agreement.ORACLE
         consensus = FailStopConsensus if self._fail_stop else self.consensus
         self._consensus = consensus(
-            instance, stream.rank, size, self._holds, lambda rank: suspects(self._members[rank])
+            instance,
+            stream.rank,
+            size,
+            self._holds,
+            lambda rank: suspects(self._members[rank]),
+            None if self._fail_stop else self._mark,
         )
 
     # Inputs
@@ -84,6 +117,8 @@ class ViewChange:
             list(self._join),
             self._stateful,
             self._stream.order.report(),
+            self._gives,
+            sorted(self._gone),
         )
 
     @property
@@ -93,30 +128,57 @@ class ViewChange:
 
     def announce(self) -> None:
         """INIT, to everybody."""
-        self._multicast(Init(self._view.id, list(self._leave.items()), list(self._join)))
+        self._multicast(Init(self._view.id, list(self._leave.items()), list(self._join), sorted(self._gone)))
 
     def add(self, leave: Iterable[tuple[MemberId, str]], join: Iterable[MemberId]) -> None:
         """There are further reasons to change the view."""
         self._merge(leave, join)
 
+    def bury(self, now: Nanos, members: Iterable[MemberId], latest: int = 0) -> None:
+        """These are dead for certain; nobody lives who was in a view with a number above `latest`."""
+        me = self._members[self._stream.rank]
+        found = {member for member in members if member in self._members and member != me}
+        self._latest = max(self._latest, latest)
+        if found <= self._gone or self._fail_stop:
+            return
+        self._gone |= found
+        gone = sorted(self._gone)
+        self._pred = msgspec.structs.replace(self._pred, gone=gone)
+        mine = self._preds[self._stream.rank]
+        self._preds[self._stream.rank] = msgspec.structs.replace(mine, gone=gone)
+        if self._consensus.coordinator == self._stream.rank:
+            self.announce()
+        self._tell(again=True)
+        self._step(now)
+
     def on_pred(self, now: Nanos, rank: int, frame: Pred) -> None:
-        """What a member accepted (t6). Said again, it may have the state by now, and nothing else is new."""
+        """What a member accepted (t6).
+
+        Said again, it may have the state by now, or know of more who are dead; nothing else is new.
+        """
+        if self._members[rank] in self._gone:
+            return
         if not self._stream.credible(frame.upto) or self._stream.order.merge([frame.report]) is None:
             self.malformed += 1
             return
         known = self._preds.get(rank)
         if known is not None:
-            if frame.stateful and not known.stateful:
-                self._preds[rank] = msgspec.structs.replace(known, stateful=True)
+            stateful = known.stateful or frame.stateful
+            if stateful != known.stateful or frame.gone != known.gone:
+                self._preds[rank] = msgspec.structs.replace(known, stateful=stateful, gone=frame.gone)
                 self._step(now)
+            self.bury(now, frame.gone)
             return
         self._merge(frame.leave, frame.join)
         self._preds[rank] = frame
         self._stream.want(now, frame.upto, rank)
         self._step(now)
+        self.bury(now, frame.gone)
 
     def on_consensus(self, now: Nanos, rank: int, frame: ConsensusFrame) -> None:
-        """Consensus goes on."""
+        """Consensus goes on. The dead have no part in it."""
+        if self._members[rank] in self._gone:
+            return
         value = getattr(frame, "value", None)
         if value is not None and self._decode(value) is None:
             self.malformed += 1
@@ -148,15 +210,20 @@ class ViewChange:
         self._stream.order.resend(now)
         self._step(now)
 
-    def reachable(self) -> int:
-        """How many members are not suspected, this one included."""
-        me = self._members[self._stream.rank]
-        return sum(member == me or not self._suspects(member) for member in self._members)
+    def reachable(self) -> list[int]:
+        """Ranks of the members that are not suspected, this one included."""
+        me = self._stream.rank
+        return [rank for rank, each in enumerate(self._members) if rank == me or not self._suspects(each)]
 
     @property
-    def majority(self) -> int:
-        """How many have to agree."""
-        return self._consensus.majority
+    def cut_off(self) -> bool:
+        """Whether too few are within reach to agree on anything."""
+        return not self._consensus.enough(self.reachable())
+
+    @property
+    def needed(self) -> int:
+        """How many are always enough."""
+        return fewest(len(self._members))
 
     # The course of a change
 
@@ -172,7 +239,14 @@ class ViewChange:
         if self.change is not None:
             return
         self._tell()
+        self._reform(now)
         self._propose(now)
+        self._write_down(now)
+        if not self._withheld:
+            self._say()
+            self._follow(now)
+
+    def _say(self) -> None:
         sends, self._consensus.out = self._consensus.out, []
         for rank, frame in sends:
             if rank is None:
@@ -180,7 +254,37 @@ class ViewChange:
             else:
                 self.frames += 1
                 self._out.send(self._members[rank], frame)
-        self._follow(now)
+
+    def _write_down(self, now: Nanos) -> None:
+        """What this member agrees to it must know of after a crash, before anybody relies on it."""
+        ts, value = self._consensus.adopted
+        change = None if value is None or ts <= self._adopted else self._decode(value)
+        if change is None or not self._ledger.kept:
+            return
+        self._adopted = ts
+        self._withheld += 1
+        record = Adopted(Known(change.view, [*change.members] or list(self._members)))
+        self._ledger.write(now, record, self._written)
+
+    def _written(self, now: Nanos) -> None:
+        self._withheld -= 1
+        self._step(now)
+
+    def _alive(self) -> frozenset[int]:
+        """Ranks of those who are not known to be dead."""
+        return frozenset(rank for rank, each in enumerate(self._members) if each not in self._gone)
+
+    def _reform(self, now: Nanos) -> None:
+        """Let all who live suffice, once each of them says that the others are dead."""
+        alive = self._alive()
+        if not self._gone or is_quorum(len(self._members), alive):
+            return
+        if self._consensus.coordinator == self._stream.rank and self.agreed_on_dead(alive):
+            self._consensus.reform(now, alive)
+
+    def agreed_on_dead(self, alive: Iterable[int]) -> bool:
+        """Whether each of these ignores the others."""
+        return all(rank in self._preds and self._gone.issubset(self._preds[rank].gone) for rank in alive)
 
     def _tell(self, *, again: bool = False) -> None:
         """PRED, to all or to the coordinator of the round."""
@@ -206,7 +310,7 @@ class ViewChange:
             for rank, member in enumerate(self._members)
             if rank not in used and not self._suspects(member) and not self._given_up(rank)
         ]
-        if missing or len(used) < self.majority:
+        if missing or not self._consensus.enough(used):
             return
         change = self._change(used)
         if change is None or not self.has(change):
@@ -223,34 +327,60 @@ class ViewChange:
         report = self._stream.order.merge([pred.report for pred in used.values()])
         if report is None:
             return None
-        going_on = [self._members[rank] for rank in sorted(used) if self._members[rank] not in self._leave]
+        quorum = self._fail_stop or is_quorum(len(self._members), used)
+        leave = self._leave if quorum else {}  # all who live go on from a view that is re-formed
+        going_on = [self._members[rank] for rank in sorted(used) if self._members[rank] not in leave]
         gone = {member: "failed" for member in self._members if member not in going_on}
         left = {member: self._leave.get(member, cause) for member, cause in gone.items()}
-        providers = [member for member in going_on if used[self._members.index(member)].stateful]
-        if self._needs_state and going_on and not providers:
+        ranks = self._stream.buffers.ranks
+        holders = [member for member in going_on if used[ranks[member]].stateful]
+        lost = self._needs_state and bool(going_on) and not holders
+        if lost and any(self._may_have_state(rank, used) for rank in self._not_going_on(used)):
             return None
-        joined = self._joining(len(going_on))
-        return Change(
+        providers = [member for member in holders if used[ranks[member]].gives]
+        joined = self._joining(len(going_on)) if providers or lost or not self._needs_state else []
+        change = Change(
             members=[*going_on, *joined],
             joined=joined,
             left=list(left.items()),
             cut=self.cut_of(used),
             providers=providers,
             report=report,
+            view=self._view.id + 1,
+            lost=lost,
         )
+        return change if quorum else self._reformed(change)
+
+    def _not_going_on(self, used: dict[int, Pred]) -> list[int]:
+        leave, members = self._leave, self._members
+        return [rank for rank in range(len(members)) if rank not in used or members[rank] in leave]
+
+    def _may_have_state(self, rank: int, used: dict[int, Pred]) -> bool:
+        """Whether a member may live that has the state and would hand it over."""
+        if rank in used:
+            return used[rank].stateful and used[rank].gives
+        return self._members[rank] not in self._gone
+
+    def _reformed(self, change: Change) -> Change:
+        return msgspec.structs.replace(change, view=next_reformed(self._latest), reformed=True)
+
+    def _mark(self, value: bytes) -> bytes:
+        """The same change, as fewer than a quorum agree to it."""
+        change = self._decode(value)
+        assert change is not None, "nothing else is adopted"
+        return value if change.reformed else _encode(self._reformed(change))
 
     def cut_of(self, used: dict[int, Pred]) -> list[int]:
         """Everything that anybody of these accepted belongs to the view, also what only a leaver has."""
         return [max(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)]
 
     def _joining(self, going_on: int) -> list[MemberId]:
-        """Who is let in: each name once, and fewer than go on, so that these are a majority without them."""
+        """Who is let in: each name once, and no more than go on, so that these are a quorum without them."""
         latest: dict[str, MemberId] = {}
         for member in sorted(self._join):
             latest[member.name] = member
         room = self._stream.vsync.most_members() - going_on
-        most = 0 if going_on == 0 else max(min(going_on - 1, room), 1 if going_on == 1 and room > 0 else 0)
-        return sorted(latest.values())[:most]
+        return sorted(latest.values())[: max(min(going_on, room), 0)]
 
     def _holds(self, value: bytes) -> bool:
         change = self._decode(value)
@@ -277,6 +407,8 @@ class ViewChange:
             and members.issuperset(change.joined)
             and members <= {*self._members, *change.joined}
             and self._stream.order.merge([change.report]) is not None
+            and self._view.id < change.view < FAR
+            and change.view == (next_reformed(change.view - 1) if change.reformed else self._view.id + 1)
         )
 
     def _follow(self, now: Nanos) -> None:
@@ -292,7 +424,8 @@ class ViewChange:
             assert self._decided is not None, "a majority understood what it decided"
             for rank in range(len(self._members)):
                 self._stream.want(now, self._decided.cut, rank)  # most of them have it
-        if self.has(self._decided):
+        goes_on = self._members[self._stream.rank] in self._decided.members
+        if not goes_on or self.has(self._decided):  # who does not go on delivers nothing more
             self.change = self._decided
 
     @property

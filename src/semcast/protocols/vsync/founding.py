@@ -1,120 +1,211 @@
-"""The first view: agreed on by `minimum` members, before there is any membership to agree in.
+"""A view that does not follow from one that its members are in: the first, or one after the last was lost.
 
-Single-decree Paxos: whoever founds asks for promises, learns what was accepted before, and has the first view
-accepted. Any two sets of `minimum` founders have a member in common if that is more than half of all who may
-found the group, so there is one first view, however many try at once and whoever of them crashes.
+The *first* is agreed on by `minimum` founders. One *after* view v, of which everybody here has heard, is
+agreed on when nobody is left in v: every name of v is here again, in no view. Both by single-decree Paxos:
+whoever founds asks for promises, learns what was accepted before, and has the view accepted. Acceptors are
+names: who comes back stands for who went.
+
+Any two sets of `minimum` founders have a member in common if that is more than half of all who may found the
+group, so there is one first view, however many try at once and whoever of them crashes: if they remember what
+they promised, that is, with a disk, or as long as a majority of them never forgets at once. After a view all
+its names must agree, so any one that remembers is enough. Who has heard of a view never founds the first.
 """
 
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
-from semcast.protocols.vsync.frames import Accept, Accepted, Ballot, Prepare, Promise
-from semcast.wire.limits import MAX_MEMBERS
+from semcast.protocols.vsync.frames import Accept, Accepted, Ballot, Hello, Known, Prepare, Promise
+from semcast.protocols.vsync.ledger import Adopted, Agreed, Installed, Ledger, Promised, Record
+from semcast.protocols.vsync.settings import Reform, VsyncSettings
+from semcast.wire.limits import MAX_MEMBERS, MAX_NAME
 
+FAR = 1 << 48
+"""No view has so high a number."""
 _FAR = 1 << 20
 """No attempt has so much higher a number than those known; who says so lies."""
+_LATELY = 5
+"""Periods for which somebody counts as being here after it was heard."""
+_PAUSE = 2
+"""Periods in which whoever knows of a view may say so, before anything is founded."""
 
 
 class Founding:
-    """One member's part in founding the group."""
+    """One member's part.
 
-    def __init__(self, me: MemberId, minimum: int, period: Nanos, rng: Random, out: Outbox) -> None:
+    Args:
+        me: who this is.
+        settings: of the group.
+        rng: where chance comes from.
+        out: where frames go.
+        ledger: where promises are written down.
+    """
+
+    def __init__(
+        self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, ledger: Ledger
+    ) -> None:
+        self.last: Known | None = None
+        """The latest view that this member has heard of."""
+        self.founded: tuple[MemberId, ...] | None = None
+        """The view, once this member has had it accepted."""
         self._me = me
-        self._minimum = minimum
-        self._period = period
+        self._minimum = settings.minimum
+        self._most = settings.most_members()
+        self._automatic = settings.reform is Reform.AUTOMATIC
+        self._commanded = False
+        self._period = settings.hello
         self._rng = rng
         self._out = out
-        self._seen: dict[MemberId, Nanos] = {}
+        self._ledger = ledger
+        self._seen: dict[MemberId, tuple[Nanos, bool]] = {}  # when, and whether it may found the group
+        self._in_view_at: Nanos | None = None  # when somebody was heard who is in a view
         self._promised: Ballot | None = None
         self._accepted: Ballot | None = None
         self._accepted_members: tuple[MemberId, ...] = ()
         self._mine: Ballot | None = None
-        self._promises: dict[MemberId, Promise] = {}
+        self._promises: dict[str, Promise] = {}
         self._proposal: tuple[MemberId, ...] = ()
-        self._acceptances: set[MemberId] = set()
+        self._acceptances: set[str] = set()
         self._next_try: Nanos = 0
-        self.founded: tuple[MemberId, ...] | None = None
-        """The first view, once this member has had it accepted."""
 
     @property
-    def alone(self) -> bool:
-        """Whether nobody else is needed."""
-        return self._minimum == 1
+    def founds(self) -> bool:
+        """Whether this member may found the group."""
+        return self._minimum > 0 and self.last is None
 
-    def saw(self, now: Nanos, member: MemberId) -> None:
-        """Another one looks for the group and may found it."""
+    @property
+    def after(self) -> int:
+        """The number of the view that is the last one; 0 if there is none yet."""
+        return 0 if self.last is None else self.last.view
+
+    # What is known
+
+    def recover(self, records: Iterable[Record]) -> None:
+        """What this member's former incarnations wrote down."""
+        records = list(records)
+        for record in records:
+            if isinstance(record, Installed | Adopted):
+                self.learn(record.known)
+        for record in records:
+            if isinstance(record, Promised) and record.after == self.after:
+                self._promised = record.ballot
+            elif isinstance(record, Agreed) and record.after == self.after:
+                self._promised = self._accepted = record.ballot
+                self._accepted_members = tuple(record.members)
+
+    def learn(self, known: Known) -> None:
+        """There is or was such a view: what was promised before it is of no use."""
+        if not self.after < known.view < FAR or not sound_members(known.members, self._most):
+            return
+        self.last = known
+        self._promised = self._accepted = self._mine = None
+        self._accepted_members = self._proposal = ()
+        self._promises.clear()
+        self._acceptances.clear()
+        self._next_try = 0
+        self.founded = None
+
+    def reform(self) -> None:
+        """Go on with whoever is here: somebody vouches that the others are gone."""
+        self._commanded = True
+
+    def saw(self, now: Nanos, member: MemberId, hello: Hello) -> None:
+        """Another one looks for the group."""
+        if hello.last is not None:
+            self.learn(hello.last)
         if member in self._seen or len(self._seen) < MAX_MEMBERS - 1:
-            self._seen[member] = now
+            self._seen[member] = now, hello.founding
+
+    def saw_view(self, now: Nanos) -> None:
+        """Somebody is in a view: it may have what nobody here has."""
+        self._in_view_at = now
+
+    def missing(self, now: Nanos) -> list[MemberId]:
+        """Who of the last view is not accounted for."""
+        names = {member.name for member in self._around(now)}
+        return [] if self.last is None else [each for each in self.last.members if each.name not in names]
+
+    # Paxos
 
     def tick(self, now: Nanos) -> None:
         """Try, if it is this member's turn."""
-        if self.alone:
-            self.founded = (self._me,)
-            return
         around = self._around(now)
-        if len(around) < self._minimum or now < self._next_try:
+        if not self._may_try(now) or not self._enough({each.name for each in around}, around):
             return
-        if min(around) != self._me and self._next_try == 0:
-            # Let the first of them try first.
-            self._next_try = now + 3 * self._period + self._rng.randrange(self._period)
+        if now < self._next_try:
             return
-        if self._next_try == 0:
-            self._next_try = now + self._period  # somebody may be about to start, too
+        if self._next_try == 0:  # somebody may be about to start, or about to say that there is a view
+            first = min(around) == self._me
+            later = 0 if first else 2 * self._period + self._rng.randrange(self._period)
+            self._next_try = now + _PAUSE * self._period + later
             return
         self._next_try = now + 2 * self._period + self._rng.randrange(3 * self._period)
-        self._prepare()
+        self._prepare(now)
 
-    def on_prepare(self, source: MemberId, frame: Prepare) -> None:
+    def on_prepare(self, now: Nanos, source: MemberId, frame: Prepare) -> None:
         """Promise, unless a higher ballot was promised."""
-        if not self._plausible(frame.ballot, source) or not self._promise(frame.ballot):
+        if not self._concerns(source, frame) or not self._promise(frame.ballot):
             return
-        self._out.send(source, Promise(frame.ballot, self._accepted, list(self._accepted_members)))
+        promise = Promise(frame.ballot, self._accepted, list(self._accepted_members), frame.after)
+        self._ledger.write(
+            now, Promised(frame.after, frame.ballot), lambda _: self._out.send(source, promise)
+        )
 
     def on_promise(self, now: Nanos, source: MemberId, frame: Promise) -> None:
         """With enough promises, propose what was accepted last, or those who are here."""
-        if frame.ballot != self._mine or self._proposal:
+        if frame.ballot != self._mine or frame.after != self.after or self._proposal:
             return
-        self._promises[source] = frame
-        if len(self._promises) < self._minimum:
+        if frame.accepted is not None and not sound_members(frame.members, self._most):
+            return
+        self._promises[source.name] = frame
+        around = self._around(now)
+        if not self._enough(self._promises, around):
             return
         accepted = [promise for promise in self._promises.values() if promise.accepted is not None]
         if accepted:
             last = max(accepted, key=lambda promise: promise.accepted or frame.ballot)
             self._proposal = tuple(last.members)
         else:
-            self._proposal = tuple(sorted({*self._promises, *self._around(now)}))
+            self._proposal = tuple(sorted(around))[: self._most]
         self._acceptances.clear()
-        accept = Accept(frame.ballot, list(self._proposal))
+        accept = Accept(frame.ballot, list(self._proposal), frame.after)
         self._out.multicast(accept)
-        self.on_accept(self._me, accept)
+        self.on_accept(now, self._me, accept)
 
-    def on_accept(self, source: MemberId, frame: Accept) -> None:
+    def on_accept(self, now: Nanos, source: MemberId, frame: Accept) -> None:
         """Accept, unless a higher ballot was promised."""
-        distinct = len(set(frame.members)) == len(frame.members) > 0
-        if not distinct or not self._plausible(frame.ballot, source) or not self._promise(frame.ballot):
+        if not sound_members(frame.members, self._most) or not self._concerns(source, frame):
+            return
+        if not self._promise(frame.ballot):
             return
         self._accepted, self._accepted_members = frame.ballot, tuple(frame.members)
-        if source == self._me:
-            self.on_accepted(self._me, Accepted(frame.ballot))
-        else:
-            self._out.send(source, Accepted(frame.ballot))
+        accepted = Accepted(frame.ballot, frame.after)
 
-    def on_accepted(self, source: MemberId, frame: Accepted) -> None:
-        """With enough of them, the group is founded."""
-        if frame.ballot == self._mine and self._proposal:
-            self._acceptances.add(source)
-            if len(self._acceptances) >= self._minimum:
+        def tell(now: Nanos) -> None:
+            if source == self._me:
+                self.on_accepted(now, self._me, accepted)
+            else:
+                self._out.send(source, accepted)
+
+        self._ledger.write(now, Agreed(frame.after, frame.ballot, list(frame.members)), tell)
+
+    def on_accepted(self, now: Nanos, source: MemberId, frame: Accepted) -> None:
+        """With enough of them, the view is agreed on."""
+        if frame.ballot == self._mine and frame.after == self.after and self._proposal:
+            self._acceptances.add(source.name)
+            if self._enough(self._acceptances, self._around(now)):
                 self.founded = self._proposal
 
-    def _prepare(self) -> None:
+    def _prepare(self, now: Nanos) -> None:
         highest = max((0, *(ballot.number for ballot in (self._promised, self._mine) if ballot is not None)))
-        ballot = Ballot(highest + 1, self._me)
+        ballot, after = Ballot(highest + 1, self._me), self.after
         self._mine, self._proposal = ballot, ()
         self._promises.clear()
-        self._out.multicast(Prepare(ballot))
-        if self._promise(ballot):
-            self._promises[self._me] = Promise(ballot, self._accepted, list(self._accepted_members))
+        self._promise(ballot)
+        promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
+        self._out.multicast(Prepare(ballot, after))
+        self._ledger.write(now, Promised(after, ballot), lambda now: self.on_promise(now, self._me, promise))
 
     def _promise(self, ballot: Ballot) -> bool:
         if self._promised is not None and ballot < self._promised:
@@ -122,11 +213,42 @@ class Founding:
         self._promised = ballot
         return True
 
-    def _plausible(self, ballot: Ballot, source: MemberId) -> bool:
+    # Who takes part
+
+    def _may_try(self, now: Nanos) -> bool:
+        if self.last is None:
+            return self.founds and self._in_view_at is None
+        if self._in_view_at is not None and now - self._in_view_at < _LATELY * self._period:
+            return False
+        return self._automatic or self._commanded
+
+    def _enough(self, names: Collection[str], around: Collection[MemberId]) -> bool:
+        """Whether these agree on a view, given who is here."""
+        if self.last is None:
+            return len(names) >= self._minimum
+        here = {each.name for each in around}
+        return all(
+            each.name in names or (self._commanded and each.name not in here) for each in self.last.members
+        )
+
+    def _concerns(self, source: MemberId, frame: Prepare | Accept) -> bool:
+        """Whether this member has a say in it."""
         known = 0 if self._promised is None else self._promised.number
-        return ballot.founder == source and ballot.number <= known + _FAR
+        plausible = frame.ballot.founder == source and frame.ballot.number <= known + _FAR
+        return plausible and frame.after == self.after and (self.last is not None or self.founds)
 
     def _around(self, now: Nanos) -> set[MemberId]:
-        """Those who looked for the group lately."""
-        recently = now - 5 * self._period
-        return {self._me, *(member for member, at in self._seen.items() if at >= recently)}
+        """Those who looked for the group lately, the latest of each name; for the first view, founders."""
+        recently = now - _LATELY * self._period
+        latest = {self._me.name: self._me}
+        for member, (at, founds) in sorted(self._seen.items()):
+            if at >= recently and (founds or self.last is not None) and member.name != self._me.name:
+                latest[member.name] = member
+        formers = {} if self.last is None else {each.name: each.incarnation for each in self.last.members}
+        return {each for each in latest.values() if each.incarnation >= formers.get(each.name, 0)}
+
+
+def sound_members(members: Sequence[MemberId], most: int) -> bool:
+    """Whether these can be the members of a view: distinct names, neither too many nor too long."""
+    names = {member.name for member in members}
+    return 0 < len(names) == len(members) <= most and all(0 < len(name) <= MAX_NAME for name in names)

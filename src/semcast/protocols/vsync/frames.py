@@ -16,6 +16,13 @@ Cause = Annotated[str, msgspec.Meta(max_length=100)]
 Causes = Annotated[list[tuple[MemberId, Cause]], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
+class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A view that somebody is or was in."""
+
+    view: Seq
+    members: Members
+
+
 class InView(Frame, frozen=True, array_like=True, tag=30, gc=False):
     """A frame about the messages of one view."""
 
@@ -39,6 +46,8 @@ class Init(Frame, frozen=True, array_like=True, tag=32, gc=False):
     view: Seq
     leave: Causes
     join: Members
+    gone: Members = []  # noqa: RUF012 (msgspec copies it)
+    """Who is dead for certain: its sender ignores whatever they have sent."""
 
 
 class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
@@ -52,6 +61,10 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     """Whether its application has the state of the group."""
     report: Report = b""
     """What the order needs to know."""
+    gives: bool = True
+    """And whether it would hand the state over."""
+    gone: Members = []  # noqa: RUF012 (msgspec copies it)
+    """Who is dead for certain: its sender ignores whatever they have sent."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,14 +77,40 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cut: Seqs
     """By rank in this view, up to which message."""
     providers: Members
-    """Those who go on and whose applications have the state, in the order in which they are asked."""
+    """Those who go on and whose applications hand the state over, in the order in which they are asked."""
     report: Report = b""
+    view: Seq = 0
+    """The number of the next view."""
+    reformed: bool = False
+    """Whether fewer than a quorum agreed to it, all who live."""
+    lost: bool = False
+    """Whether nobody who lives has the state."""
 
 
 class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
     """I am in no view and look for one. `founding` if I may take part in the first."""
 
     founding: bool
+    last: Known | None = None
+    """The latest view that I have heard of."""
+
+
+class Standing(Frame, frozen=True, array_like=True, tag=37, gc=False):
+    """There is a view, and you are not in it: do not found another group."""
+
+    last: Known
+
+
+class Refused(Frame, frozen=True, array_like=True, tag=44, gc=False):
+    """You cannot join."""
+
+    cause: Cause
+
+
+class Farewell(Frame, frozen=True, array_like=True, tag=45, gc=False):
+    """I know how this view ended, and am not in the next one."""
+
+    view: Seq
 
 
 class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
@@ -84,6 +123,10 @@ class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
     providers: Members
     position: Seq = 0
     """How many messages the total order has counted before this view."""
+    reformed: Seq | None = None
+    """As in `View`."""
+    lost: bool = False
+    """Whether nobody had the state when this view began."""
 
 
 class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
@@ -103,9 +146,10 @@ class Ballot(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False)
 
 
 class Prepare(Frame, frozen=True, array_like=True, tag=38, gc=False):
-    """May I found the group?"""
+    """May I found the group? Or, after a view of whose members nobody is in it any more, the next one?"""
 
     ballot: Ballot
+    after: Seq = 0
 
 
 class Promise(Frame, frozen=True, array_like=True, tag=39, gc=False):
@@ -114,19 +158,22 @@ class Promise(Frame, frozen=True, array_like=True, tag=39, gc=False):
     ballot: Ballot
     accepted: Ballot | None
     members: Members
+    after: Seq = 0
 
 
 class Accept(Frame, frozen=True, array_like=True, tag=40, gc=False):
-    """Let these be the first view."""
+    """Let these be the first view, or the next."""
 
     ballot: Ballot
     members: Members
+    after: Seq = 0
 
 
 class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):
     """So be it."""
 
     ballot: Ballot
+    after: Seq = 0
 
 
 class StateWanted(Frame, frozen=True, array_like=True, tag=42, gc=False):
@@ -152,6 +199,9 @@ VsyncFrame = (
     | Pred
     | Hello
     | Welcome
+    | Standing
+    | Refused
+    | Farewell
     | Superseded
     | Prepare
     | Promise

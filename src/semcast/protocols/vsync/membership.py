@@ -5,44 +5,53 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from random import Random
 
-import msgspec
-
 from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.quorum import is_quorum
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.batches import BatchOrder
+from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.flush import ViewChange
-from semcast.protocols.vsync.founding import Founding
-from semcast.protocols.vsync.frames import Change, Hello, InView, Superseded, Welcome
+from semcast.protocols.vsync.flush import ViewChange, next_reformed
+from semcast.protocols.vsync.founding import FAR, Founding, sound_members
+from semcast.protocols.vsync.frames import (
+    Change,
+    Hello,
+    InView,
+    Known,
+    Refused,
+    Standing,
+    Superseded,
+    Welcome,
+)
+from semcast.protocols.vsync.ledger import Installed as Entered
+from semcast.protocols.vsync.ledger import Ledger
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
-from semcast.protocols.vsync.settings import Agreement, Engine, Order, VsyncSettings
+from semcast.protocols.vsync.serving import Serving
+from semcast.protocols.vsync.settings import Agreement, Engine, Order, Reform, VsyncSettings
 from semcast.protocols.vsync.states import MOVES, Cause, State
 from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
-from semcast.wire.limits import MAX_NAME
 
 _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
-FAR = 1 << 48
-"""No view has so high a number."""
 _LONGEST_CAUSE = 100
 _LAG = 4
 """Heartbeats that anybody may be behind, also when the buffers are full."""
-_CANDIDATES = 64
-"""Processes that ask to join at the same time, at most."""
+_ANSWERED = 128
+"""Processes of which it is remembered when they were answered."""
 
 
 class VsyncTimer(Timer):
@@ -56,15 +65,19 @@ class VsyncTimer(Timer):
 class Epoch:
     """A view as the application goes through it."""
 
-    __slots__ = ("announced", "awaits", "event", "gives", "state", "stream")
+    __slots__ = ("announced", "awaits", "event", "gives", "lost", "state", "stream")
 
-    def __init__(self, event: Installed, stream: ViewStream, *, awaits: bool, gives: bool) -> None:
+    def __init__(
+        self, event: Installed, stream: ViewStream, *, awaits: bool, gives: bool, lost: bool
+    ) -> None:
         self.event = event
         self.stream = stream
         self.awaits = awaits
         """The state of the application is not here yet."""
         self.gives = gives
         """Others wait for this member's state at the beginning."""
+        self.lost = lost
+        """Nobody had the state any more."""
         self.state: bytes | None = None
         self.announced = False
 
@@ -104,9 +117,12 @@ class Membership(ABC):
         fail_stop = settings.agreement is Agreement.ORACLE
         self._oracle = Oracle(settings.detector) if fail_stop else None
         self._detector = self._oracle or FailureDetector(settings.detector)
-        self._founding = (
-            Founding(me, settings.minimum, settings.hello, rng, out) if settings.minimum else None
-        )
+        self._ledger = Ledger(out)
+        self._founding = Founding(me, settings, rng, out, self._ledger)
+        self._looked_at: Nanos = 0
+        self._entering = False  # into a view that is being written down
+        self._commanded = False  # to go on with those who are here
+        self._serving: Serving | None = None
         queue = settings.queue_messages or settings.buffer_messages
         self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
@@ -119,9 +135,10 @@ class Membership(ABC):
         self._causes: dict[MemberId, str] = {}  # why those are not in this view who were in the last one
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
-        self._candidates: dict[MemberId, tuple[Nanos, Nanos]] = {}  # heard of first, and last
+        self._candidates = Candidates(settings.hello, settings.detector.timeout_initial)
         self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
         self._answered: dict[MemberId, Nanos] = {}
+        self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
         self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
         self._departure: Departure | None = None
@@ -135,6 +152,15 @@ class Membership(ABC):
         """Whether this member is out of the group, for good."""
         return self.state is State.LEFT
 
+    @property
+    def _is_out(self) -> bool:
+        """Whether it takes no part in views any more."""
+        return self.state in (State.SERVING, State.LEFT)
+
+    @abstractmethod
+    def gives(self) -> bool:
+        """Whether the application would hand over its state: it reads, and does not close its group."""
+
     # In no view
 
     def _look(self, now: Nanos) -> None:
@@ -142,59 +168,98 @@ class Membership(ABC):
         if self.stream is not None or self.left:
             return
         self.stats.control_frames += 1
-        self.out.announce(Hello(self._founding is not None))
-        if self._founding is not None:
-            self._founding.tick(now)
-            self._found(now)
+        self._looked_at = now
+        self.out.announce(Hello(self._founding.founds, self._founding.last))
+        self._founding.tick(now)
+        self._found(now)
         spread = self.settings.hello // 4 + 1
         self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
 
     def _found(self, now: Nanos) -> None:
-        """Begin the first view, if it is agreed, and let the others in."""
-        if self._founding is None or self._founding.founded is None or self.stream is not None:
+        """Begin the view that is agreed on where nobody is in one, and let the others in."""
+        founding = self._founding
+        if founding.founded is None or self.stream is not None or self._entering or self.left:
             return
-        everybody = list(self._founding.founded)
-        if self.me in everybody:
-            welcome = Welcome(1, everybody, [0] * len(everybody), everybody, everybody)
-            for other in everybody:
-                if other != self.me:
-                    self.out.send(other, welcome)
-            self._enter(now, welcome)
+        everybody = list(founding.founded)
+        if self.me not in everybody:
+            return
+        lost = founding.last is not None
+        welcome = Welcome(
+            next_reformed(founding.after) if lost else 1,
+            everybody,
+            [0] * len(everybody),
+            everybody,
+            everybody,
+            reformed=founding.after if lost else None,
+            lost=lost,
+        )
+        self._enter(now, welcome)
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
-        if self.stream is None:
-            if self._founding is not None and frame.founding:
-                self._founding.saw(now, source)
-        elif source in self.stream.members:
+        stream = self.stream
+        if stream is None:
+            self._founding.saw(now, source, frame)
+            return
+        if frame.last is not None:
+            self._founding.learn(frame.last)
+        if source in stream.members:
             if self._welcome is not None:
                 self.out.send(source, self._welcome)
-        elif len(source.name) <= MAX_NAME and (
-            source in self._candidates or len(self._candidates) < _CANDIDATES
-        ):
-            first, _ = self._candidates.get(source, (now, now))
-            self._candidates[source] = first, now
+            return
+        self._candidates.saw(now, source)
+        if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
+            self._answer_founder(source)
+
+    def _answer_founder(self, source: MemberId) -> None:
+        """Whoever looks for the group hears that it is there."""
+        assert self.stream is not None
+        view = self.stream.view()
+        self.out.send(source, Standing(Known(view.id, list(view.members))))
+
+    def _on_standing(self, now: Nanos, frame: Standing) -> None:
+        """There is a view: never found another group, and let its members let this one in."""
+        if self.stream is None:
+            self._founding.learn(frame.last)
+            self._founding.saw_view(now)
+
+    def _on_refused(self, frame: Refused) -> None:
+        if self.stream is None and not self._entering:
+            self._leave_for_good(Cause.REFUSED, f"refused: {frame.cause}", again=False)
 
     def _on_welcome(self, now: Nanos, source: MemberId, frame: Welcome) -> None:
         members = set(frame.members)
         sound = (
             {self.me, source} <= members
             and members.issuperset(frame.providers)
-            and len(members) == len(frame.members) == len(frame.base) <= self.settings.most_members()
-            and 1 <= frame.view < FAR
+            and members.issuperset(frame.joined)
+            and len(frame.members) == len(frame.base)
+            and sound_members(frame.members, self.settings.most_members())
+            and max(1, self._founding.after) <= frame.view < FAR
+            and max(frame.position, *frame.base) < FAR
         )
-        if self.stream is None and sound:
+        if self.stream is None and sound and not self._entering:
             self._enter(now, frame)
         else:
             self.stats.stale += 1
 
     def _enter(self, now: Nanos, welcome: Welcome) -> None:
-        """Into the first view of this member. Where nobody is left who has the state, it begins anew."""
-        self._founding = None
-        if self.settings.state and not welcome.providers:
-            welcome = msgspec.structs.replace(welcome, providers=[self.me])
-        self._stateful = not self.settings.state or self.me in welcome.providers
+        """Into the first view of this member, once that is written down."""
+        self._entering = True
+        record = Entered(Known(welcome.view, list(welcome.members)))
+        self._ledger.write(now, record, lambda now: self._entered(now, welcome), anew=True)
+
+    def _entered(self, now: Nanos, welcome: Welcome) -> None:
+        """Where nobody is left who has the state, it begins anew."""
+        self._entering = False
+        if self.left:
+            return
+        if self._founding.founded is not None:
+            for other in welcome.members:
+                if other != self.me:
+                    self.out.send(other, welcome)
+        self._stateful = not self.settings.state or welcome.lost or self.me in welcome.providers
         self.out.cancel_timer(VsyncTimer.HELLO)
-        view = View(welcome.view, tuple(welcome.members))
+        view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
         self._begin(now, welcome, Installed(view, joined=tuple(welcome.joined)))
         self._check(now)
@@ -221,18 +286,23 @@ class Membership(ABC):
         )
         self.stream = stream
         self._changing = None
+        self._commanded = False
+        self._founding.learn(Known(view.id, list(view.members)))
         self._samples.clear()
+        self._spoke_at = {}
         self._detector.watch(now, [member for member in view.members if member != self.me])
         suspected = [member for member in view.members if self._detector.suspects(member)]
         self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}
-        needy = self.settings.state and len(welcome.providers) < len(view.members)
+        needy = self.settings.state and not welcome.lost and len(welcome.providers) < len(view.members)
         provider = welcome.providers[0] if welcome.providers else None
         gives = needy and provider == self.me
-        if not self._stateful:
+        if welcome.lost or not self._stateful:
             self._epochs.clear()  # the state at the beginning of this view covers all of it
-            if provider is not None:
-                self._transfer.want(view.id, provider)
-        self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives))
+            self._transfer.forget()
+        if not self._stateful and provider is not None:
+            self._transfer.want(view.id, provider)
+        lost = welcome.lost and self.settings.state
+        self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives, lost=lost))
         self.stops.keep(view.members)
         self._count_backlog()
         stream.start(now)
@@ -244,17 +314,21 @@ class Membership(ABC):
         self.backlog.lacks_state = bool(self._epochs) and self._epochs[0].awaits
 
     def _install(self, now: Nanos, change: Change) -> None:
-        """What was agreed on is here: end this view, and begin the next (t7)."""
-        old, changing = self.stream, self._changing
-        assert old is not None
+        """What was agreed on is here: end this view, and begin the next once that is written down (t7)."""
+        changing = self._changing
         assert changing is not None
         if self.me not in change.members:
-            if self._leaving:
-                self._leave_for_good(Cause.LEAVING, self._leaving)
-            else:
-                cause = dict(change.left).get(self.me, "failed")
-                self._leave_for_good(Cause.PUT_OUT, f"put out: {cause}")
-            return
+            self._serve(now, change)
+        elif not self._entering:
+            self._entering = True
+            record = Entered(Known(change.view, list(change.members)))
+            self._ledger.write(now, record, lambda now: self._installed(now, change), anew=True)
+
+    def _installed(self, now: Nanos, change: Change) -> None:
+        old, changing = self.stream, self._changing
+        self._entering = False
+        assert old is not None
+        assert changing is not None
         view = old.view()
         old.finish(change.cut, change.report)
         self._pump(old)
@@ -262,23 +336,17 @@ class Membership(ABC):
         decision = changing.decision
         assert decision is not None
         self._decision = Decision(Instance(view.id, 0), decision)
-        for member in change.members:
-            self._candidates.pop(member, None)
-        ranks = {member: rank for rank, member in enumerate(view.members)}
-        base = [change.cut[ranks[member]] if member in ranks else 0 for member in change.members]
-        welcome = Welcome(
-            view.id + 1, change.members, base, change.joined, change.providers, old.order.position
-        )
-        failed = tuple(member for member, cause in change.left if cause == "failed")
+        welcome = self._welcome_to(change, old)
         self._causes = {member: cause for member, cause in change.left if cause != "failed"}
         event = Installed(
-            View(view.id + 1, tuple(change.members)),
+            View(change.view, tuple(change.members), reformed=welcome.reformed),
             joined=tuple(change.joined),
-            left=tuple(member for member, cause in change.left if cause != "failed"),
-            failed=failed,
+            left=tuple(self._causes),
+            failed=tuple(member for member, cause in change.left if cause == "failed"),
         )
         self._previous = old
         self._blocked = self._blocked or old.refuses
+        self._stateful = self._stateful or change.lost
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
@@ -286,13 +354,28 @@ class Membership(ABC):
                 self.out.send(joiner, welcome)
         self._go_on(now)
 
+    def _welcome_to(self, change: Change, old: ViewStream) -> Welcome:
+        """What those who join are told of the next view."""
+        ranks = old.buffers.ranks
+        base = [change.cut[ranks[member]] if member in ranks else 0 for member in change.members]
+        return Welcome(
+            change.view,
+            change.members,
+            base,
+            change.joined,
+            change.providers,
+            old.order.position,
+            reformed=old.view().id if change.reformed else None,
+            lost=change.lost,
+        )
+
     def _end_confirmations(self, old: ViewStream, change: Change) -> None:
         """All that was sent in the view is delivered in it. If all go on, all of them have it."""
         if self.confirming:
             sent = old.queued[old.rank]
             safe = sent if set(change.members).issuperset(old.members) else old.buffers.stable[old.rank]
             self.confirming.settle(old.view(), delivered=sent, safe=safe, position=old.order.position_of)
-            self.confirming.end(old.view(), View(old.view().id + 1, tuple(change.members)))
+            self.confirming.end(old.view(), View(change.view, tuple(change.members)))
 
     def _go_on(self, now: Nanos) -> None:
         """What came meanwhile."""
@@ -310,18 +393,39 @@ class Membership(ABC):
         self.moves[self.state, cause] += 1
         self.state = state
 
-    def _leave_for_good(self, why: Cause, cause: str) -> None:
+    def _serve(self, now: Nanos, change: Change) -> None:
+        """Not in the next view: serve those who are, then leave."""
+        old, changing = self.stream, self._changing
+        assert old is not None
+        assert changing is not None
+        assert changing.decision is not None
+        cause = self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}"
+        self._shift_to(State.SERVING, Cause.LEAVING if self._leaving else Cause.PUT_OUT)
+        self._changing = None
+        decision = Decision(Instance(old.view().id, 0), changing.decision)
+        until = now + self.settings.detector.timeout_max
+        self._serving = Serving(old, decision, cause, self._detector.suspects, self.out, until)
+        self._end_service(now)
+
+    def _end_service(self, now: Nanos) -> None:
+        """Leave, if nobody needs this member any more."""
+        serving = self._serving
+        assert serving is not None
+        if self.state is State.SERVING and serving.is_over(now):
+            self._leave_for_good(Cause.SERVED, serving.cause, again=not self._leaving)
+
+    def _leave_for_good(self, why: Cause, cause: str, *, again: bool) -> None:
         self._shift_to(State.LEFT, why)
         self._changing = None
         for timer in VsyncTimer:
             self.out.cancel_timer(timer)
-        self.out.deliver(Left(cause, again=not self._leaving))
+        self.out.deliver(Left(cause, again))
 
     # Why views change
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
         """Leave the group: in agreement with the others, if there are any, and once they have everything."""
-        if self.left or self._leaving:
+        if self.left or self._leaving or self.state is State.SERVING:
             return
         if self._departure is None and self.stream is not None:
             self._departure = Departure(self.stream, cause, now + self.settings.linger)
@@ -331,34 +435,29 @@ class Membership(ABC):
     def _depart(self, now: Nanos, cause: str) -> None:
         self._leaving = cause = cause[:_LONGEST_CAUSE]
         if self.stream is None or len(self.stream.members) == 1:
-            self._leave_for_good(Cause.LEAVING, cause)
+            self._leave_for_good(Cause.LEAVING, cause, again=False)
         else:
             self._change_view(now, {self.me: cause}, ())
 
     def _look_after_members(self, now: Nanos) -> None:
         """Change the view, if there is a reason to."""
         stream = self.stream
-        if stream is None or self.left:
+        if stream is None or self._is_out:
             return
-        names = {member.name: member for member in stream.members}
         leave: dict[MemberId, str] = {}
-        join = []
-        first = next((m for m in stream.members if m == self.me or not self._detector.suspects(m)), self.me)
+        suspects = self._detector.suspects
+        first = next((m for m in stream.members if m == self.me or not suspects(m)), self.me)
         patience = 0 if first == self.me else 3 * self.settings.hello
-        for candidate, (since, last) in list(self._candidates.items()):
-            former = names.get(candidate.name)
-            outdated = former is not None and former.incarnation >= candidate.incarnation
-            if outdated or now - last > 5 * self.settings.hello:
-                del self._candidates[candidate]
-            elif last > since and now - since >= patience:  # one that has spoken twice is there
-                join.append(candidate)
-                if former is not None:
-                    leave[former] = "started again"
+        names = {member.name: member for member in stream.members}
+        join = self._candidates.ready(now, stream.members, suspects, patience)
+        for candidate in join:
+            if candidate.name in names:
+                leave[names[candidate.name]] = "started again"
         if self._leaving:
             leave[self.me] = self._leaving
         leave.update(self._hopeless(now, stream))
         leave.update(self._deaf(stream))
-        suspected = any(self._detector.suspects(member) for member in stream.members)
+        suspected = any(map(suspects, stream.members))
         if leave or join or suspected:
             self._change_view(now, leave, join)
 
@@ -388,21 +487,34 @@ class Membership(ABC):
                 return {later: "not heard by all"}
         return {}
 
-    def _change_view(self, now: Nanos, leave: dict[MemberId, str], join: Iterable[MemberId]) -> None:
-        """Of its own accord, or because others do; these are the reasons."""
+    def _change_view(
+        self,
+        now: Nanos,
+        leave: dict[MemberId, str],
+        join: Iterable[MemberId],
+        gone: Iterable[MemberId] = (),
+    ) -> None:
+        """Of its own accord, or because others do; these are the reasons, and who is known to be dead."""
         stream = self.stream
         assert stream is not None
         if self._changing is None:
             self._shift_to(State.FLUSHING, Cause.CHANGE)
             self._patience = 0
-            gives = self._stateful and self.settings.state
-            self._changing = self.view_change(stream, self.out, self._detector.suspects, stateful=gives)
+            self._changing = self.view_change(
+                stream,
+                self.out,
+                self._detector.suspects,
+                self._ledger,
+                stateful=self._stateful and self.settings.state,
+                gives=self.gives(),
+            )
             self._changing.begin(now, leave, join)
             self._pump(stream)
             if self._changing.coordinates:
                 self._changing.announce()
         else:
             self._changing.add(leave.items(), join)
+        self._changing.bury(now, gone)
         self._after_change(now)
 
     def _after_change(self, now: Nanos) -> None:
@@ -412,11 +524,10 @@ class Membership(ABC):
         if changing.change is not None:
             self._install(now, changing.change)
             return
-        reachable = changing.reachable()
-        cut_off = reachable < changing.majority
+        cut_off = changing.cut_off
         if cut_off and self.state is State.FLUSHING:
             self._shift_to(State.MINORITY, Cause.CUT_OFF)
-            self.out.deliver(Minority(reachable, changing.majority))
+            self.out.deliver(Minority(len(changing.reachable()), changing.needed))
         elif not cut_off and self.state is State.MINORITY:
             self._shift_to(State.FLUSHING, Cause.WITHIN_REACH)
 
@@ -427,18 +538,54 @@ class Membership(ABC):
         if self.left or self.stream is None:
             return
         self._detector.check(now)
+        if self.state is State.SERVING:
+            self._end_service(now)
+        else:
+            self._check_view(now)
+        if not self.left:
+            at = min(self._detector.next_check(now), now + self.settings.detector.heartbeat)
+            self.out.set_timer(VsyncTimer.CHECK, max(at, now + self.settings.resend // 4))
+
+    def _check_view(self, now: Nanos) -> None:
+        assert self.stream is not None
+        self._refuse(now)
         if len(self.stream.heard) == len(self.stream.members) - 1:
             self._previous = None  # nobody is in the last view any more
         if self._changing is not None:
+            self._bury(now)
             self._changing.on_progress(now)
             self._pump(self.stream)
             self._after_change(now)
         else:
             self._look_after_members(now)
         self._look_after_itself(now)
-        if not self.left:
-            at = min(self._detector.next_check(now), now + self.settings.detector.heartbeat)
-            self.out.set_timer(VsyncTimer.CHECK, max(at, now + self.settings.resend // 4))
+
+    def _refuse(self, now: Nanos) -> None:
+        """Tell those who cannot join, and forget those who do not ask any more."""
+        assert self.stream is not None
+        members = self.stream.members
+        self._candidates.forget(now, members)
+        for candidate in self._candidates.refused(now, members, self._detector.last_heard):
+            self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
+
+    def _bury(self, now: Nanos) -> None:
+        """A change of view that waits for a quorum may learn that the others are dead."""
+        stream, changing = self.stream, self._changing
+        assert stream is not None
+        assert changing is not None
+        suspects, last = self._detector.suspects, self._founding.last
+        dead = self._candidates.back(stream.members, suspects)
+        if self._commanded:
+            dead = [member for member in stream.members if suspects(member)]
+        elif self.settings.reform is Reform.MANUAL:
+            return
+        elif last is not None and last.view > stream.view().id:
+            alive = [member for member in stream.members if member == self.me or not suspects(member)]
+            if not self._candidates.accounts_for(last, alive):
+                return  # somebody may be in a later view
+        for candidate in self._candidates.ready(now, stream.members, suspects, 0):
+            changing.add((), (candidate,))
+        changing.bury(now, dead, self._founding.after)
 
     def _look_after_itself(self, now: Nanos) -> None:
         """Leave, if it is time to, or if the program has stopped and its queue is full."""
@@ -457,6 +604,11 @@ class Membership(ABC):
         stream = self.stream
         if stream is None or self.left:
             return
+        if self.state is State.SERVING:
+            assert self._serving is not None
+            self._serving.resend()
+            self._plan_resend(now)
+            return
         if self._changing is not None:
             self._patience = min(self._patience + 1, _MOST_PATIENCE)
             self._changing.on_timer(now)
@@ -473,7 +625,8 @@ class Membership(ABC):
         stream = self.stream
         if self._resending or stream is None or self.left:
             return
-        if self._changing is not None or self._transfer.waits or stream.order.busy:
+        serving = self.state is State.SERVING
+        if serving or self._changing is not None or self._transfer.waits or stream.order.busy:
             self._resending = True
             self.out.set_timer(VsyncTimer.RESEND, now + (self.settings.resend << self._patience))
 
@@ -489,19 +642,28 @@ class Membership(ABC):
         assert stream is not None
         if now - self._answered.get(source, -self.settings.resend) < self.settings.resend // 2:
             return
-        if len(self._answered) > 2 * _CANDIDATES + len(stream.members):
+        if len(self._answered) > _ANSWERED + len(stream.members):
             self._answered.clear()
         self._answered[source] = now
-        if source not in stream.members:
-            self.out.send(source, Superseded(stream.view().id, source, self._causes.get(source, "")))
-        elif not knows and self._decision is not None and self._decision.instance.view == view:
+        if self._decision is not None and self._decision.instance.view == view and not knows:
             self.out.send(source, self._decision)
+        if source not in stream.members and self.state is not State.MINORITY:
+            self.out.send(source, Superseded(stream.view().id, source, self._causes.get(source, "")))
 
-    def _on_superseded(self, frame: Superseded) -> None:
-        current = 0 if self.stream is None else self.stream.view().id
-        if self.stream is not None and frame.member == self.me and current < frame.view < FAR:
+    def _on_superseded(self, now: Nanos, frame: Superseded) -> None:
+        """Believed by who hears no quorum of its view: as long as there is one, that view is not over."""
+        assert self.stream is not None
+        if frame.member != self.me or not self.stream.view().id < frame.view < FAR:
+            return
+        lately = now - self.settings.detector.timeout_initial
+        present = [
+            rank
+            for rank, member in enumerate(self.stream.members)
+            if member == self.me or self._spoke_at.get(member, -1) > lately
+        ]
+        if not is_quorum(len(self.stream.members), present):
             cause = frame.cause or "the others went on without this member"
-            self._leave_for_good(Cause.SUPERSEDED, f"put out: {cause}")
+            self._leave_for_good(Cause.SUPERSEDED, f"put out: {cause}", again=True)
 
     # Streams
 

@@ -46,6 +46,15 @@ class Agreement(enum.StrEnum):
     """By all who are alive, as an oracle tells (`member_failed`), which never errs (seed I, 4.1)."""
 
 
+class Reform(enum.StrEnum):
+    """When the survivors of a view that lost its majority go on."""
+
+    AUTOMATIC = "automatic"
+    """As soon as all others are known to be dead: each is back under its name, as another incarnation."""
+    MANUAL = "manual"
+    """When they are told to (`reform`)."""
+
+
 class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All members of a group have the same ones, but for `minimum`."""
 
@@ -60,6 +69,7 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     More than half of all who may found it, or there may be two groups.
     """
+    reform: Reform = Reform.AUTOMATIC
     state: bool = False
     """Whether who joins is given the state of the application."""
     purging: Purging = Purging.EAGER

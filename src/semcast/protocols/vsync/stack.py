@@ -7,7 +7,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.confirming import Asked
-from semcast.core.events import Blocked, Delivery, Sent, StateReceived, StateRequested, Unblocked
+from semcast.core.events import Blocked, Delivery, Sent, StateLost, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
@@ -15,6 +15,7 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
+from semcast.protocols.vsync.flush import next_reformed
 from semcast.protocols.vsync.frames import (
     Accept,
     Accepted,
@@ -25,6 +26,8 @@ from semcast.protocols.vsync.frames import (
     Prepare,
     Promise,
     Received,
+    Refused,
+    Standing,
     StateChunk,
     StateWanted,
     Superseded,
@@ -33,6 +36,7 @@ from semcast.protocols.vsync.frames import (
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.protocols.vsync.numbers import Numbers, note_room
 from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.states import State
 from semcast.protocols.vsync.stream import ViewStream
 
 _EARLY = 512
@@ -51,6 +55,8 @@ class VirtualSynchrony(Membership, Stack):
         out: what the stack wants from the world.
         formers: from the `successor` of the stack whose place this one takes, if it comes back.
     """
+
+    reserves = True
 
     def __init__(
         self,
@@ -75,13 +81,17 @@ class VirtualSynchrony(Membership, Stack):
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
-        return len(self._epochs) == 1 and self._epochs[0].announced and not self.left
+        return len(self._epochs) == 1 and self._epochs[0].announced and not self._is_out
 
     # Inputs
 
+    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: ARG002
+        """What earlier incarnations promised, and the last view they were in or agreed to."""
+        self._founding.recover(self._ledger.recover(records))
+
     def start(self, now: Nanos) -> None:
         """Look for others."""
-        if self._founding is not None and self._founding.alone:
+        if self.settings.minimum == 1:
             self._look(now)
         else:
             self.out.set_timer(VsyncTimer.HELLO, now + self._rng.randrange(self.settings.hello // 4 + 1))
@@ -174,6 +184,8 @@ class VirtualSynchrony(Membership, Stack):
             return
         if self.stream is None:
             self._on_frame_outside(now, source, frame)
+        elif self._serving is not None:
+            self._serve_frame(now, source, frame)
         elif isinstance(frame, InView | Received | Init | Pred):
             self._on_frame_of_view(now, source, frame, frame.view)
         elif isinstance(frame, ConsensusFrame):
@@ -181,7 +193,9 @@ class VirtualSynchrony(Membership, Stack):
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
         elif isinstance(frame, Superseded):
-            self._on_superseded(frame)
+            self._on_superseded(now, frame)
+        elif isinstance(frame, Prepare | Accept):
+            self._answer_founder(source)
         elif isinstance(frame, StateWanted) and source in self.stream.members:
             self._transfer.on_wanted(source, frame)
         elif isinstance(frame, StateChunk):
@@ -202,6 +216,24 @@ class VirtualSynchrony(Membership, Stack):
             self.on_frame(now, source, frame)
         self._on_messages(now, source, run)
 
+    def on_synced(self, now: Nanos, ticket: int) -> None:
+        """What waited for the disk goes on."""
+        if self.left:
+            return
+        self._ledger.on_synced(now, ticket)
+        self._found(now)
+        if self.stream is not None and not self._is_out:
+            self._progress(now)
+        self._plan_resend(now)
+
+    def reform(self, now: Nanos) -> None:
+        """Somebody vouches that whoever is not within reach is gone: go on without them."""
+        self._founding.reform()
+        if self.stream is not None and self._changing is not None:
+            self._commanded = True
+            self._check(now)
+            self._plan_resend(now)
+
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Dispatch."""
         if self.left:
@@ -212,7 +244,7 @@ class VirtualSynchrony(Membership, Stack):
             self._check(now)
         elif timer is VsyncTimer.RESEND:
             self._resend(now)
-        elif self.stream is not None:
+        elif self.stream is not None and not self._is_out:
             self.stream.on_timer(now, timer)
             self._progress(now)
         self._plan_resend(now)
@@ -233,6 +265,8 @@ class VirtualSynchrony(Membership, Stack):
                 break
             if not epoch.announced:
                 epoch.announced = True
+                if epoch.lost:
+                    taken.append(StateLost(epoch.event.view.id, "nobody is left who had the state"))
                 if epoch.state is not None:
                     taken.append(StateReceived(epoch.event.view.id, epoch.state))
                     epoch.state = None
@@ -255,14 +289,14 @@ class VirtualSynchrony(Membership, Stack):
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything; who is out may have what the others do without."""
-        if self.left or not self._epochs or self._epochs[0].awaits:
+        if self._is_out or not self._epochs or self._epochs[0].awaits:
             return False
         first = self._epochs[0]
         return not first.announced or first.stream is not self.stream or first.stream.deliverable()
 
     def behind(self) -> bool:
         """Whether a view waits here that the program does not know."""
-        return not self.left and bool(self._epochs) and not self._up_to_date()
+        return not self._is_out and bool(self._epochs) and not self._up_to_date()
 
     def queued(self) -> int:
         """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
@@ -273,13 +307,20 @@ class VirtualSynchrony(Membership, Stack):
         return self.backlog.overflowing()
 
     def on_reader(self, now: Nanos) -> None:
-        """The program waits, or does not any more: there is more room, or less."""
+        """The program waits, or does not any more: there is more room, or less.
+
+        Who is asked for its state and cannot give it any more has the next one asked: by a change of view.
+        """
         self._room_freed(now)
+        asked = self._epochs[-1].gives if self._epochs else False
+        if asked and not self.gives() and self._changing is None and not self._is_out:
+            self._change_view(now, {}, ())
+            self._plan_resend(now)
 
     def _room_freed(self, now: Nanos) -> None:
         """There may be room in the backlog again, and somebody may be told so."""
         stream = self.stream
-        if stream is not None and not self.left:
+        if stream is not None and not self._is_out:
             stream.room_freed(now)
             self._look_at_backlog()
             self._pump(stream)
@@ -297,8 +338,14 @@ class VirtualSynchrony(Membership, Stack):
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending."""
         stream = self.stream
-        if stream is None or stream.frozen:
-            return HeldBack(None, "it is in no view" if stream is None else "the view is changing")
+        if stream is None:
+            missing = self._founding.missing(self._looked_at)
+            why = "its last view waits for it" if missing else "it is in no view"
+            return HeldBack(missing[0] if missing else None, why)
+        if stream.frozen:
+            silent = [member for member in stream.members if self._detector.suspects(member)]
+            why = "too few are within reach" if self.state is State.MINORITY else "the view is changing"
+            return HeldBack(silent[0] if silent else None, why)
         if not self._up_to_date():
             return HeldBack(self.me, "its program does not know the view")
         if not stream.refuses:
@@ -313,12 +360,17 @@ class VirtualSynchrony(Membership, Stack):
         """The state of the application, as a `StateRequested` asked for it."""
         self._transfer.offer(view, state)
 
+    def gives(self) -> bool:
+        """Whether the application would hand over its state: it reads, and does not close its group."""
+        offered = self.stream is not None and self._transfer.offers(self.stream.view().id)
+        return offered or (self.reader.receives and not self.reader.closing)
+
     def buffered(self) -> int:
         """Messages in all buffers."""
         return sum(epoch.stream.buffered() for epoch in self._epochs)
 
     def phase(self) -> str:
-        """joining, operational, flushing, minority, or left."""
+        """joining, operational, flushing, minority, serving, or left."""
         return self.state.value
 
     def view(self) -> View:
@@ -334,7 +386,11 @@ class VirtualSynchrony(Membership, Stack):
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "VirtualSynchrony":
         """Another incarnation, which only joins: the group is there. It sends what was not taken here."""
         joining = msgspec.structs.replace(self.settings, minimum=0)
-        return type(self)(member, joining, rng, out, self._numbers.successors())
+        stack = type(self)(member, joining, rng, out, self._numbers.successors())
+        stack._ledger.go_on_from(self._ledger)
+        if self._founding.last is not None:
+            stack._founding.learn(self._founding.last)
+        return stack
 
     # Frames
 
@@ -344,31 +400,51 @@ class VirtualSynchrony(Membership, Stack):
             self._on_welcome(now, source, frame)
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
-        elif founding is None:
-            self.stats.stale += 1
+        elif isinstance(frame, Standing):
+            self._on_standing(now, frame)
+        elif isinstance(frame, Refused):
+            self._on_refused(frame)
         elif isinstance(frame, Prepare):
-            founding.on_prepare(source, frame)
+            founding.on_prepare(now, source, frame)
         elif isinstance(frame, Promise):
             founding.on_promise(now, source, frame)
         elif isinstance(frame, Accept):
-            founding.on_accept(source, frame)
+            founding.on_accept(now, source, frame)
         elif isinstance(frame, Accepted):
-            founding.on_accepted(source, frame)
+            founding.on_accepted(now, source, frame)
         else:
+            founding.saw_view(now)
             self.stats.stale += 1
         self._found(now)
+
+    def _serve_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """Not in the next view, and of use to those who are."""
+        serving, stream = self._serving, self.stream
+        assert serving is not None
+        assert stream is not None
+        if isinstance(frame, InView | Received | Init | Pred):
+            view = frame.view
+        else:
+            view = frame.instance.view if isinstance(frame, ConsensusFrame) else 0
+        self._detector.heard(now, source)
+        serving.heard(source, view)
+        serving.on_frame(now, source, frame)
+        self._pump(stream)
+        self._end_service(now)
 
     def _on_frame_of_view(self, now: Nanos, source: MemberId, frame: Frame, view: int) -> None:
         stream = self.stream
         assert stream is not None
         current = stream.view().id
-        if view >= current:
-            # Who speaks of the past only is as good as silent: it takes no part.
+        if view == current:
+            self._spoke_at[source] = now
+        if current <= view <= current + 1:
+            # Who is in another view is as good as silent: it takes no part.
             self._detector.heard(now, source, beat=type(frame) is Received)
         if view < current:
             self._on_frame_of_the_past(now, source, frame, view)
         elif view > current:
-            if view == current + 1 and len(self._early) < _EARLY:
+            if view in (current + 1, next_reformed(current)) and len(self._early) < _EARLY:
                 self._early.append((source, frame))
             else:
                 self.stats.stale += 1
@@ -385,7 +461,7 @@ class VirtualSynchrony(Membership, Stack):
     def _is_current(self, source: MemberId, frame: InView) -> bool:
         """Whether a frame is about the messages of the current view, and from somebody in it."""
         stream = self.stream
-        if stream is None or self.left or source == self.me:
+        if stream is None or self._is_out or source == self.me:
             return False
         return frame.view == stream.view().id and source in stream.members
 
@@ -419,7 +495,7 @@ class VirtualSynchrony(Membership, Stack):
             self._progress(now)
             return
         if isinstance(frame, Init | Pred):
-            self._change_view(now, dict(frame.leave), frame.join)
+            self._change_view(now, dict(frame.leave), frame.join, frame.gone)
         elif self._changing is None:
             self._change_view(now, {}, ())
         changing = self._changing

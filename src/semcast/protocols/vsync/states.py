@@ -12,6 +12,8 @@ class State(enum.Enum):
     """Its view is about to change: nothing is sent (t4 to t7 of figure 4.4)."""
     MINORITY = "minority"
     """And too few are within reach to agree on the next one."""
+    SERVING = "serving"
+    """It is not in the next view, and gives those who are what they still need."""
     LEFT = "left"
 
 
@@ -26,6 +28,8 @@ class Cause(enum.Enum):
     LEAVING = "leaving"
     PUT_OUT = "not in the next view"
     SUPERSEDED = "the others went on"
+    REFUSED = "refused"
+    SERVED = "nobody needs it"
 
 
 MOVES: dict[tuple[State, Cause], State] = {
@@ -37,13 +41,15 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.MINORITY, Cause.INSTALLED): State.OPERATIONAL,
     (State.JOINING, Cause.LEAVING): State.LEFT,
     (State.OPERATIONAL, Cause.LEAVING): State.LEFT,
-    (State.FLUSHING, Cause.LEAVING): State.LEFT,
-    (State.MINORITY, Cause.LEAVING): State.LEFT,
-    (State.FLUSHING, Cause.PUT_OUT): State.LEFT,
-    (State.MINORITY, Cause.PUT_OUT): State.LEFT,
+    (State.FLUSHING, Cause.LEAVING): State.SERVING,
+    (State.MINORITY, Cause.LEAVING): State.SERVING,
+    (State.FLUSHING, Cause.PUT_OUT): State.SERVING,
+    (State.MINORITY, Cause.PUT_OUT): State.SERVING,
+    (State.SERVING, Cause.SERVED): State.LEFT,
     (State.OPERATIONAL, Cause.SUPERSEDED): State.LEFT,
     (State.FLUSHING, Cause.SUPERSEDED): State.LEFT,
     (State.MINORITY, Cause.SUPERSEDED): State.LEFT,
+    (State.JOINING, Cause.REFUSED): State.LEFT,
 }
 """Every legal move. `docs/protocols/vsync.md` draws it, and a test sees that the drawing is right."""
 

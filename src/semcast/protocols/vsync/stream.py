@@ -25,7 +25,7 @@ from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
 from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
-from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.settings import Agreement, VsyncSettings
 from semcast.protocols.vsync.tracking import Tracker
 from semcast.wire.limits import MAX_MESSAGE, check_message
 
@@ -81,7 +81,8 @@ class ViewStream:
             self.rank, self.buffers, self.window, rng, self.out, stats, self.reach, self._announce
         )
         self.exchange.repairs.received = [list(base) for _ in view.members]
-        self._tracker = self.tracker_kind(self.rank, self.buffers, self.reach)
+        oracle = settings.agreement is Agreement.ORACLE
+        self._tracker = self.tracker_kind(self.rank, self.buffers, self.reach, oracle=oracle)
         self._assembly = Assembly(self.largest)
         self.heard: set[int] = set()
         """Ranks of those who have been in this view."""

@@ -1,8 +1,9 @@
 """The total order of a token holder: ABCAST (seed I, 5.2).
 
 The holder says in which order messages come, in a *sets-order*: a message of its own without content, so
-that it is repaired, tracked and flushed like any other, but never waits for a program. It goes at the end of every burst of input, for all
-that came in it. Where for some time all messages are another member's, the token moves there.
+that it is repaired, tracked and flushed like any other, but never waits for a program. It goes at the end of
+every burst of input, for all that came in it. Where for some time all messages are another member's, the
+token moves there.
 
 Deviations: the holder lines up what it ordered once its own sets-order is queued, and in uniform mode, as
 everybody else, once that and the messages are safe (the paper's holder delivers before, which is not

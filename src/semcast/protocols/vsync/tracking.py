@@ -1,10 +1,12 @@
 """What is stable and what is safe in a view, as everybody tells everybody what it has queued (`Received`).
 
-What all members have queued is stable, what f+1 have is safe.
+What all members have queued is stable. What is safe survives whoever ends the view: every quorum has a member
+that has it; with an oracle, by whose word all but one may crash, all have it.
 """
 
 from collections.abc import Sequence
 
+from semcast.core.quorum import blocked_upto
 from semcast.protocols.semantic.buffers import Buffers
 
 
@@ -15,17 +17,18 @@ class Tracker:
         me: rank of this member.
         buffers: where it is acted on.
         reach: how far a correct member can be ahead of another.
+        oracle: whether any member may be the only one that is left.
     """
 
-    def __init__(self, me: int, buffers: Buffers, reach: int) -> None:
-        self.f = (len(buffers.members) - 1) // 2
+    def __init__(self, me: int, buffers: Buffers, reach: int, *, oracle: bool = False) -> None:
+        self._oracle = oracle
         self._me = me
         self._buffers = buffers
         self._reach = reach
 
-    def votes_needed(self) -> int:
-        """Members that must have queued a message before it is safe."""
-        return self.f + 1
+    def safe_upto(self, column: Sequence[int]) -> int:
+        """Given how far members have queued the messages of one of them: up to where these are safe."""
+        return min(column) if self._oracle else blocked_upto(column)
 
     def credible(self, upto: Sequence[int]) -> bool:
         """Nobody can have what is far beyond us, nor more of ours than we sent."""
@@ -39,13 +42,12 @@ class Tracker:
         buffers = self._buffers
         rows = list(received)
         rows[self._me] = buffers.queued
-        votes = self.votes_needed()
         safe, moved = [], False
         for rank, column in enumerate(zip(*rows, strict=True)):
-            ranked = sorted(column, reverse=True)
-            safe.append(ranked[votes - 1])
-            if ranked[-1] > buffers.stable[rank]:
-                buffers.trim(rank, ranked[-1])
+            safe.append(self.safe_upto(column))
+            stable = min(column)
+            if stable > buffers.stable[rank]:
+                buffers.trim(rank, stable)
                 moved = True
         buffers.safe = list(map(max, buffers.safe, safe))
         buffers.purge_retained()

@@ -41,6 +41,10 @@ class StateTransfer:
         self._view = view
         self._chunks = [state[start : start + step] for start in range(0, len(state), step)] or [b""]
 
+    def offers(self, view: int) -> bool:
+        """Whether the state at the beginning of a view is here for who wants it."""
+        return bool(self._chunks) and view == self._view
+
     def on_wanted(self, source: MemberId, frame: StateWanted) -> None:
         """Send some of it."""
         if frame.view == self._view:
@@ -55,6 +59,10 @@ class StateTransfer:
         self._wanted = view, provider
         self._got, self._size = [], 0
         self.ask()
+
+    def forget(self) -> None:
+        """The state of an earlier view is not wanted any more."""
+        self._wanted, self._got, self._size = None, [], 0
 
     def ask(self) -> None:
         """Ask for what comes next."""

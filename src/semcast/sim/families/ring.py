@@ -19,7 +19,7 @@ from semcast.sim.stacks import StackFactory
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or Ring
     assert issubclass(kind, Ring)
-    return stacks.ring(scenario.ring, kind)
+    return stacks.ring(scenario.ring, kind, scenario.misfits)
 
 
 def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
@@ -30,8 +30,14 @@ def _limit(scenario: Scenario) -> int | None:
     return scenario.ring.bound(scenario.size)
 
 
-def _heals_within(scenario: Scenario) -> Nanos:
-    """Who kept failing is invited again after five seconds at the latest; then a few rounds of formation."""
+def _heals_within(scenario: Scenario) -> Nanos | None:
+    """Who kept failing is invited again after five seconds at the latest; then a few rounds of formation.
+
+    Nothing is promised where a program pauses and has little reserve: a member with more than that waiting
+    stays out until its program has read enough.
+    """
+    if not scenario.ample and any(habit.pause for habit in scenario.habits.values()):
+        return None
     settings = scenario.ring
     return 5 * SECOND + 5 * (settings.token_loss + settings.gather + settings.commit)
 

@@ -47,8 +47,9 @@ def _limit(scenario: Scenario) -> int:
 
 
 def _backlog(scenario: Scenario) -> int:
-    """Queue and reserve: nothing is ever handed over that these have no room for."""
-    return _queue(scenario) + -(-_reserve(scenario) // EACH)
+    """Queue and reserve, and where agreement is uniform what becomes safe at once."""
+    unsafe = scenario.buffer * 3 // 2 if scenario.uniform else 0
+    return _queue(scenario) + -(-_reserve(scenario) // EACH) + unsafe
 
 
 def _queue(scenario: Scenario) -> int:

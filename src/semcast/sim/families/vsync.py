@@ -5,6 +5,7 @@ from random import Random
 import msgspec
 
 from semcast.core.ids import Nanos
+from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
 from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
@@ -41,12 +42,17 @@ def _transfers(scenario: Scenario) -> bool:
 
 
 def excused(history: History) -> bool:
-    """Whether a majority of the last view crashed: then the others wait for ever, and rightly so."""
+    """Whether no quorum of the last view lives, and not all of the others are back under their names.
+
+    Then who lives waits for ever, and rightly so.
+    """
     views = [event for event in history.events if event.kind is Kind.VIEW]
-    crashed = {event.process for event in history.events if event.kind in GONE}
+    gone = {event.process for event in history.events if event.kind in GONE}
     last = max(views, key=lambda event: event.view or 0, default=None)
     members = history.info.only.members if last is None or last.members is None else last.members
-    return 2 * len([member for member in members if member not in crashed]) <= len(members)
+    alive = [rank for rank, member in enumerate(members) if member not in gone]
+    names = {process.name for process in history.processes if process not in gone}
+    return not is_quorum(len(members), alive) and any(member.name not in names for member in members)
 
 
 def _heals_within(scenario: Scenario) -> Nanos:

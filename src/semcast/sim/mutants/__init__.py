@@ -6,9 +6,10 @@ swarm, or, where chance is a poor tester, by a directed test.
 
 import msgspec
 
+from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.sim.mutants import ring, semantic, vsync
+from semcast.sim.mutants import programs, ring, semantic, vsync
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -16,6 +17,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
     stack: type[Stack] | None = None
     operations: type[OperationTracker] = OperationTracker
+    handover: type[Handover] = Handover
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
 
@@ -33,6 +35,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "changed-payload": Mutant(semantic.ChangedPayload),
         "lost-last-message": Mutant(semantic.LostLastMessage),
         "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
+        "confirmed-safe-at-once": Mutant(semantic.ConfirmedSafeAtOnce),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
     "ring": {
@@ -53,6 +56,12 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "fragments-kept": Mutant(ring.FragmentsKept, by_chance=False),
         "form-tokens-in-any-order": Mutant(ring.FormTokensInAnyOrder, by_chance=False),
         "form-token-of-another-configuration": Mutant(ring.FormTokenOfAnotherConfiguration, by_chance=False),
+        "confirmed-when-sent": Mutant(ring.ConfirmedWhenSent),
+        "safe-when-delivered": Mutant(ring.SafeWhenDelivered, by_chance=False),
+        "piece-taken-for-the-whole": Mutant(ring.PieceTakenForTheWhole, by_chance=False),
+        "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
+        "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
+        "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
         "no-reserve": Mutant(ring.NoReserve, by_chance=False),
         "nobody-exempt": Mutant(ring.NobodyExempt, by_chance=False),
@@ -83,11 +92,25 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "stamp-lost-with-run": Mutant(vsync.StampLostWithRun, by_chance=False),
         "sets-order-not-safe": Mutant(vsync.SetsOrderNotSafe, by_chance=False),
         "safe-with-f-votes": Mutant(vsync.SafeWithFVotes),
+        "confirmed-safe-at-once": Mutant(vsync.ConfirmedSafeAtOnce),
+        "confirmed-in-the-next-view": Mutant(vsync.ConfirmedInTheNextView),
         "leaver-not-in-cut": Mutant(vsync.LeaverNotInCut, by_chance=False),
         "skipped-before-causes": Mutant(vsync.SkippedBeforeCauses),
     },
 }
 """By stack, its mutants."""
+
+_HANDOVERS: dict[str, Mutant] = {
+    "unseen-views": Mutant(handover=programs.UnseenViews),
+    "never-raises": Mutant(handover=programs.NeverRaises),
+    "non-readers-awaited": Mutant(handover=programs.NonReadersAwaited),
+    "waiting-untold": Mutant(handover=programs.WaitingUntold),
+    "excess-uncounted": Mutant(handover=programs.ExcessUncounted, by_chance=False),
+}
+"""Mutants of what lies between a program and any stack."""
+
+for _stack in ("ring", "vsync"):
+    MUTANTS[_stack].update(_HANDOVERS)
 
 
 def swarmed(stack: str) -> list[str]:

@@ -9,18 +9,32 @@ from semcast.core.events import Delivery, TransitionalView
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer, obsoletes
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.backlog import Backlog
+from semcast.protocols.ring.backoff import FIRST, Backoff
+from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
-from semcast.protocols.ring.frames import ConfId, ConfRecord, FormToken, Packet, Token
+from semcast.protocols.ring.frames import (
+    AttemptJoin,
+    ConfId,
+    ConfRecord,
+    FormToken,
+    Join,
+    Packet,
+    Piece,
+    Presence,
+    Token,
+)
 from semcast.protocols.ring.leaving import Leaving
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.packing import Assembly
+from semcast.protocols.ring.pieces import Puzzles
 from semcast.protocols.ring.recovery import Recovery
 from semcast.protocols.ring.rotation import Rotation
 from semcast.protocols.ring.sending import Sending
@@ -317,9 +331,11 @@ class FormTokenOfAnotherConfiguration(Ring):
 
 
 class _Lenient(Forming):
-    def fail(self) -> list[MemberId]:
-        super().fail()
+    def _to_blame(self, now: Nanos) -> list[MemberId]:  # noqa: ARG002
         return []
+
+    def _take_stock(self, now: Nanos, old: Sequence[MemberId], new: Sequence[MemberId]) -> None:
+        """Nor is anybody held off."""
 
 
 class _NobodyFails(Formation):
@@ -330,6 +346,100 @@ class NobodyFails(Ring):
     """Tries again with the same members when the Form token is lost."""
 
     formation_kind = _NobodyFails
+
+
+class _ConfirmedWhenSent(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        self._sent.settle(view, delivered=self._sent.last, safe=order.confirmed_aru)
+
+
+class _ConfirmedWhenSentSending(Sending):
+    answers_kind = _ConfirmedWhenSent
+
+
+class _ConfirmedWhenSentOperation(Operation):
+    sending_kind = _ConfirmedWhenSentSending
+
+
+class ConfirmedWhenSent(Ring):
+    """Says that a message is delivered as soon as it has left, whatever is missing before it."""
+
+    operation_kind = _ConfirmedWhenSentOperation
+
+
+class _SafeWhenDelivered(Answers):
+    def settle(self, order: RingOrder, view: View) -> None:
+        delivered = order.in_order(self._sent.last)
+        self._sent.settle(view, delivered=delivered, safe=delivered)
+
+
+class _SafeWhenDeliveredSending(Sending):
+    answers_kind = _SafeWhenDelivered
+
+
+class _SafeWhenDeliveredOperation(Operation):
+    sending_kind = _SafeWhenDeliveredSending
+
+
+class SafeWhenDelivered(Ring):
+    """Says that all have a message as soon as it is delivered here."""
+
+    operation_kind = _SafeWhenDeliveredOperation
+
+
+class _PieceForWhole(Puzzles):
+    def _complete(self, piece: Piece, pieces: dict[int, bytes]) -> bool:  # noqa: ARG002
+        return True
+
+
+class PieceTakenForTheWhole(Ring):
+    """Does not wait for the other pieces of a frame."""
+
+    puzzles_kind = _PieceForWhole
+
+
+class _Mixed(Puzzles):
+    def _belongs(self, piece: Piece, digest: bytes, count: int) -> bool:  # noqa: ARG002
+        return piece.count == count
+
+    def _genuine(self, data: bytes, digest: bytes) -> bool:  # noqa: ARG002
+        return True
+
+
+class PiecesMixed(Ring):
+    """Puts pieces of two attempts together."""
+
+    puzzles_kind = _Mixed
+
+
+class _Unforgiving(Backoff):
+    def _wait(self, count: int) -> Nanos:
+        return FIRST << count
+
+
+class _UnforgivingForming(Forming):
+    backoff_kind = _Unforgiving
+
+
+class _BackoffWithoutCap(Formation):
+    forming_kind = _UnforgivingForming
+
+
+class BackoffWithoutCap(Ring):
+    """Holds off who keeps failing for longer and longer."""
+
+    formation_kind = _BackoffWithoutCap
+
+
+class _AnyTerms(Formation):
+    def agrees(self, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:  # noqa: ARG002
+        return True
+
+
+class TermsIgnored(Ring):
+    """Forms rings with members that have set something else."""
+
+    formation_kind = _AnyTerms
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:

@@ -1,6 +1,6 @@
 """Virtual synchrony, broken on purpose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
+from semcast.core.views import View
 from semcast.obsolescence import obsoletes
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
@@ -38,9 +39,8 @@ class ChangedPayload(VirtualSynchrony):
 
 
 class _HastyConsensus(Consensus):
-    @property
-    def majority(self) -> int:
-        return max(self.size // 2, 1)
+    def enough(self, ranks: Collection[int]) -> bool:
+        return 2 * len(ranks) >= self.size
 
 
 class _HastyChange(ViewChange):
@@ -54,9 +54,8 @@ class DecisionWithoutMajority(VirtualSynchrony):
 
 
 class _LonelyConsensus(Consensus):
-    @property
-    def majority(self) -> int:
-        return 1
+    def enough(self, ranks: Collection[int]) -> bool:
+        return bool(ranks)
 
 
 class _LonelyChange(ViewChange):
@@ -323,8 +322,9 @@ class StampLostWithRun(VirtualSynchrony):
 
 
 class _GullibleTracker(Tracker):
-    def votes_needed(self) -> int:
-        return max(self.f, 1)
+    def safe_upto(self, column: Sequence[int]) -> int:
+        f = (len(column) - 1) // 2
+        return sorted(column, reverse=True)[max(f, 1) - 1]
 
 
 class _GullibleStream(ViewStream):
@@ -362,3 +362,23 @@ class SkippedBeforeCauses(VirtualSynchrony):
     """A purged message is skipped at once, also before what it had to come after."""
 
     view_stream = _SkippingStream
+
+
+class ConfirmedSafeAtOnce(VirtualSynchrony):
+    """Says that all have a message as soon as it has its place here."""
+
+    def settle_confirmations(self) -> None:
+        stream = self.stream
+        if self.confirming and stream is not None:
+            order = stream.order
+            placed = order.placed()
+            self.confirming.settle(stream.view(), delivered=placed, safe=placed, position=order.position_of)
+
+
+class ConfirmedInTheNextView(VirtualSynchrony):
+    """Says of what is confirmed when a view ends that it is delivered in the next."""
+
+    def _end_confirmations(self, old: ViewStream, change: Change) -> None:
+        sent = old.queued[old.rank]
+        following = View(old.view().id + 1, tuple(change.members))
+        self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.quorum import is_quorum
 from semcast.history.events import Event, History
 from semcast.history.schema import GONE, Kind
 from semcast.specs.evs.configurations import Stay
@@ -31,7 +32,8 @@ def vs_primary_partition(history: History) -> Verdict:
     delivered in the predecessor what those who go on did without, and was still at it when the next view was
     there, did not agree. Who is still in the predecessor when the recording ends may be leaving, unless the
     run came to rest; and where a number is missing between two views, then so may be a view of which the
-    recording was cut off.
+    recording was cut off. A re-formed view needs no majority: it may follow a view, and pass over others, if
+    nobody lives of the one it follows who is not in it.
     """
     return judge("vs_primary_partition", history, _find_second_primary)
 
@@ -92,7 +94,7 @@ def find_second_primary(views: Views, findings: Findings, ignored: Ignored) -> N
 
 def _find_passed_over(views: Views, before: Stay, after: Stay, findings: Findings) -> None:
     between = views.numbers_between(number_of(before), number_of(after))
-    if between:
+    if between and views.reformed(number_of(after)) is None:
         findings.count(1)
         findings.example(
             f"{before.process} passed over view {between[0]}",
@@ -105,19 +107,36 @@ def _find_passed_over(views: Views, before: Stay, after: Stay, findings: Finding
 def _find_usurped(views: Views, number: int, following: int, findings: Findings, ignored: Ignored) -> None:
     """Whether a view came about without those of the view before."""
     known = views.known
+    if views.reformed(following) is not None:
+        _find_forgotten(views, following, findings)
+        return
     if following > number + 1 and (known.evidence.cut_off or not known.quiesced):
         return
     members, successors = set(views.members(number)), set(views.members(following))
     staying = {member for member in members if not known.life(member).crashed}
-    agreed = len(members) - len((staying | ignored(number, following)) - successors)
+    refused = (staying | ignored(number, following)) - successors
+    ranks = [rank for rank, member in enumerate(views.members(number)) if member not in refused]
     nobody = bool(staying) and members.isdisjoint(successors)
-    if nobody or (known.quiesced and 2 * agreed <= len(members)):
+    if nobody or (known.quiesced and not is_quorum(len(members), ranks)):
         findings.count(1)
         findings.example(
-            f"view {following} has no majority of view {number}",
+            f"view {following} has no quorum of view {number}",
             views.of[number][0].event,
             views.of[following][0].event,
         )
+
+
+def _find_forgotten(views: Views, number: int, findings: Findings) -> None:
+    """Whether a view was re-formed though somebody lived of the view that it follows, and is not in it."""
+    after = views.reformed(number)
+    first = min(views.of[number], key=lambda stay: stay.event.at)
+    for stay in views.of.get(after or 0, ()):
+        end = next((row for row in views.known.rows[stay.process] if row.kind in GONE), None)
+        if stay.process not in views.members(number) and (end is None or end.at > first.event.at):
+            findings.count(1)
+            findings.example(
+                f"view {number} was re-formed though {stay.process} was alive", stay.event, first.event
+            )
 
 
 def _ignored(views: Views, number: int, following: int) -> set[MemberId]:

@@ -28,7 +28,8 @@ def vs_semantic_view_synchrony(history: History) -> Verdict:
 def vs_semantic_uniform_agreement(history: History) -> Verdict:
     """P, 4.5: what anybody delivers in v, and be it one that crashes, all who go on from v have in v.
 
-    Counts pairs of a process and a message.
+    What was delivered by who ended in a view that was re-formed may be lost, and is not owed. Counts pairs of
+    a process and a message.
     """
     return judge("vs_semantic_uniform_agreement", history, _find_contaminated, semantic=True)
 
@@ -53,7 +54,7 @@ def _find_not_replaced(views: Views, findings: Findings) -> None:
 
 def _find_contaminated(views: Views, findings: Findings) -> None:
     for stays in views.of.values():
-        delivered, proof = _deliveries(views, stays)
+        delivered, proof = _deliveries(views, [stay for stay in stays if not views.bereft(stay)])
         for stay in stays:
             if views.closed(stay):
                 find_lacking(views, findings, stay, delivered, proof)

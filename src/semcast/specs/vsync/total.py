@@ -26,12 +26,12 @@ def total_order(history: History) -> Verdict:
 
 
 def uniform_total_order(history: History) -> Verdict:
-    """P, 2.2.4: the same for all processes, also those that crash later."""
-    return judge("uniform_total_order", history, lambda views, findings: _find(views, findings, _everybody))
+    """P, 2.2.4: the same for all processes, also those that crash later, but in a view that was re-formed."""
+    return judge("uniform_total_order", history, _find_everywhere)
 
 
-def _everybody(_: Stay) -> bool:
-    return True
+def _find_everywhere(views: Views, findings: Findings) -> None:
+    _find(views, findings, lambda stay: not views.bereft(stay))
 
 
 def _find(views: Views, findings: Findings, judged: Callable[[Stay], bool]) -> None:

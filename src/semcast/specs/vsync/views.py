@@ -44,6 +44,16 @@ class Views:
         """The members of a view as the first process has them."""
         return self.of[number][0].event.members or ()
 
+    def reformed(self, number: int) -> int | None:
+        """The view that a re-formed one follows; None of any other."""
+        return self.of[number][0].event.order
+
+    def bereft(self, stay: Stay) -> bool:
+        """Whether a process ended in a view that was re-formed, or beside it: what it did may be lost."""
+        if stay.after is not None:
+            return False
+        return any(after <= number_of(stay) < number for number, after in self._reformed)
+
     def life(self, stay: Stay) -> Life:
         """Of the process whose stay it is."""
         return self.known.lives[stay.process]
@@ -77,6 +87,11 @@ class Views:
         """The views that somebody installed, with numbers between these two."""
         begin = bisect_left(self._numbers, low + 1)
         return self._numbers[begin : bisect_left(self._numbers, high)]
+
+    @cached_property
+    def _reformed(self) -> list[tuple[int, int]]:
+        numbers = [(number, self.reformed(number)) for number in self.of]
+        return [(number, after) for number, after in numbers if after is not None]
 
     @cached_property
     def steps(self) -> dict[int, list[Step]]:

@@ -1,0 +1,148 @@
+"""What people who run a group want to read in their logs: `semcast.group` and `semcast.network`.
+
+INFO for joining, views and leaving, WARNING for trouble. Names, numbers and addresses; never what messages
+say, and nothing about keys.
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+
+from semcast.core.events import Delivery, Event, Left, Minority, TransitionalView, ViewChange
+from semcast.core.handover import Outgoing
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.turn import Watcher
+from semcast.net.hub import Hub
+from semcast.wire import Malformed
+
+_GROUP = logging.getLogger("semcast.group")
+_NETWORK = logging.getLogger("semcast.network")
+_AGAIN = 60.0
+"""Seconds after which the same trouble is told again."""
+_HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
+"""Several groups may share a meeting point, and sessions end."""
+
+
+def plain(name: str) -> str:
+    r"""A name that others chose, on one line.
+
+    >>> plain("a\nb")
+    'a\\nb'
+    """
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
+
+
+def names(members: Iterable[MemberId]) -> str:
+    """Members in a line of the log."""
+    return ", ".join(plain(member.name) for member in members)
+
+
+class GroupLog(Watcher):
+    """Tells what happens to one member. Told in the loop's thread.
+
+    Args:
+        group: its name.
+        member: who this is.
+    """
+
+    def __init__(self, group: str, member: MemberId) -> None:
+        self._group = plain(group)
+        self._member = member
+        self._left: Left | None = None
+
+    def joins(self, stack: str, host: str, port: int) -> None:
+        """It begins to look for others."""
+        member = plain(str(self._member))
+        _GROUP.info("%s: %s joins (%s) at %s port %d", self._group, member, stack, host, port)
+
+    def failed(self, error: BaseException) -> None:
+        """Something that must not happen did."""
+        _GROUP.error("%s: %s failed", self._group, plain(str(self._member)), exc_info=error)
+
+    # What a turn tells
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
+        """Ends and minorities, and views where the stack announces them."""
+        for event in events:
+            if isinstance(event, ViewChange):
+                self._view(event)
+            elif isinstance(event, Left):
+                self._out(event)
+            elif isinstance(event, Minority):
+                _GROUP.warning(
+                    "%s: %s is cut off from the majority: %d can be reached, %d are needed; it waits",
+                    self._group,
+                    plain(self._member.name),
+                    event.reachable,
+                    event.needed,
+                )
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
+        """Views come between messages."""
+        for each in deliveries:
+            if type(each) is ViewChange:
+                self._view(each)
+            elif type(each) is TransitionalView:
+                _GROUP.debug(
+                    "%s: %s go on from view %s", self._group, names(each.view.members), each.view.name
+                )
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """Nobody wants to read that."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
+        """The group went on without this member."""
+        _GROUP.warning("%s: %s comes back as %s", self._group, plain(str(self._member)), plain(str(member)))
+        self._member = member
+
+    def _view(self, change: ViewChange) -> None:
+        view = change.view
+        told = [f"{what} {names(who)}" for what, who in _changes(change) if who]
+        _GROUP.log(
+            logging.WARNING if change.failed else logging.INFO,
+            "%s: view %s of %d: %s%s",
+            self._group,
+            plain(view.name),
+            len(view.members),
+            names(view.members),
+            f" ({'; '.join(told)})" if told else "",
+        )
+
+    def _out(self, left: Left) -> None:
+        level = logging.WARNING if left.again else logging.INFO
+        _GROUP.log(level, "%s: %s left: %s", self._group, plain(str(self._member)), plain(left.cause))
+
+
+def _changes(change: ViewChange) -> list[tuple[str, tuple[MemberId, ...]]]:
+    joined = () if change.joined == change.view.members else change.joined
+    return [("joined", joined), ("left", change.left), ("failed", change.failed)]
+
+
+class NetworkLog:
+    """Tells of datagrams that were of no use: wrong keys, forgeries, floods.
+
+    Args:
+        group: its name.
+        hub: where they arrive.
+    """
+
+    def __init__(self, group: str, hub: Hub) -> None:
+        self._group = plain(group)
+        self._hub = hub
+        self._told: dict[str, tuple[int, float]] = {}  # what -> how often by then, and when it was told
+
+    def look(self) -> None:
+        """Once a second, in the loop's thread."""
+        for why, count in self._hub.stats.malformed.items():
+            if why not in _HARMLESS:
+                self._tell(f"dropped: {why.value}", count)
+        sockets = self._hub.endpoint.stats
+        self._tell("lost because they came faster than they were read", sockets.kernel_drops)
+        self._tell("kept out: their sources flood this member", sockets.kept_out)
+
+    def _tell(self, what: str, count: int) -> None:
+        before, at = self._told.get(what, (0, -_AGAIN))
+        now = time.monotonic()
+        if count > before and now - at >= _AGAIN:
+            self._told[what] = count, now
+            _NETWORK.warning("%s: %d datagrams %s", self._group, count - before, what)

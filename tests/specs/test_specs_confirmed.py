@@ -1,0 +1,125 @@
+"""What a stack confirmed is compared with what happened: histories written by hand."""
+
+from collections.abc import Callable
+
+import pytest
+
+from semcast.core import Item, MemberId, MessageId, View
+from semcast.core.events import Purged
+from semcast.core.messages import batch_of
+from semcast.history import History, Recorder, RunInfo
+from semcast.specs import Status
+from semcast.specs.confirmed import confirmed
+
+A, B = MEMBERS = MemberId("a"), MemberId("b")
+BOTH, ALONE = View(1, MEMBERS), View(2, (A,))
+FIRST = batch_of(A, 1, [b"x"])
+
+
+def history(steps: Callable[[Recorder], None], *, quiesced: bool = True) -> History:
+    recorder = Recorder(
+        RunInfo.one("run", "g", "ring", None, MEMBERS, None, uniform=False, quiesced=quiesced)
+    )
+    for member in MEMBERS:
+        recorder.view(0, member, BOTH)
+    recorder.multicast(0, A, FIRST)
+    steps(recorder)
+    return recorder.close(quiesced=quiesced)
+
+
+def claim(recorder: Recorder, *, safe: bool = False, view: View = BOTH) -> None:
+    recorder.confirmed(1, A, MessageId(A, 1), view, safe=safe)
+
+
+def both_deliver(recorder: Recorder) -> None:
+    claim(recorder, safe=True)
+    recorder.deliver(2, A, FIRST)
+    recorder.deliver(2, B, FIRST)
+
+
+def replaced(recorder: Recorder) -> None:
+    claim(recorder, safe=True)
+    for member in MEMBERS:
+        recorder.purge(2, member, Purged(MessageId(A, 1), MessageId(A, 2)))
+
+
+def other_is_gone(recorder: Recorder) -> None:
+    claim(recorder, safe=True)
+    recorder.deliver(2, A, FIRST)
+    recorder.crash(3, B)
+
+
+def gone_itself(recorder: Recorder) -> None:
+    claim(recorder)
+    recorder.crash(2, A)
+
+
+def after_the_view_by_all(recorder: Recorder) -> None:
+    claim(recorder)
+    recorder.transitional(2, A, BOTH)
+    recorder.deliver(2, A, FIRST)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [both_deliver, replaced, other_is_gone, gone_itself, after_the_view_by_all],
+    ids=lambda s: s.__name__,
+)
+def test_sound(steps: Callable[[Recorder], None]) -> None:
+    assert confirmed(history(steps)).status is Status.HOLDS
+
+
+def never(recorder: Recorder) -> None:
+    claim(recorder)
+
+
+def in_another_view(recorder: Recorder) -> None:
+    claim(recorder)
+    recorder.view(2, A, ALONE)
+    recorder.deliver(3, A, FIRST)
+
+
+def after_the_view_by_some(recorder: Recorder) -> None:
+    claim(recorder)
+    recorder.transitional(2, A, View(1, (A,)))
+    recorder.deliver(2, A, FIRST)
+
+
+def not_by_all(recorder: Recorder) -> None:
+    claim(recorder, safe=True)
+    recorder.deliver(2, A, FIRST)
+
+
+def went_on_without_it(recorder: Recorder) -> None:
+    claim(recorder)
+    recorder.view(2, A, ALONE)
+    recorder.crash(3, A)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [never, in_another_view, after_the_view_by_some, not_by_all, went_on_without_it],
+    ids=lambda s: s.__name__,
+)
+def test_broken(steps: Callable[[Recorder], None]) -> None:
+    verdict = confirmed(history(steps))
+    assert verdict.status is Status.VIOLATED
+    assert [str(event) for event in verdict.offending] == ["a[2] at 1 ns: confirmed (a,1)"]
+
+
+def test_what_comes_later_stands_for_what_it_replaced() -> None:
+    """b was never told of the first: only that the second is there instead."""
+
+    def steps(recorder: Recorder) -> None:
+        old, new = batch_of(A, 2, [b"y"], Item("i")), batch_of(A, 3, [b"z"], Item("i"))
+        for batch in (old, new):
+            recorder.multicast(1, A, batch)
+            recorder.deliver(1, A, batch)
+        recorder.confirmed(1, A, MessageId(A, 2), BOTH, safe=True)
+        recorder.deliver(2, B, new)
+
+    assert confirmed(history(steps)).status is Status.HOLDS
+
+
+def test_a_run_that_was_not_over_says_nothing() -> None:
+    assert confirmed(history(never, quiesced=False)).status is Status.UNKNOWN
