@@ -1,6 +1,7 @@
 """Founding under drawn schedules: processes crash, forget what was not synced, and come back.
 
-Frames are lost and late. However that goes, there is one view. Without disks the same schedules break it, and so the model has teeth.
+Frames are lost and late. However that goes, there is one view. Without disks the same schedules break it, and
+so the model has teeth.
 """
 
 from random import Random
