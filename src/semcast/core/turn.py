@@ -278,6 +278,7 @@ class Turn:
             watcher.on_renewal(now, self.member)
         stack.start(now)
         self._tell((notice,))
+        self._world.wake()  # whoever sends must know who it is now, also where nobody reads
         return True
 
     # From the application
@@ -350,7 +351,7 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
-        if not handover.reading.began and handover.reading.fills(stack):
+        if not handover.reading.began and handover.reading.fills(now, stack):
             handover.look(now, stack)
             stack.on_reader(now)
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
