@@ -150,7 +150,7 @@ class Buffers:
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
     def waiting(self) -> tuple[int, int]:
-        """Messages that the program may take, and their bytes, as well as can be told without looking at each.
+        """Messages that the program may take, and their bytes, without looking at each.
 
         What must be safe first is kept for others anyway.
         """
