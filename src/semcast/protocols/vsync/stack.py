@@ -330,10 +330,12 @@ class VirtualSynchrony(Membership, Stack):
 
     def _look_at_backlog(self) -> None:
         """Tell the others to stop, or that they need not any more."""
-        if self.backlog.over():
+        over = self.backlog.over()
+        if over:
             for epoch in self._epochs:
                 epoch.stream.buffers.purge_late()
-        if self.stream is not None and self.backlog.over() != self.stream.stopping:
+            over = self.backlog.over()
+        if self.stream is not None and over != self.stream.stopping:
             self.stream.tell()
 
     def held_back(self) -> HeldBack | None:

@@ -297,9 +297,10 @@ class ViewStream:
         """Say what is queued here, and whether the others shall stop."""
         self._told, self._told_bytes = self.buffers.accepted, self.buffers.accepted_bytes
         self.stats.control_frames += 1
-        if self.buffers.backlog.over():
-            self.buffers.purge_late()
         self.stopping = self.buffers.backlog.over()
+        if self.stopping:
+            self.buffers.purge_late()
+            self.stopping = self.buffers.backlog.over()
         self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled, self.stopping))
 
     def _plan_to_tell(self, now: Nanos) -> None:

@@ -40,10 +40,11 @@ class OneAccount(VirtualSynchrony):
 
 
 class _CrowdedBuffers(Buffers):
-    def waiting(self) -> int:
+    def waiting(self) -> tuple[int, int]:
         order = self.order
         assert isinstance(order, TotalOrder)
-        return super().waiting() + sum(len(batch.payloads) for held in order._held for batch in held)
+        messages, size = super().waiting()
+        return messages + sum(len(batch.payloads) for held in order._held for batch in held), size
 
 
 class _CrowdedStream(ViewStream):
