@@ -1,7 +1,7 @@
 """Founding under drawn schedules: processes crash, forget what was not synced, and come back.
 
-Frames are lost and late. However that goes, there is one view. Without disks the same schedules break it, and
-so the model has teeth.
+Frames are lost and late. However that goes, there is one view, and in the end there is one. Without disks the
+same schedules break that, and so the model has teeth.
 """
 
 from random import Random
@@ -43,13 +43,14 @@ class Model:
         self.last = last
         self.disks = {name: Disk() for name in names} if disks else {}
         self.now = 0
+        self.calm = False
         self.wire: list[tuple[MemberId, str, Frame]] = []
         self.founded: set[tuple[MemberId, ...]] = set()
         self.processes = {name: Process(self, name, 0) for name in names}
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
-            self.now += self.rng.randrange(PERIOD)
+            self.now += self.rng.randrange(PERIOD // 5)
             name = self.rng.choice(sorted(self.processes))
             what = self.rng.random()
             if what < 0.08:
@@ -60,6 +61,18 @@ class Model:
                 self.sync(name)
             elif self.wire:
                 self.deliver()
+
+    def settle(self) -> None:
+        """Nothing goes wrong any more."""
+        self.calm = True
+        for _ in range(60):
+            self.now += PERIOD // 2
+            for name in sorted(self.processes):
+                self.look(name)
+            while self.wire:
+                self.deliver()
+                for name in self.disks:
+                    self.sync(name)
 
     def look(self, name: str) -> None:
         process = self.processes[name]
@@ -72,7 +85,7 @@ class Model:
     def deliver(self) -> None:
         source, name, frame = self.wire.pop(self.rng.randrange(len(self.wire)))
         process, now = self.processes[name], self.now
-        if self.rng.random() < 0.15:
+        if not self.calm and self.rng.random() < 0.15:
             return
         if isinstance(frame, Prepare):
             process.founding.on_prepare(now, source, frame)
@@ -115,7 +128,8 @@ class Model:
 
 def views(seed: int, names: str, *, disks: bool, last: Known | None = None) -> int:
     model = Model(seed, names, disks=disks, last=last)
-    model.run(1500)
+    model.run(1000)
+    model.settle()
     return len(model.founded)
 
 
@@ -124,15 +138,11 @@ LAST = Known(7, [MemberId(name) for name in "abc"])
 
 @pytest.mark.parametrize("names", ["abc", "abcde"])
 def test_with_disks_there_is_one_first_view(names: str) -> None:
-    found = [views(seed, names, disks=True) for seed in range(60)]
-    assert max(found) == 1
-    assert sum(found) > 20, "and it is founded in most of them"
+    assert {views(seed, names, disks=True) for seed in range(40)} == {1}
 
 
 def test_after_a_lost_view_there_is_one_next() -> None:
-    found = [views(seed, "abc", disks=True, last=LAST) for seed in range(60)]
-    assert max(found) == 1
-    assert sum(found) > 20
+    assert {views(seed, "abc", disks=True, last=LAST) for seed in range(40)} == {1}
 
 
 def test_without_disks_many_who_forget_found_several() -> None:

@@ -15,6 +15,9 @@ _MOST = 64
 _LATELY = 5
 """Periods for which a candidate counts as being here after it was heard."""
 
+_LONG = 2
+"""Times that a member may be silent: what comes of it so long after its successor was not under way."""
+
 Suspects = Callable[[MemberId], bool]
 
 
@@ -73,17 +76,13 @@ class Candidates:
             and suspects(member)
         ]
 
-    def refused(
-        self, now: Nanos, members: Sequence[MemberId], heard_at: Callable[[MemberId], Nanos]
-    ) -> list[MemberId]:
+    def refused(self, members: Sequence[MemberId], heard_at: Callable[[MemberId], Nanos]) -> list[MemberId]:
         """Candidates whose names belong to members that were heard long after the candidates were."""
         names = {member.name: member for member in members}
         return [
             candidate
             for candidate, (first, _) in self._heard.items()
-            if candidate.name in names
-            and now - first >= self._silence
-            and heard_at(names[candidate.name]) >= first + self._silence // 2
+            if candidate.name in names and heard_at(names[candidate.name]) >= first + _LONG * self._silence
         ]
 
     def accounts_for(self, known: Known, alive: Sequence[MemberId]) -> bool:

@@ -335,8 +335,8 @@ class ViewChange:
         ranks = self._stream.buffers.ranks
         holders = [member for member in going_on if used[ranks[member]].stateful]
         joined = self._joining(len(going_on))
-        needy = bool(joined) or any(used[ranks[member]].reads for member in going_on)
-        lost = self._needs_state and bool(going_on) and needy and not holders
+        needy = any(used[ranks[member]].reads for member in going_on) or (self._needs_state and bool(joined))
+        lost = bool(going_on) and needy and not holders
         if lost and any(self._may_have_state(rank, used) for rank in self._not_going_on(used)):
             return None
         change = Change(

@@ -62,7 +62,7 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     report: Report = b""
     """What the order needs to know."""
     reads: bool = True
-    """Whether its application takes what is delivered: else it needs no state."""
+    """Whether its application needs the state: it has hooks, and takes what is delivered."""
     gone: Members = []  # noqa: RUF012 (msgspec copies it)
     """Who is dead for certain: its sender ignores whatever they have sent."""
 

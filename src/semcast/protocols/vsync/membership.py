@@ -257,7 +257,7 @@ class Membership(ABC):
         self._ledger.write(now, record, lambda now: self._entered(now, welcome), anew=True)
 
     def _entered(self, now: Nanos, welcome: Welcome) -> None:
-        """Where nobody is left who has the state, it begins anew."""
+        """Where nobody has a state, that of this member is as good as any."""
         self._entering = False
         if self.left:
             return
@@ -265,7 +265,8 @@ class Membership(ABC):
             for other in welcome.members:
                 if other != self.me:
                     self.out.send(other, welcome)
-        self._stateful = not self.settings.state or welcome.lost or self.me in welcome.providers
+        providers = welcome.providers or [self.me]
+        self._stateful = not self.settings.state or welcome.lost or self.me in providers
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
@@ -515,7 +516,7 @@ class Membership(ABC):
                 self._detector.suspects,
                 self._ledger,
                 stateful=self._stateful and self.settings.state and self.gives(),
-                reads=self.reads(),
+                reads=self.settings.state and self.reads(),
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
@@ -574,7 +575,7 @@ class Membership(ABC):
         assert self.stream is not None
         members = self.stream.members
         self._candidates.forget(now, members)
-        for candidate in self._candidates.refused(now, members, self._detector.last_heard):
+        for candidate in self._candidates.refused(members, self._detector.last_heard):
             self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
 
     def _bury(self, now: Nanos) -> None:
