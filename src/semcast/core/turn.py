@@ -278,6 +278,7 @@ class Turn:
             watcher.on_renewal(now, self.member)
         stack.start(now)
         self._tell((notice,))
+        self._world.wake()  # whoever sends must know who it is now, also where nobody reads
         return True
 
     # From the application

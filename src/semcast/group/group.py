@@ -139,14 +139,12 @@ class Group:
         self._waiting_for: list[int] = []  # how many members calls of `wait_for` wait for
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
-        self._entered = False
         # Held where messages are numbered: programs without asyncio send from threads of their own.
         self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
-        self._closed = False
-        self._wake_pending = False
+        self._entered = self._closed = self._wake_pending = False
         self._reader: object | None = None
         self._caller: Callable[[], object] = asyncio.current_task
         self.wake_reader: Callable[[], object] = _nobody
@@ -163,6 +161,8 @@ class Group:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
         self._log.joins(self.settings.stack, *self.address)
+        if forgets := self._family.forgets(self.settings):
+            self._log.forgets(forgets)
         try:
             if self._disk is not None:
                 self._disk.wake = self._loop.wake

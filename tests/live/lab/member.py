@@ -145,6 +145,8 @@ class Member:
                 say("skipped", count=event.count)
             elif isinstance(event, semcast.Merged):
                 say("merged", count=event.count)
+            elif isinstance(event, semcast.StateLost):
+                say("state lost", number=event.view, cause=event.cause)
             else:
                 names = [member.name for member in event.view.members]
                 kind = "view" if isinstance(event, semcast.ViewChange) else "transitional"

@@ -168,6 +168,11 @@ def _asked(settings: GroupSettings) -> Asked:
     return Asked(settings.order or Order.FIFO.value, settings.uniform)
 
 
+def _forgets(settings: GroupSettings) -> int:
+    assert isinstance(settings, SynchronySettings)
+    return 0 if settings.data else settings.minimum
+
+
 def _largest(site: Site) -> int:
     return largest_message(site.settings, site.packet)
 
@@ -188,6 +193,7 @@ FAMILY = FAMILIES.register(
         keeps=True,
         transfers=True,
         admits=True,
+        forgets=_forgets,
         visiting={"minimum": 0, "bootstrap": False},
         tailing="purge",
     )

@@ -42,7 +42,7 @@ class Piece:
 def changes(events: DataFrame) -> DataFrame:
     """The rows that say who is where."""
     return of_kind(events, *_KINDS).select(
-        "run", "process", "index", "at_ns", "kind", "sender", "view", "members"
+        "run", "process", "index", "at_ns", "kind", "sender", "view", "members", "order"
     )
 
 
@@ -104,6 +104,7 @@ def _event(group: str, row: Row) -> Event:
         group=group,
         sender=None if row["sender"] is None else _member(row["sender"]),
         view=row["view"],
+        order=row["order"],
         members=None if row["members"] is None else tuple(map(_member, row["members"])),
     )
 

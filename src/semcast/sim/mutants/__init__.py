@@ -107,6 +107,11 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "stop-not-heard": Mutant(vsync_flow.StopNotHeard, by_chance=False),
         "commands-in-queue": Mutant(vsync_flow.CommandsInQueue, by_chance=False),
         "leaves-while-waiting": Mutant(vsync_flow.LeavesWhileWaiting, by_chance=False),
+        "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
+        "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
+        "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
+        "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
+        "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
     },
 }
 """By stack, its mutants."""
