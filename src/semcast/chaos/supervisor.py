@@ -37,6 +37,8 @@ from semcast.wire.keyring import Cipher, Keyring
 Network = Lan | Loopback
 _LEAVING = 15.0
 """Seconds after which a member that was asked to leave is stuck: it gives up itself after three."""
+_STARTING = 120.0
+"""Seconds for processes to start on a machine that is busy; what they do from then on is judged."""
 _BEGINNING = 10.0
 """Seconds for processes to start, before the next thing is done to any: one that is not there cannot die."""
 _TOGETHER = 5.0
@@ -100,6 +102,7 @@ class Supervisor:
         try:
             first = [name for name in self._plan.names if name not in self._plan.late]
             await self._at_once(self._start(name) for name in first)
+            await self._until(self._begun, _STARTING)
             if not await self._until(lambda: self._joined(first), self._case.patience):
                 self._note_stuck()
                 return
@@ -270,6 +273,7 @@ class Supervisor:
         self._signal(self.members, signal.SIGCONT)
         self._look_for_dead()
         await self._at_once(self._start(name) for name, each in self.members.items() if not each.running)
+        await self._until(self._begun, _STARTING)
         self._tell("everything is healed, all members are started")
         healed = time.monotonic()
         deadline = healed + self._case.patience

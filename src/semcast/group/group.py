@@ -649,12 +649,13 @@ class Group:
         self._caller = caller
 
     def reform(self) -> None:
-        """Go on though the majority of the view is lost: you vouch that whoever is not within reach is gone.
+        """Go on without the members that are not within reach: you vouch that they are gone.
 
-        Where that is wrong, and they go on, too, there are two groups. Does nothing where nobody waits.
+        For groups with agreed views that have lost their majority, and `reform = manual`, or members that
+        never come back. If they are not gone, there are two groups. May be called from any thread.
         """
-        self._check_open()
-        self._seat.reform()
+        self._handover.call(lambda stack, now: stack.reform(now))
+        self._loop.wake()
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""

@@ -142,11 +142,11 @@ class Seat:
         self.wake_loop()
         return taken
 
-    def reform(self, view: int | None = None) -> None:
+    def reform(self, view: int) -> None:
         """Somebody vouches that whoever is not within reach is gone, while the stack is in this view."""
 
         def reform(stack: Stack, now: Nanos) -> None:
-            if view in (None, stack.view().id):
+            if stack.view().id == view:
                 stack.reform(now)
 
         self.call(reform)

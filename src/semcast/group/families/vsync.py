@@ -53,11 +53,11 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     """Who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
     minimum: int = 0
     """So many found the group together, more than half of all who may; 0 for one that only joins."""
+    reform: str = ""
+    """When those go on who are left of a view that lost its majority: `automatic` (the default), as soon as
+    everybody else is back under its name; `manual`, when told to by `Group.reform`."""
     bootstrap: bool = False
     """Found the group alone. At one member only, and only once."""
-    reform: str = ""
-    """The survivors of a lost majority go on: `automatic` (the default), once all others are known to be
-    dead; or `manual`, when they are told to (`group.reform()`, `semcast reform`)."""
     expel_after: str = ""
     """The others go on without a member that lacks for so long what they have; never by default."""
     expel_when_full: bool = False
