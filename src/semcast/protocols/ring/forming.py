@@ -29,7 +29,7 @@ from semcast.protocols.ring.frames import (
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder, Span
-from semcast.protocols.ring.passing import TokenPassing
+from semcast.protocols.ring.passing import TokenPassing, stretched
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.states import Cause, State
 from semcast.wire.limits import MAX_SEQ
@@ -39,11 +39,6 @@ PATIENCE = 10
 
 FAR = 1 << 32
 """No member is so many configurations ahead of another, where numbers are large already."""
-
-AT_A_TIME = 8
-"""Members for which a ring is formed in the time that was set; each so many more take as long again."""
-LARGE = 4
-"""And so many times as long at most: ghosts cost time, but not all of it."""
 
 
 class Forming:
@@ -406,7 +401,8 @@ class Forming:
         loss = self._settings.token_loss
         if self._standing.state is State.FORM:
             loss += loss // 2  # so that two who do not take the token can be left out
-        return max(self._passing.patience(), stretched(loss, len(self.candidates)))
+        size = len(self.candidates)
+        return max(self._passing.patience(size), stretched(loss, size))
 
     def fail(self, now: Nanos) -> list[MemberId]:
         """The token was lost on its way: what was promised stays promised.
@@ -437,11 +433,6 @@ class Forming:
         if self._promised:
             self.my_obligation_set = set(record.obligation_set)
         self.recovery = self.ring = None
-
-
-def stretched(time: Nanos, members: int) -> Nanos:
-    """Where many speak, each has to listen to many, and a token goes a long way."""
-    return time * min(max(members, AT_A_TIME), LARGE * AT_A_TIME) // AT_A_TIME
 
 
 def short(member: MemberId) -> bool:

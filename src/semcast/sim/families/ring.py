@@ -7,7 +7,7 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.protocols.ring import Ring
 from semcast.protocols.ring.backoff import CAP
-from semcast.protocols.ring.forming import stretched
+from semcast.protocols.ring.passing import stretched
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
