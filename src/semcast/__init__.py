@@ -13,7 +13,7 @@ from semcast.core import (
     View,
     ViewChange,
 )
-from semcast.core.events import Minority
+from semcast.core.events import Merged, Minority
 from semcast.group import (
     BacklogError,
     ConfigurationError,
@@ -34,6 +34,7 @@ from semcast.group import (
     SendTimeoutError,
     Skipped,
     StateHooks,
+    StateLost,
     UnconfirmedError,
     assignments,
     join,
@@ -61,6 +62,7 @@ __all__ = [
     "Item",
     "Live",
     "MemberId",
+    "Merged",
     "Message",
     "MessageId",
     "Minority",
@@ -71,6 +73,7 @@ __all__ = [
     "SendTimeoutError",
     "Skipped",
     "StateHooks",
+    "StateLost",
     "TransitionalView",
     "UnconfirmedError",
     "View",

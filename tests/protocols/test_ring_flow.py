@@ -9,6 +9,7 @@ from tests.protocols.flowlab import LISTS, FlowLab, Plan, formula, tight, under_
 from tests.protocols.ringlab import RingLab
 
 from semcast.core import Frame
+from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND
 from semcast.core.stack import HeldBack
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy, State
@@ -372,6 +373,31 @@ def growth(kind: type[Ring]) -> int:
         sizes.append(lab.rings["q"].queued())
     assert sizes[0] > lab.rings["q"].settings.queue_messages
     return sizes[-1] - sizes[0]
+
+
+def heaped(handover: type[Handover]) -> int:
+    """q reads no more, and sends in every configuration: how much waits for it in the end?
+
+    What comes before a configuration is put into the mailbox, full or not, so that q can send there.
+    """
+    plans = {"p": Plan(publishes=1000), "q": Plan(reads=1), "r": Plan()}
+    lab = FlowLab(plans, tight("pqr", reserve=300, window=8, send=20), handover=handover)
+    lab.start()
+    lab.run_for(2000)
+    for _ in range(6):
+        lab.cut_off("r")
+        lab.run_for(1000)
+        lab.seats["q"].send_or_wait(Outgoing([b"!"]))
+        lab.heal()
+        lab.run_for(2000)
+    return lab.seats["q"].handover.mailbox.held + len(lab.rings["q"].operation.outlet)
+
+
+def test_what_the_mailbox_holds_beyond_its_bound_counts() -> None:
+    counted = heaped(Handover)
+    assert counted <= 1 + LISTS + 1.5 * under_way(tight("pqr", reserve=0, window=8), 3)
+    mutant = MUTANTS["ring"]["excess-uncounted"].handover
+    assert heaped(mutant) > 2 * counted
 
 
 def waits_for_long(kind: type[Ring]) -> FlowLab:

@@ -117,16 +117,16 @@ class Supervisor:
         async with asyncio.TaskGroup() as tracks:
             watching = tracks.create_task(self._watch())
             tracks.create_task(self._follow(self._plan.network))
-            tracks.create_task(self._follow(self._plan.processes, self._begun))
+            tracks.create_task(self._follow(self._plan.processes))
             tracks.create_task(self._end_after(self._plan.seconds, watching))
 
-    async def _follow(self, track: Iterable[AnyFault], ready: Callable[[], bool] = lambda: True) -> None:
-        """One fault after the other, each when that is ready; what does not fit into the time is left out."""
+    async def _follow(self, track: Iterable[AnyFault]) -> None:
+        """One fault after the other; what does not fit into the time is left out."""
         for fault in track:
             if fault.at >= self._plan.seconds:
                 return
             await asyncio.sleep(self._began + fault.at - time.monotonic())
-            await self._until(ready, _BEGINNING)
+            await self._until(self._working if fault.calm else self._begun, _BEGINNING)
             if self._elapsed() < self._plan.seconds:
                 await self._inflict(fault)
 
@@ -315,6 +315,10 @@ class Supervisor:
         await self._until(lambda: all(each.state for each in readers), self._case.patience)
         self.states = {each.name: each.state for each in readers}
 
+    def _working(self) -> bool:
+        running = [member for member in self.members.values() if member.running]
+        return all(member.report and (member.view or not member.reads) for member in running)
+
     def _joined(self, names: Iterable[str]) -> bool:
         return all(self.members[name].report for name in names)
 
@@ -399,7 +403,9 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
 
 
 def _words(fault: AnyFault) -> str:
-    about = {key: value for key, value in msgspec.to_builtins(fault).items() if key not in ("fault", "at")}
+    about = {
+        key: value for key, value in msgspec.to_builtins(fault).items() if key not in ("fault", "at", "calm")
+    }
     return " ".join(f"{key}={_short(value)}" for key, value in about.items())
 
 

@@ -121,9 +121,14 @@ class Reading:
         reader.excess = self.excess() if keeps else 0
         return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
 
-    def fills(self, stack: Stack) -> bool:
-        """Whether what waits for a program that never iterated has filled its queue: then it is skipped."""
-        if self.began or not self.receives or self.closing or stack.queued() < self._queue_messages:
+    def fills(self, now: Nanos, stack: Stack) -> bool:
+        """Whether what waits for a program that never iterated has filled its queue: then it is skipped.
+
+        Not at once: the task that reads may be about to start.
+        """
+        if self.began or not self.receives or self.closing or now - self._idle_since < LONG:
+            return False
+        if stack.queued() < self._queue_messages:
             return False
         stack.reclaim()
         self.skipping = stack.queued() >= self._queue_messages

@@ -1,6 +1,6 @@
 """What people import: join a group, send to it, watch what happens."""
 
-from semcast.core.events import Rejoining, Skipped
+from semcast.core.events import Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
@@ -41,6 +41,7 @@ __all__ = [
     "Skipped",
     "Stamp",
     "StateHooks",
+    "StateLost",
     "UnconfirmedError",
     "assignments",
     "join",

@@ -1,9 +1,18 @@
 """What a program hears of its group."""
 
-from semcast.core.events import Delivery, Minority, Rejoining, Skipped, TransitionalView, ViewChange
+from semcast.core.events import (
+    Delivery,
+    Merged,
+    Minority,
+    Rejoining,
+    Skipped,
+    StateLost,
+    TransitionalView,
+    ViewChange,
+)
 from semcast.core.messages import Message
 
-GroupEvent = Message | ViewChange | TransitionalView | Minority | Rejoining | Skipped
+GroupEvent = Message | ViewChange | TransitionalView | Merged | Minority | Rejoining | Skipped | StateLost
 """What a program hears, one by one."""
 
 GroupDelivery = Delivery

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from semcast.core.events import Delivery, Event, Left, Minority, TransitionalView, ViewChange
+from semcast.core.events import Delivery, Event, Left, Minority, StateLost, TransitionalView, ViewChange
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
@@ -17,6 +17,7 @@ from semcast.wire import Malformed
 
 _GROUP = logging.getLogger("semcast.group")
 _NETWORK = logging.getLogger("semcast.network")
+_VIEWS = logging.getLogger("semcast.views")
 _AGAIN = 60.0
 """Seconds after which the same trouble is told again."""
 _HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
@@ -55,6 +56,15 @@ class GroupLog(Watcher):
         member = plain(str(self._member))
         _GROUP.info("%s: %s joins (%s) at %s port %d", self._group, member, stack, host, port)
 
+    def forgets(self, minimum: int) -> None:
+        """It founds the group with others, and remembers nothing after a crash."""
+        _VIEWS.warning(
+            "%s: founded by %d without data=: there is one group only while a majority of the founders never"
+            " crashes at once",
+            self._group,
+            minimum,
+        )
+
     def failed(self, error: BaseException) -> None:
         """Something that must not happen did."""
         _GROUP.error("%s: %s failed", self._group, plain(str(self._member)), exc_info=error)
@@ -82,6 +92,8 @@ class GroupLog(Watcher):
         for each in deliveries:
             if type(each) is ViewChange:
                 self._view(each)
+            elif type(each) is StateLost:
+                _VIEWS.error("%s: the state is lost: %s; it begins anew", self._group, each.cause)
             elif type(each) is TransitionalView:
                 _GROUP.debug(
                     "%s: %s go on from view %s", self._group, names(each.view.members), each.view.name
@@ -98,8 +110,10 @@ class GroupLog(Watcher):
     def _view(self, change: ViewChange) -> None:
         view = change.view
         told = [f"{what} {names(who)}" for what, who in _changes(change) if who]
+        if view.reformed is not None:
+            told.append(f"re-formed after view {view.reformed} without a majority of it")
         _GROUP.log(
-            logging.WARNING if change.failed else logging.INFO,
+            logging.WARNING if change.failed or view.reformed is not None else logging.INFO,
             "%s: view %s of %d: %s%s",
             self._group,
             plain(view.name),

@@ -52,6 +52,10 @@ def _fifo(_settings: "GroupSettings") -> Asked:
     return Asked()
 
 
+def _never(_settings: "GroupSettings") -> int:
+    return 0
+
+
 def _large(_site: Site) -> int:
     return MAX_MESSAGE
 
@@ -103,6 +107,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether who joins can be given the state of the application."""
     admits: bool = False
     """Whether a member must be let in by others, so that who is alone waits."""
+    forgets: Callable[["GroupSettings"], int] = _never
+    """How many found a group that has one beginning only while most of them remember it; 0 for none."""
     visiting: Mapping[str, Any] = {}
     """Settings of somebody who is there only for one command."""
     tailing: str = "leave"

@@ -32,8 +32,10 @@ ANSWER = b"answer"
 
 
 def draw_habits(rng: Random, size: int) -> dict[int, Habit]:
-    """Those of a group; members that are not in it just read."""
-    return {number: habit for number in range(size) if (habit := _draw(rng)) is not READER}
+    """Those of a group; members that are not in it just read. Few answer: all have to read the answers."""
+    drawn = {number: habit for number in range(size) if (habit := _draw(rng)) is not READER}
+    answering = [number for number, habit in drawn.items() if habit.answers]
+    return {number: habit for number, habit in drawn.items() if number not in answering[3:]}
 
 
 def _draw(rng: Random) -> Habit:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.protocols.vsync.test_vsync_flow_mutants import CASES as FLOW_CASES
 from tests.protocols.vsync.vsynclab import MS
 from tests.protocols.vsync.watchedlab import WatchedLab
 
@@ -16,8 +17,9 @@ from semcast.obsolescence import Purging
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
-from semcast.protocols.vsync.frames import Init, InView, Pred, StateChunk
+from semcast.protocols.vsync.frames import Init, InView, Pred, StateChunk, Welcome
 from semcast.sim.mutants import MUTANTS, swarmed
+from semcast.sim.mutants.vsync import LeaverDeafAtOnce
 
 A = MemberId("a")
 LONG = 3 * SECOND
@@ -195,6 +197,61 @@ TOKEN: dict[str, Any] = {"order": Order.TOTAL, "engine": Engine.TOKEN, "uniform"
 BATCHES: dict[str, Any] = {"order": Order.TOTAL, "engine": Engine.CONSENSUS, "uniform": True}
 
 Script = Callable[[WatchedLab], None]
+
+
+def promise_not_synced(lab: WatchedLab) -> None:
+    """b crashes before its disk has what it promised a; then it founds the group with c, without a."""
+    a, b = lab.join("a", 2), lab.join("b", 2)
+    b.seat.sync_after = None
+    lab.run(SECOND)
+    b.crash()
+    lab.lost = lambda source, dest, _frame: "a" in (source, dest)
+    b, c = lab.join("b", 2, incarnation=1), lab.join("c", 2)
+    lab.run(SECOND)
+    assert b.views == c.views == [["b#1", "c"]]
+    if not a.views:  # else nobody can help it
+        lab.lost = nothing
+        lab.run(LONG)
+        assert a.views[-1] == ["b#1", "c", "a"]
+
+
+def founded_beside_a_view(lab: WatchedLab) -> None:
+    """Two of three restart; the third is there all the time, and takes a while to let them in."""
+    lab.lost = lambda _source, _dest, frame: isinstance(frame, Welcome) and frame.view > 1
+    for name in "bc":
+        lab[name].crash()
+        lab.join(name, 2, incarnation=1)
+    lab.run(SECOND)
+    lab.lost = nothing
+    lab.run(LONG)
+
+
+def reformed_without_accounting(lab: WatchedLab) -> None:
+    """a is cut off, and the others are not dead."""
+    lab.lost = lambda source, dest, _frame: "a" in (source, dest)
+    lab.run(LONG)
+    assert lab["b"].views[-1] == ["b", "c"]
+
+
+def reformed_with_older_state(lab: WatchedLab) -> None:
+    """Two survive: d has a message that e lacks."""
+    lab.join("d")
+    lab.run(SECOND)
+    lab.join("e")
+    lab.run(SECOND)
+    lab.lost = lambda _source, dest, frame: dest == "e" and isinstance(frame, InView)
+    lab["d"].multicast(b"late")
+    lab.run(3 * MS)
+    for name in "abc":
+        lab[name].crash()
+    lab.run(SECOND)
+    lab.lost = nothing
+    for name in "abc":
+        lab.join(name, 2, incarnation=1)
+    lab.run(LONG)
+    assert len(lab["d"].views[-1]) == 5
+
+
 CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
     "acknowledged-after-pred": (
         acknowledged_after_pred,
@@ -212,14 +269,45 @@ CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
     "safe-with-f-votes": (safe_with_f_votes, {"uniform": True}, "vs_semantic_uniform_agreement"),
     "leaver-not-in-cut": (leaver_not_in_cut, {"uniform": True}, "vs_semantic_uniform_agreement"),
     "skipped-before-causes": (skipped_before_causes, CAUSAL, "causal_delivery"),
+    "promise-not-synced": (promise_not_synced, {"disks": True}, "vs_primary_partition"),
+    "founded-beside-a-view": (founded_beside_a_view, {}, "vs_primary_partition"),
+    "reformed-without-accounting": (reformed_without_accounting, {}, "vs_primary_partition"),
+    "reformed-with-older-state": (reformed_with_older_state, {}, "vs_semantic_view_synchrony"),
 }
 """By mutant: a script, the settings it needs, and the property that does not hold."""
+
+
+def _founders(name: str) -> str:
+    """Who has founded the group before a script begins."""
+    return "" if name == "promise-not-synced" else "abc"
+
+
+STUCK = {"leaver-deaf-at-once"}
+"""Nothing is wrong with what happens; but something does not happen."""
+
+
+def test_a_leaver_that_is_deaf_at_once_leaves_the_others_stuck() -> None:
+    for kind, phase in ((VirtualSynchrony, "operational"), (LeaverDeafAtOnce, "minority")):
+        lab = WatchedLab(kind, "abc")
+        lost: list[Frame] = []
+
+        def lose(_source: str, dest: str, frame: Frame, lost: list[Frame] = lost) -> bool:
+            if isinstance(frame, Decision) and dest == "c" and len(lost) < 2:
+                lost.append(frame)
+                return True
+            return False
+
+        lab.lost = lose
+        for name in "ab":
+            lab[name].leave()
+        lab.run(LONG)
+        assert lab.phases()["c"] == phase
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_protocol_is_right_where_it_matters(name: str) -> None:
     script, given, _ = CASES[name]
-    lab = WatchedLab(VirtualSynchrony, "abc", **given)
+    lab = WatchedLab(VirtualSynchrony, _founders(name), **given)
     script(lab)
     assert lab.broken() == []
 
@@ -230,10 +318,11 @@ def test_the_mistake_is_caught_by_name(name: str) -> None:
     kind = MUTANTS["vsync"][name].stack
     assert kind is not None
     assert issubclass(kind, VirtualSynchrony)
-    lab = WatchedLab(kind, "abc", **given)
+    lab = WatchedLab(kind, _founders(name), **given)
     script(lab)
     assert caught_by in lab.broken()
 
 
 def test_no_mutant_is_without_a_test() -> None:
-    assert set(MUTANTS["vsync"]) - set(swarmed("vsync")) <= set(CASES)
+    broken = {name for name, mutant in MUTANTS["vsync"].items() if mutant.stack is not None}
+    assert broken - set(swarmed("vsync")) <= {*CASES, *FLOW_CASES, *STUCK}

@@ -14,7 +14,7 @@ from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.sim.replica import Record, RecordKind, Replicas
 from semcast.sim.swarm import violated
 from semcast.specs import check
-from semcast.testing import Seat
+from semcast.testing import Disk, Seat
 
 
 class WatchedSeat(Seat):
@@ -59,7 +59,7 @@ class WatchedNode(Node):
         return self.multicast_each(payloads, list(map(Item, items)))
 
     def crash(self) -> None:
-        self.alive = False
+        self.seat.crash()
         self._recorder.crash(self.lab.now, self.member)
 
     def on_delivery(self, each: Delivery) -> None:
@@ -87,8 +87,12 @@ class WatchedNode(Node):
 class WatchedLab(Lab):
     """A group in which one kind of stack runs with the same settings everywhere."""
 
-    def __init__(self, kind: type[VirtualSynchrony], names: str, **given: Any) -> None:
+    def __init__(
+        self, kind: type[VirtualSynchrony], names: str, *, disks: bool = False, **given: Any
+    ) -> None:
         super().__init__(kind=kind)
+        if disks:
+            self.disks = {name: Disk() for name in "abcde"}
         self._given = given
         chosen = settings(**given)
         members = tuple(map(MemberId, names))
@@ -107,11 +111,12 @@ class WatchedLab(Lab):
         )
         for name in names:
             self.join(name, len(names) // 2 + 1)
-        self.run(SECOND)
-        assert set(self.phases().values()) == {"operational"}
+        if names:
+            self.run(SECOND)
+            assert set(self.phases().values()) == {"operational"}
 
-    def join(self, name: str, minimum: int = 0) -> WatchedNode:
-        node = self.add(name, kind=WatchedNode, **{**self._given, "minimum": minimum})
+    def join(self, name: str, minimum: int = 0, incarnation: int = 0) -> WatchedNode:
+        node = self.add(name, incarnation, kind=WatchedNode, **{**self._given, "minimum": minimum})
         assert isinstance(node, WatchedNode)
         return node
 

@@ -15,6 +15,7 @@ from semcast.protocols.vsync import (
     Engine,
     Flush,
     Order,
+    Reform,
     VirtualSynchrony,
     VsyncSettings,
 )
@@ -34,6 +35,7 @@ _CHOICES = {
     "order": ("fifo", "causal", "total"),
     "engine": ("token", "consensus"),
     "flush": ("coordinator", "all"),
+    "reform": ("automatic", "manual"),
 }
 _FEWEST = 64
 
@@ -53,6 +55,9 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     """So many found the group together, more than half of all who may; 0 for one that only joins."""
     bootstrap: bool = False
     """Found the group alone. At one member only, and only once."""
+    reform: str = ""
+    """The survivors of a lost majority go on: `automatic` (the default), once all others are known to be
+    dead; or `manual`, when they are told to (`group.reform()`, `semcast reform`)."""
     expel_after: str = ""
     """The others go on without a member that lacks for so long what they have; never by default."""
     expel_when_full: bool = False
@@ -87,6 +92,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         flush=Flush(settings.flush or Flush.COORDINATOR),
         uniform=settings.uniform,
         minimum=1 if settings.bootstrap else settings.minimum,
+        reform=Reform(settings.reform or Reform.AUTOMATIC),
         state=state,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
@@ -162,6 +168,11 @@ def _asked(settings: GroupSettings) -> Asked:
     return Asked(settings.order or Order.FIFO.value, settings.uniform)
 
 
+def _forgets(settings: GroupSettings) -> int:
+    assert isinstance(settings, SynchronySettings)
+    return 0 if settings.data else settings.minimum
+
+
 def _largest(site: Site) -> int:
     return largest_message(site.settings, site.packet)
 
@@ -182,6 +193,7 @@ FAMILY = FAMILIES.register(
         keeps=True,
         transfers=True,
         admits=True,
+        forgets=_forgets,
         visiting={"minimum": 0, "bootstrap": False},
         tailing="purge",
     )

@@ -15,7 +15,7 @@ from semcast.history.schema import kind_named
 from semcast.pipeline.verify.events import of_kind
 from semcast.specs.evs.configurations import Configurations, Stay, configurations_of
 
-_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, *GONE)
+_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
 
 Who = tuple[str, MemberId]
 """A run, and a process or sender there."""
@@ -42,7 +42,7 @@ class Piece:
 def changes(events: DataFrame) -> DataFrame:
     """The rows that say who is where."""
     return of_kind(events, *_KINDS).select(
-        "run", "process", "index", "at_ns", "kind", "sender", "view", "members"
+        "run", "process", "index", "at_ns", "kind", "sender", "view", "members", "order"
     )
 
 
@@ -85,6 +85,8 @@ class Stays:
         stays = {stay.event.index: stay for stay in known.life(process).stays}
         for event in known.rows.get(process, ()):
             last = pieces[-1]
+            if event.kind is Kind.MERGED:
+                continue
             if event.kind in GONE:
                 pieces.append(Piece(who, event.index, last.stay, last.view, crashed=True))
             else:
@@ -102,6 +104,7 @@ def _event(group: str, row: Row) -> Event:
         group=group,
         sender=None if row["sender"] is None else _member(row["sender"]),
         view=row["view"],
+        order=row["order"],
         members=None if row["members"] is None else tuple(map(_member, row["members"])),
     )
 

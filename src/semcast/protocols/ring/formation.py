@@ -308,6 +308,8 @@ class Formation:
         proposal = frozenset(frame.reps), frozenset(frame.failed)
         if self._standing.state is State.GATHER:
             self._collect(now, source, frame.conf)
+            if source in self.agreement.reps:
+                self.agreement.note(source, proposal, frame.highest)  # who has agreed may not say it again
             if self._waits_until is not None and frame.conf.number > 1 and self.me in frame.reps:
                 self._accept_invitation(now, source, proposal, frame.highest)
         elif self._standing.state is State.COMMIT and source not in self.agreement.failed:
@@ -349,8 +351,8 @@ class Formation:
         elif min(needed, default=self.me) > self.me or not needed:
             self.forming.start(now, agreement.reps - agreement.failed, agreement.highest())
         else:
-            agreement.awaits_form = True
-            self._plan_commit(now)
+            agreement.awaits_form = True  # which may have to go round somebody who does not take it
+            self._out.set_timer(RingTimer.COMMIT, now + self._stretched(self._settings.token_loss))
 
     def on_commit_timer(self, now: Nanos) -> None:
         """Go on without those who did not agree, or who agreed and then did not send the Form token."""

@@ -88,8 +88,11 @@ class Forming:
         """Whether there can be a configuration of this number.
 
         Nothing is learned from what somebody merely claims: a number counts when a Form token has it. Large
-        ones must be near to those that are known, so that false ones cannot use up all there are.
+        ones must be near to those that are known, so that false ones cannot use up all there are; who has
+        followed no attempt yet knows of none.
         """
+        if self.form_id is None:
+            return number <= MAX_SEQ - FAR
         return number <= max(MAX_SEQ // 2, self.highest + FAR)
 
     def _least_number(self) -> int:
@@ -134,12 +137,13 @@ class Forming:
 
     def on_retransmit_timer(self, now: Nanos) -> bool:
         """Send the token again, or go on without who does not take it."""
+        self._passing.on_retransmit_timer()
         under_way = self._passing.unanswered(now)
         if under_way is not None and self._standing.state is State.FORM:
             waited, dest, token = under_way
             if isinstance(token, FormToken) and token.rotation == 1 and waited >= self._hop_patience(dest):
                 return self._go_on_without(now, dest, token)
-        self._passing.on_retransmit_timer(now)
+        self._passing.send_again(now)
         return True
 
     def _hop_patience(self, dest: MemberId) -> Nanos:
@@ -165,11 +169,12 @@ class Forming:
             if self._giver is not None:
                 self._out.send(self._giver, FormRefused(token.form_id, token.number))
             return False
-        self._stats.stale += 1
+        visited = [member for member, _ in token.memb_list].index(self.me)
         rest = msgspec.structs.replace(
             token,
             join_list=[member for member in token.join_list if member != dest],
             memb_list=[(member, conf) for member, conf in token.memb_list if member != dest],
+            stop=token.stop if token.stop <= visited else -1,  # places after this one may change
         )
         self.candidates = tuple(member for member in self.candidates if member != dest)
         return self._forward(now, rest)

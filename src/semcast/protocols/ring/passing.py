@@ -115,9 +115,12 @@ class TokenPassing:
         """The ring broke: nobody needs the token that is under way."""
         self._outgoing = None
 
-    def on_retransmit_timer(self, now: Nanos) -> None:
-        """Send the token again, unless it has arrived."""
+    def on_retransmit_timer(self) -> None:
+        """The timer is no longer set."""
         self._planned = None
+
+    def send_again(self, now: Nanos) -> None:
+        """Send the token again, unless it has arrived."""
         if self._outgoing is None:
             return
         if now >= self._retransmit_at:

@@ -203,8 +203,9 @@ class Buffers:
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
         """Which messages were purged, as far as we may say so."""
         purged = self._purged_here(rank, first, last)
-        if self.frozen:
-            purged += [seq for seq in sorted(self.skips[rank]) if first <= seq <= last]
+        if self.frozen:  # not what was known to be purged, and came all the same before the view ended
+            after = max(first, self.queued[rank] + 1)
+            purged += [seq for seq in sorted(self.skips[rank]) if after <= seq <= last]
         return purged
 
     def _purged_here(self, rank: int, first: int, last: int) -> list[int]:

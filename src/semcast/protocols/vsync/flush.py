@@ -56,7 +56,7 @@ class ViewChange:
         ledger: Ledger,
         *,
         stateful: bool,
-        gives: bool,
+        reads: bool,
     ) -> None:
         self._stream = stream
         self._view = stream.view()
@@ -66,7 +66,7 @@ class ViewChange:
         self._all = stream.vsync.flush is Flush.ALL
         self._needs_state = stream.vsync.state
         self._stateful = stateful
-        self._gives = gives
+        self._reads = reads
         self._ledger = ledger
         self._adopted = 0  # the round in which the value was adopted that is written down
         self._withheld = 0  # records that what is said here waits for
@@ -117,7 +117,7 @@ class ViewChange:
             list(self._join),
             self._stateful,
             self._stream.order.report(),
-            self._gives,
+            self._reads,
             sorted(self._gone),
         )
 
@@ -334,17 +334,17 @@ class ViewChange:
         left = {member: self._leave.get(member, cause) for member, cause in gone.items()}
         ranks = self._stream.buffers.ranks
         holders = [member for member in going_on if used[ranks[member]].stateful]
-        lost = self._needs_state and bool(going_on) and not holders
+        joined = self._joining(len(going_on))
+        needy = bool(joined) or any(used[ranks[member]].reads for member in going_on)
+        lost = self._needs_state and bool(going_on) and needy and not holders
         if lost and any(self._may_have_state(rank, used) for rank in self._not_going_on(used)):
             return None
-        providers = [member for member in holders if used[ranks[member]].gives]
-        joined = self._joining(len(going_on)) if providers or lost or not self._needs_state else []
         change = Change(
             members=[*going_on, *joined],
             joined=joined,
             left=list(left.items()),
             cut=self.cut_of(used),
-            providers=providers,
+            providers=holders,
             report=report,
             view=self._view.id + 1,
             lost=lost,
@@ -358,7 +358,7 @@ class ViewChange:
     def _may_have_state(self, rank: int, used: dict[int, Pred]) -> bool:
         """Whether a member may live that has the state and would hand it over."""
         if rank in used:
-            return used[rank].stateful and used[rank].gives
+            return used[rank].stateful
         return self._members[rank] not in self._gone
 
     def _reformed(self, change: Change) -> Change:

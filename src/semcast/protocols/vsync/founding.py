@@ -68,6 +68,7 @@ class Founding:
         self._proposal: tuple[MemberId, ...] = ()
         self._acceptances: set[str] = set()
         self._next_try: Nanos = 0
+        self._records: dict[int, list[Promised | Agreed]] = {}  # of former incarnations, by what comes before
 
     @property
     def founds(self) -> bool:
@@ -83,16 +84,19 @@ class Founding:
 
     def recover(self, records: Iterable[Record]) -> None:
         """What this member's former incarnations wrote down."""
-        records = list(records)
         for record in records:
             if isinstance(record, Installed | Adopted):
                 self.learn(record.known)
-        for record in records:
-            if isinstance(record, Promised) and record.after == self.after:
-                self._promised = record.ballot
-            elif isinstance(record, Agreed) and record.after == self.after:
-                self._promised = self._accepted = record.ballot
-                self._accepted_members = tuple(record.members)
+            else:
+                self._records.setdefault(record.after, []).append(record)
+        self._remember()
+
+    def _remember(self) -> None:
+        """What was promised about the view that comes next, before a crash."""
+        for record in self._records.get(self.after, ()):
+            self._promised = record.ballot
+            if isinstance(record, Agreed):
+                self._accepted, self._accepted_members = record.ballot, tuple(record.members)
 
     def learn(self, known: Known) -> None:
         """There is or was such a view: what was promised before it is of no use."""
@@ -105,6 +109,7 @@ class Founding:
         self._acceptances.clear()
         self._next_try = 0
         self.founded = None
+        self._remember()
 
     def reform(self) -> None:
         """Go on with whoever is here: somebody vouches that the others are gone."""

@@ -58,11 +58,11 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     leave: Causes
     join: Members
     stateful: bool
-    """Whether its application has the state of the group."""
+    """Whether its application has the state of the group, and would hand it over."""
     report: Report = b""
     """What the order needs to know."""
-    gives: bool = True
-    """And whether it would hand the state over."""
+    reads: bool = True
+    """Whether its application takes what is delivered: else it needs no state."""
     gone: Members = []  # noqa: RUF012 (msgspec copies it)
     """Who is dead for certain: its sender ignores whatever they have sent."""
 
@@ -177,10 +177,11 @@ class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):
 
 
 class StateWanted(Frame, frozen=True, array_like=True, tag=42, gc=False):
-    """Send me the state at the beginning of this view, from this chunk on."""
+    """Send me the state at the beginning of this view, from this chunk on, so many chunks of it."""
 
     view: Seq
     chunk: Seq
+    count: Seq = 16
 
 
 class StateChunk(Frame, frozen=True, array_like=True, tag=43, gc=False):

@@ -98,6 +98,10 @@ class Membership(ABC):
     stops_kind: type[Stops] = Stops
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
+    ledger_kind: type[Ledger] = Ledger
+    founding_kind: type[Founding] = Founding
+    candidates_kind: type[Candidates] = Candidates
+    serving_kind: type[Serving] = Serving
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -117,8 +121,8 @@ class Membership(ABC):
         fail_stop = settings.agreement is Agreement.ORACLE
         self._oracle = Oracle(settings.detector) if fail_stop else None
         self._detector = self._oracle or FailureDetector(settings.detector)
-        self._ledger = Ledger(out)
-        self._founding = Founding(me, settings, rng, out, self._ledger)
+        self._ledger = self.ledger_kind(out)
+        self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
         self._looked_at: Nanos = 0
         self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
@@ -135,7 +139,7 @@ class Membership(ABC):
         self._causes: dict[MemberId, str] = {}  # why those are not in this view who were in the last one
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
-        self._candidates = Candidates(settings.hello, settings.detector.timeout_initial)
+        self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial)
         self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
         self._answered: dict[MemberId, Nanos] = {}
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
@@ -158,8 +162,12 @@ class Membership(ABC):
         return self.state in (State.SERVING, State.LEFT)
 
     @abstractmethod
+    def reads(self) -> bool:
+        """Whether the application takes what is delivered: only then it has a state, or needs one."""
+
+    @abstractmethod
     def gives(self) -> bool:
-        """Whether the application would hand over its state: it reads, and does not close its group."""
+        """Whether the application would hand over its state, or has done so."""
 
     # In no view
 
@@ -299,10 +307,11 @@ class Membership(ABC):
         if welcome.lost or not self._stateful:
             self._epochs.clear()  # the state at the beginning of this view covers all of it
             self._transfer.forget()
-        if not self._stateful and provider is not None:
+        awaits = not self._stateful and self.reads()
+        if awaits and provider is not None:
             self._transfer.want(view.id, provider)
         lost = welcome.lost and self.settings.state
-        self._epochs.append(Epoch(event, stream, awaits=not self._stateful, gives=gives, lost=lost))
+        self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
         self.stops.keep(view.members)
         self._count_backlog()
         stream.start(now)
@@ -404,7 +413,7 @@ class Membership(ABC):
         self._changing = None
         decision = Decision(Instance(old.view().id, 0), changing.decision)
         until = now + self.settings.detector.timeout_max
-        self._serving = Serving(old, decision, cause, self._detector.suspects, self.out, until)
+        self._serving = self.serving_kind(old, decision, cause, self._detector.suspects, self.out, until)
         self._end_service(now)
 
     def _end_service(self, now: Nanos) -> None:
@@ -505,8 +514,8 @@ class Membership(ABC):
                 self.out,
                 self._detector.suspects,
                 self._ledger,
-                stateful=self._stateful and self.settings.state,
-                gives=self.gives(),
+                stateful=self._stateful and self.settings.state and self.gives(),
+                reads=self.reads(),
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)

@@ -68,7 +68,6 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
-        self._over = False  # the others were told to stop
 
     @property
     def reader(self) -> Reader:
@@ -312,6 +311,10 @@ class VirtualSynchrony(Membership, Stack):
         Who is asked for its state and cannot give it any more has the next one asked: by a change of view.
         """
         self._room_freed(now)
+        if not self.reads():
+            for epoch in self._epochs:
+                epoch.awaits = False
+            self._transfer.forget()
         asked = self._epochs[-1].gives if self._epochs else False
         if asked and not self.gives() and self._changing is None and not self._is_out:
             self._change_view(now, {}, ())
@@ -330,9 +333,7 @@ class VirtualSynchrony(Membership, Stack):
         if self.backlog.over():
             for epoch in self._epochs:
                 epoch.stream.buffers.purge_late()
-        over = self.backlog.over()
-        if over != self._over and self.stream is not None:
-            self._over = over
+        if self.stream is not None and self.backlog.over() != self.stream.stopping:
             self.stream.tell()
 
     def held_back(self) -> HeldBack | None:
@@ -360,10 +361,13 @@ class VirtualSynchrony(Membership, Stack):
         """The state of the application, as a `StateRequested` asked for it."""
         self._transfer.offer(view, state)
 
+    def reads(self) -> bool:
+        """Whether the application takes what is delivered: only then it has a state, or needs one."""
+        return self.reader.receives and not self.reader.closing
+
     def gives(self) -> bool:
-        """Whether the application would hand over its state: it reads, and does not close its group."""
-        offered = self.stream is not None and self._transfer.offers(self.stream.view().id)
-        return offered or (self.reader.receives and not self.reader.closing)
+        """Whether the application would hand over its state, or has done so."""
+        return self.reads() or (self.stream is not None and self._transfer.offers(self.stream.view().id))
 
     def buffered(self) -> int:
         """Messages in all buffers."""

@@ -44,13 +44,14 @@ def _transfers(scenario: Scenario) -> bool:
 def excused(history: History) -> bool:
     """Whether no quorum of the last view lives, and not all of the others are back under their names.
 
-    Then who lives waits for ever, and rightly so.
+    Then who lives waits for ever, and rightly so. Who left has seen to it that the others can go on.
     """
     views = [event for event in history.events if event.kind is Kind.VIEW]
+    crashed = {event.process for event in history.events if event.kind is Kind.CRASH}
     gone = {event.process for event in history.events if event.kind in GONE}
     last = max(views, key=lambda event: event.view or 0, default=None)
     members = history.info.only.members if last is None or last.members is None else last.members
-    alive = [rank for rank, member in enumerate(members) if member not in gone]
+    alive = [rank for rank, member in enumerate(members) if member not in crashed]
     names = {process.name for process in history.processes if process not in gone}
     return not is_quorum(len(members), alive) and any(member.name not in names for member in members)
 

@@ -11,6 +11,7 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
+from semcast.core.quorum import is_quorum
 from semcast.core.views import View
 from semcast.obsolescence import obsoletes
 from semcast.protocols.semantic.buffers import Buffers
@@ -19,10 +20,14 @@ from semcast.protocols.semantic.frames import Notice
 from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.batches import BatchOrder, Standing
+from semcast.protocols.vsync.candidates import Candidates, Suspects
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
-from semcast.protocols.vsync.frames import Change, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.founding import Founding
+from semcast.protocols.vsync.frames import Change, Known, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.ledger import Ledger, Record, Then
 from semcast.protocols.vsync.orders import CausalOrder
+from semcast.protocols.vsync.serving import Serving
 from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.tracking import Tracker
@@ -207,7 +212,7 @@ class _ObedientOrder(TokenOrder):
         return held and self.unassigned() and not self.lines.frozen and self.lines.may_command()
 
 
-class _OtherOrder(VirtualSynchrony):
+class OtherOrder(VirtualSynchrony):
     """Another order stands in for one."""
 
     instead: ClassVar[dict[OrderFactory, OrderFactory]]
@@ -217,7 +222,7 @@ class _OtherOrder(VirtualSynchrony):
         super()._begin(now, welcome, event)
 
 
-class OldHolderObeyed(_OtherOrder):
+class OldHolderObeyed(OtherOrder):
     """Who gave the token away goes on speaking, and is obeyed."""
 
     instead: ClassVar = {TokenOrder: _ObedientOrder}
@@ -228,7 +233,7 @@ class _UnsafeOrders(TokenOrder):
         return self.lines.queued[rank] >= upto and self.lines.due_upto(rank) >= upto
 
 
-class SetsOrderNotSafe(_OtherOrder):
+class SetsOrderNotSafe(OtherOrder):
     """In uniform mode messages must be safe, but what says their order need not."""
 
     instead: ClassVar = {TokenOrder: _UnsafeOrders}
@@ -239,7 +244,7 @@ class _TirelessOrder(BatchOrder):
         return True
 
 
-class AcknowledgedAfterPred(_OtherOrder):
+class AcknowledgedAfterPred(OtherOrder):
     """Who has reported what it adopted, and said PRED, goes on adopting what is proposed."""
 
     instead: ClassVar = {BatchOrder: _TirelessOrder}
@@ -250,7 +255,7 @@ class _RoundlessOrder(BatchOrder):
         return next((standing for standing in standings if standing.value is not None), standings[0])
 
 
-class RoundIgnoredInReports(_OtherOrder):
+class RoundIgnoredInReports(OtherOrder):
     """At the end of a view any value that was adopted will do, not the one adopted last."""
 
     instead: ClassVar = {BatchOrder: _RoundlessOrder}
@@ -347,6 +352,67 @@ class LeaverNotInCut(VirtualSynchrony):
     """What only a member has that leaves does not belong to the view."""
 
     view_change = _ForgetfulCut
+
+
+class _HastyLedger(Ledger):
+    def write(self, now: Nanos, record: Record, then: Then, *, anew: bool = False) -> None:
+        super().write(now, record, lambda _: None, anew=anew)
+        then(now)
+
+
+class PromiseNotSynced(VirtualSynchrony):
+    """Says what it promised or accepted before that is on its disk."""
+
+    ledger_kind = _HastyLedger
+
+
+class _DeafFounding(Founding):
+    def learn(self, known: Known) -> None:
+        """Whatever others say."""
+
+    def saw_view(self, now: Nanos) -> None:
+        """Whoever is there."""
+
+
+class FoundedBesideAView(VirtualSynchrony):
+    """Founds the group though it has heard of a view."""
+
+    founding_kind = _DeafFounding
+
+
+class _HopelessCandidates(Candidates):
+    def back(self, members: Sequence[MemberId], suspects: Suspects) -> list[MemberId]:
+        return [member for member in members if suspects(member)]
+
+
+class ReformedWithoutAccounting(VirtualSynchrony):
+    """Takes the silent for dead, and goes on without them."""
+
+    candidates_kind = _HopelessCandidates
+
+
+class _SelfishChange(ViewChange):
+    def cut_of(self, used: dict[int, Pred]) -> list[int]:
+        if is_quorum(len(self._members), used):
+            return super().cut_of(used)
+        return [min(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)]
+
+
+class ReformedWithOlderState(VirtualSynchrony):
+    """Re-forms a view with what all survivors have, not with what any of them has."""
+
+    view_change = _SelfishChange
+
+
+class _DeafServing(Serving):
+    def is_over(self, now: Nanos) -> bool:  # noqa: ARG002
+        return True
+
+
+class LeaverDeafAtOnce(VirtualSynchrony):
+    """Is gone as soon as it knows that it is not in the next view."""
+
+    serving_kind = _DeafServing
 
 
 class _SkippingBuffers(Buffers):

@@ -48,14 +48,15 @@ class _Positions:
 
     def _counts(self, way: int) -> Iterator[bool]:
         """Which pieces are judged, way by way."""
-        closed: set[int] = set()
+        judged: set[int] = set()
         for run in self._wanted:
             views = views_of(self._scene.stays.histories[run])
-            stays = self._scene.stays
-            closed.update(stays.number(run, stay) for stay in views.known.stays if views.closed(stay))
+            for stay in views.known.stays:
+                if not views.bereft(stay) if way == 1 else views.closed(stay):
+                    judged.add(self._scene.stays.number(run, stay))
         for piece in self._scene.pieces:
             there = piece.stay is not None and TOTAL_ORDER[way] in self._wanted.get(piece.who[0], ())
-            yield there and (way == 1 or piece.stay in closed)
+            yield there and piece.stay in judged
 
     def judge(self) -> Findings:
         found = Findings()

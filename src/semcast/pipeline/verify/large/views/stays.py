@@ -62,4 +62,4 @@ def _claim(claims: ViewClaims, stays: Stays, run: str, views: Views, sources: It
     for everybody in views.of.values():
         debtors = list(filter(views.closed, everybody))
         if debtors and len(everybody) > 1:
-            ask(everybody, debtors, PROMISED)
+            ask([stay for stay in everybody if not views.bereft(stay)], debtors, PROMISED)

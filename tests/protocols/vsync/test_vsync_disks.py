@@ -1,0 +1,145 @@
+"""Agreed views with disks: what is promised is remembered, and what the dead knew makes others wait."""
+
+import pytest
+from tests.protocols.vsync.test_vsync_life import STATE, Stateful, kill, restart, state_of, view_of
+from tests.protocols.vsync.vsynclab import MS, Lab
+
+from semcast.core import Frame
+from semcast.core.ids import SECOND
+from semcast.protocols.vsync.consensus_frames import Ack
+from semcast.protocols.vsync.frames import Accepted, Promise
+from semcast.testing import Disk
+
+
+def with_disks(names: str = "abc", sync: int = 0) -> Lab:
+    """A group whose members have disks, and the state."""
+    lab = Lab()
+    for name in names:
+        lab.disks[name] = Disk()
+        node = lab.add(name, kind=Stateful, minimum=len(names) // 2 + 1, state=True)
+        node.seat.sync_after = sync
+    lab.run(SECOND)
+    lab.nodes[names[0]].multicast(*STATE)
+    lab.run(100 * MS)
+    return lab
+
+
+def crash(lab: Lab, *names: str) -> None:
+    for name in names:
+        lab.nodes[name].seat.crash()
+
+
+@pytest.mark.parametrize("sync", [0, 5 * MS, 30 * MS])
+def test_a_group_with_slow_disks_works_as_any_other(sync: int) -> None:
+    lab = with_disks(sync=sync)
+    assert set(lab.phases().values()) == {"operational"}
+    crash(lab, "b")
+    lab.run(SECOND)
+    assert view_of(lab.nodes["a"]) == {"a", "c"}
+    restart(lab, "b")
+    lab.run(SECOND)
+    assert view_of(lab.nodes["b"]) == {"a", "b#1", "c"}
+    assert state_of(lab.nodes["b"]) == STATE
+
+
+def test_nothing_is_promised_before_it_is_on_the_disk() -> None:
+    lab = Lab()
+    said: list[str] = []
+
+    def note(source: str, _dest: str, frame: Frame) -> bool:
+        if source == "b" and isinstance(frame, Promise | Accepted):
+            said.append(type(frame).__name__)
+        return False
+
+    lab.lost = note
+    for name in "ab":
+        lab.disks[name] = Disk()
+        lab.add(name, minimum=2)
+    b = lab.nodes["b"]
+    b.seat.sync_after = None
+    lab.run(500 * MS)
+    assert said == []
+    assert not lab.nodes["a"].views
+    while not lab.nodes["a"].views:
+        if lab.disks["b"].syncing:
+            b.seat.finish_sync()
+        lab.run(MS)
+    assert {*said} == {"Promise", "Accepted"}
+
+
+def test_who_agrees_to_a_view_says_so_once_that_is_on_the_disk() -> None:
+    lab = with_disks()
+    b, c = lab.nodes["b"], lab.nodes["c"]
+    acked: list[str] = []
+
+    def note(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Ack):
+            acked.append(source)
+        return False
+
+    lab.lost = note
+    b.seat.sync_after = c.seat.sync_after = None
+    lab.add("d", kind=Stateful, minimum=0, state=True)
+    lab.run(SECOND)
+    assert acked == []
+    assert lab.nodes["a"].stack.view().id == 1
+    b.seat.finish_sync()
+    lab.run(50 * MS)
+    assert "b" in acked
+    assert lab.nodes["a"].stack.view().id == 2
+
+
+def test_all_crash_and_the_group_goes_on_and_says_that_the_state_is_lost() -> None:
+    lab = with_disks()
+    crash(lab, *"abc")
+    lab.run(SECOND)
+    restart(lab, "a", "b")
+    lab.run(3 * SECOND)
+    assert lab.phases() == {"a": "joining", "b": "joining"}, "c may have what nobody else has"
+    held = lab.nodes["a"].stack.held_back()
+    assert held is not None
+    assert str(held.by) == "c"
+    restart(lab, "c")
+    lab.run(3 * SECOND)
+    views = {node.stack.view() for node in lab.nodes.values()}
+    assert len(views) == 1
+    view = views.pop()
+    assert (view.id, view.reformed) == (1_000_000, 1)
+    for node in lab.nodes.values():
+        assert isinstance(node, Stateful)
+        assert [lost.view for lost in node.lost] == [1_000_000]
+        assert node.multicast(b"x")
+
+
+def test_a_file_that_tells_of_a_later_view_makes_a_survivor_wait_for_who_was_in_it() -> None:
+    """c is cut off in view 1; a and b let d in, and crash: c alone does not know of view 2 and of d."""
+    lab = with_disks()
+    lab.lost = lambda source, dest, _frame: "c" in (source, dest)
+    lab.run(SECOND)
+    lab.disks["d"] = Disk()
+    lab.add("d", kind=Stateful, minimum=0, state=True)
+    lab.run(SECOND)
+    assert view_of(lab.nodes["d"]) == {"a", "b", "d"}
+    lab.nodes["d"].multicast(b"later")
+    lab.run(100 * MS)
+    crash(lab, "a", "b")
+    lab.lost = lambda source, dest, _frame: "d" in (source, dest)
+    restart(lab, "a", "b")
+    lab.run(3 * SECOND)
+    assert lab.nodes["c"].stack.phase() == "minority", "d may have what nobody else has"
+    lab.lost = lambda _source, _dest, _frame: False
+    lab.run(5 * SECOND)
+    living = [lab.nodes[name] for name in "abd"]
+    assert {frozenset(view_of(node)) >= {"a#1", "b#1", "d"} for node in living} == {True}
+    assert {tuple(state_of(node)) for node in living} == {(*STATE, b"later")}
+
+
+def test_a_lone_member_that_restarts_goes_on_alone() -> None:
+    lab = with_disks("a")
+    kill(lab, "a")
+    restart(lab, "a", minimum=1)
+    lab.run(2 * SECOND)
+    a = lab.nodes["a"]
+    assert isinstance(a, Stateful)
+    assert a.stack.view().reformed == 1
+    assert len(a.lost) == 1
