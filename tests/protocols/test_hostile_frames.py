@@ -1,8 +1,7 @@
 """Every frame of every family, with a field or two changed to something absurd that still decodes.
 
 A member without a key believes whatever decodes. Nobody may die of it. What strangers say, who are in no
-view, must leave a ring, and a group with a fixed list, that work when they are quiet again. (Agreed views let
-in whoever asks: too many who never were there are a majority that is gone.)
+view, must leave a group that works when they are quiet again.
 """
 
 from collections.abc import Callable
@@ -163,7 +162,7 @@ def test_nobody_dies_of_what_decodes(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("family", ["ring", "s-rm"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_group_works_again_when_strangers_are_quiet(family: str, seed: int) -> None:
     scene = Scene(family, seed)
     scene.talk(1)
