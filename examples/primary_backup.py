@@ -1,119 +1,74 @@
 """A primary with backups: the first member of the view serves, and the others follow what it did.
 
-The primary works out what a request does and multicasts the result; a backup only applies results. Views are
-agreed on, so there is one primary; delivery is uniform, so what the primary applied survives it. Who joins is
-given the state.
+`semcast.live` runs the pattern `PrimaryBackup` in a group with agreed views. The primary works out what a
+request does and multicasts the result; backups only apply results. Delivery is uniform, so what was answered
+survives the primary. Who joins is given the state.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 import semcast
+from semcast.patterns import Answer, Outcome, PrimaryBackup
 
-SETTINGS: dict[str, Any] = {"stack": "vsync", "uniform": True, "minimum": 2, "token_loss": "2s"}
-
-
-class Account:
-    """The state: balances, and how many transfers made them."""
-
-    def __init__(self) -> None:
-        self.balances = {"ann": 100, "bob": 100}
-        self.transfers = 0
-
-    def export(self) -> bytes:
-        """For who joins."""
-        return json.dumps([self.balances, self.transfers]).encode()
-
-    def restore(self, state: bytes) -> None:
-        """Go on from there."""
-        self.balances, self.transfers = json.loads(state)
+SETTINGS: dict[str, Any] = {"uniform": True, "minimum": 2, "token_loss": "2s"}
+GROUP = "example-accounts"
+Accounts = semcast.Live[PrimaryBackup]
 
 
-class Replica:
+def transfer(state: Mapping[str, bytes], request: bytes) -> Outcome:
+    """Executed at the primary alone: nobody else could come to another result."""
+    source, target, amount = json.loads(request)
+    balances = {who: int(state.get(who, b"100")) for who in (source, target)}
+    amount = min(amount, balances[source])
+    count = int(state.get("transfers", b"0")) + 1
+    changes: dict[str, bytes | None] = {
+        source: b"%d" % (balances[source] - amount),
+        target: b"%d" % (balances[target] + amount),
+        "transfers": b"%d" % count,
+    }
+    return Outcome(changes, b"transfer %d: %d" % (count, amount))
+
+
+def accounts(name: str) -> Accounts:
     """One copy of the accounts."""
+    return semcast.live(GROUP, lambda me: PrimaryBackup(me, transfer), name=name, **SETTINGS)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.account = Account()
-        self.changed = asyncio.Condition()
-        self.members: tuple[semcast.MemberId, ...] = ()
 
-    async def run(self, group_name: str, stop: asyncio.Event) -> None:
-        """Follow the group until told to stop."""
-        async with semcast.join(group_name, name=self.name, state=self.account, **SETTINGS) as self.group:
-            reader = asyncio.create_task(self._read())
-            await stop.wait()
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
-
-    async def _read(self) -> None:
-        async for event in self.group:
-            match event:
-                case semcast.ViewChange(view=view):
-                    self.members = view.members
-                case semcast.Minority() | semcast.Rejoining():
-                    self.members = ()  # whoever is the primary now, it is not for this one to say
-                case semcast.Message(payload=payload):
-                    self.account.balances.update(json.loads(payload))
-                    self.account.transfers += 1
-            async with self.changed:
-                self.changed.notify_all()
-
-    def is_primary(self) -> bool:
-        """Whether requests are for this one."""
-        return bool(self.members) and self.members[0] == self.group.member
-
-    async def transfer(self, source: str, target: str, amount: int) -> None:
-        """Serve a request: decide here, tell everybody, and answer once it is sure to last."""
-        balances = self.account.balances
-        amount = min(amount, balances[source])  # nobody else repeats this, or could come to another result
-        result = {source: balances[source] - amount, target: balances[target] + amount}
-        done = self.account.transfers + 1
-        await self.group.send(json.dumps(result).encode())
-        await self.until(lambda: self.account.transfers >= done)
-
-    async def until_members(self, count: int) -> None:
-        """Wait for a view of a size."""
-        await self.until(lambda: len(self.members) == count)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something holds here."""
-        async with self.changed:
-            await self.changed.wait_for(condition)
+async def ask(replica: Accounts, source: str, target: str, amount: int) -> bytes:
+    """A client's request, made at any replica; returns once it is sure to last."""
+    answer = await replica.answer(replica.pattern.request(json.dumps([source, target, amount]).encode()))
+    assert isinstance(answer, Answer)
+    return answer.reply
 
 
 async def main() -> None:
     """Three replicas; the primary leaves in the middle, and a new one joins."""
     rng = Random(7)
-    replicas = {name: Replica(name) for name in "abc"}
-    stops = {name: asyncio.Event() for name in "abcd"}
-    tasks = {name: asyncio.create_task(replicas[name].run("example-accounts", stops[name])) for name in "abc"}
-    await asyncio.gather(*(each.until_members(3) for each in replicas.values()))
-    primary = next(each for each in replicas.values() if each.is_primary())
+    replicas = [accounts(name) for name in "abc"]
+    await asyncio.gather(*(each.__aenter__() for each in replicas))
+    await asyncio.gather(*(each.group.wait_for(3) for each in replicas))
     for _ in range(20):
-        await primary.transfer(*rng.choice([("ann", "bob"), ("bob", "ann")]), rng.randint(1, 50))
-    print(f"{primary.name} served 20 transfers: {primary.account.balances}")
-    stops[primary.name].set()
-    await tasks.pop(primary.name)
-    del replicas[primary.name]
-    await asyncio.gather(*(each.until_members(2) for each in replicas.values()))
-    successor = next(each for each in replicas.values() if each.is_primary())
-    assert successor.account.balances == primary.account.balances
+        pair = rng.choice([("ann", "bob"), ("bob", "ann")])
+        await ask(rng.choice(replicas), *pair, rng.randint(1, 50))
+    primary = next(each for each in replicas if each.pattern.primary == each.group.member)
+    print(f"{primary.group.member.name} executed 20 transfers")
+    await primary.close()
+    replicas.remove(primary)
     for _ in range(5):
-        await successor.transfer("ann", "bob", 1)
-    print(f"{successor.name} took over: {successor.account.balances}")
-    late = replicas["d"] = Replica("d")
-    tasks["d"] = asyncio.create_task(late.run("example-accounts", stops["d"]))
-    await late.until_members(3)
-    assert late.account.transfers == 25
-    print(f"d joined and knows of {late.account.transfers} transfers: {late.account.balances}")
-    assert sum(late.account.balances.values()) == 200
-    for name in tasks:
-        stops[name].set()
-    await asyncio.gather(*tasks.values())
+        await ask(replicas[0], "ann", "bob", 1)
+    successor = replicas[0].pattern.primary
+    assert successor is not None
+    print(f"{successor.name} took over: {dict(replicas[0].pattern.state)}")
+    async with accounts("d") as late:
+        await late.until(lambda pattern: pattern.state.get("transfers") == b"25")
+        balances = dict(late.pattern.state)
+        print(f"d joined and knows of {int(balances.pop('transfers'))} transfers: {balances}")
+        assert sum(map(int, balances.values())) == 200
+    await asyncio.gather(*(each.close() for each in replicas))
 
 
 if __name__ == "__main__":

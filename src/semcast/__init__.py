@@ -13,7 +13,7 @@ from semcast.core import (
     View,
     ViewChange,
 )
-from semcast.core.events import Minority
+from semcast.core.events import Merged, Minority
 from semcast.group import (
     BacklogError,
     ConfigurationError,
@@ -62,6 +62,7 @@ __all__ = [
     "Item",
     "Live",
     "MemberId",
+    "Merged",
     "Message",
     "MessageId",
     "Minority",

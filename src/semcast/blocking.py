@@ -157,6 +157,10 @@ class BlockingGroup:
         """A snapshot."""
         return self._opened().stats()
 
+    def reform(self) -> None:
+        """Go on though the majority of the view is lost: whoever is not within reach is gone."""
+        self._opened().reform()
+
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
         return self._opened().receipts()

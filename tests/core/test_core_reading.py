@@ -13,6 +13,7 @@ from semcast.core.mailbox import Mailbox
 from semcast.core.messages import batch_of
 from semcast.core.reading import LONG, PATIENCE
 from semcast.core.turn import Turn
+from semcast.sim.mutants.programs import ExcessUncounted
 
 
 class Reserved(Echo):
@@ -62,9 +63,16 @@ class Office(Desk):
 
     stack: Reserved
 
-    def __init__(self, *, queue: int = 3, began: bool = True, receives: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        queue: int = 3,
+        began: bool = True,
+        receives: bool = True,
+        kind: type[Handover] = Handover,
+    ) -> None:
         self.stack = Reserved(A, Outbox())
-        self.handover = Handover(2, queue_messages=queue, receives=receives)
+        self.handover = kind(2, queue_messages=queue, receives=receives)
         self.world, self.notes = World(), Notes()
         self.turn = Turn(A, self.stack, self.handover, self.world, watchers=(self.notes,))
         self.turn.start(0)
@@ -161,6 +169,21 @@ def test_a_view_goes_to_a_full_mailbox_if_anything_is_unsent_and_the_excess_coun
     assert office.stack.reader.excess == 0
 
 
+@pytest.mark.parametrize(("kind", "within"), [(Handover, True), (ExcessUncounted, False)])
+def test_views_again_and_again_put_no_more_into_a_mailbox_than_the_stack_counts(
+    kind: type[Handover], within: bool
+) -> None:
+    """The stack takes nothing in while its queue is full: with the mutant it never is."""
+    office = Office(kind=kind)
+    office.fill()
+    office.stack.unsent = 1
+    for number in range(50):
+        if office.stack.queued() < 3:
+            office.stack.unseen = True
+            office.hear(b"%d" % number)
+    assert (office.handover.mailbox.held <= 2 * 3 + 3) is within
+
+
 def test_what_is_delivered_fills_no_mailbox_beyond_its_bound_for_the_sake_of_who_waits() -> None:
     """The reserve is in the stack, where what is obsolete can be purged."""
     office = Office()
@@ -194,7 +217,9 @@ def test_one_that_never_iterated_is_skipped_once_its_queue_is_full_and_told_so_w
         office.hear(b"%d" % number)
     assert told(office) == [], "one of them waits in the stack, the other in the mailbox"
     office.hear(b"2", b"3", b"4")
-    assert told(office) == ["deaf"]
+    assert told(office) == [], "its reading task may be about to start"
+    office.turn.run(1 + LONG)
+    assert told(office) == ["stopped", "deaf"]
     assert not office.stack.queue
     assert office.notes.seen.count("delivers Batch") == 5, "recorded as delivered all the same"
     office.stack.queue.append(ViewChange(View(7, (A, B)), joined=(B,)))
@@ -202,7 +227,7 @@ def test_one_that_never_iterated_is_skipped_once_its_queue_is_full_and_told_so_w
     assert office.handover.begin(), "a turn has to see to it"
     assert office.turn.busy()
     office.hear(b"6")
-    assert told(office) == ["deaf", "reads"]
+    assert told(office) == ["stopped", "deaf", "reads"]
     assert office.read() == [Skipped(6), ViewChange(View(7, (A, B)), joined=(A, B)), b"6"]
     assert not office.handover.begin()
 
@@ -211,6 +236,7 @@ def test_the_view_that_lay_in_its_mailbox_is_not_lost_on_one_that_was_skipped() 
     office = Office(queue=1, began=False)
     office.hear(b"0")
     office.hear(b"1")
+    office.turn.run(1 + LONG)
     assert not office.stack.reader.receives
     office.handover.begin()
     office.turn.run(2)

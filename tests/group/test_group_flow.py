@@ -246,7 +246,7 @@ def test_what_was_accepted_of_a_large_call_is_said() -> None:
 
 def test_a_tight_loop_of_sends_lets_its_own_reader_run() -> None:
     async def test(name: str) -> None:
-        async with members(name, "a", send_messages=1 << 30) as (a,):
+        async with members(name, "a", send_messages=1 << 30) as (a,):  # it never has to wait
             got = 0
 
             async def read() -> None:

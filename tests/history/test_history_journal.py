@@ -12,6 +12,7 @@ from semcast.history import Event, HistoryError, Kind, RunInfo, read_histories, 
 from semcast.history.journal import (
     DeliveredRow,
     JournalWriter,
+    MergedRow,
     NotedRow,
     PurgedRow,
     Row,
@@ -38,6 +39,7 @@ CHUNKS: list[Sequence[Row]] = [
     [DeliveredRow(A, 1, 8, 326), DeliveredRow(B, 2, 1, 64)],
     [PurgedRow(B, [1, 3], B, [2, 4]), PurgedRow(B, [5], None, [0])],
     [ViewRow(View(4, (A,), representative=B), transitional=True), SentRow(9, 1, 0, None, False)],
+    [MergedRow(3)],
 ]
 
 
@@ -70,7 +72,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         Event(A, 9, 3, Kind.PURGE, "g", B, 5, 1),
         Event(A, 10, 4, Kind.TRANSITIONAL, "g", B, view=4, level="primary", members=(A,)),
         Event(A, 11, 4, Kind.MULTICAST, "g", A, 9, 1),
-        Event(A, 12, 99, Kind.LEFT, "g"),
+        Event(A, 12, 5, Kind.MERGED, "g", count=3),
+        Event(A, 13, 99, Kind.LEFT, "g"),
     ]
 
 
@@ -85,7 +88,7 @@ def test_cut_anywhere_it_yields_what_comes_before(tmp_path: Path) -> None:
         assert journal.unknown is not None
         assert journal.events == whole.events[: len(journal.events)]
         lengths.add(len(journal.events))
-    assert lengths == {0, 1, 5, 7, 10, 12}
+    assert lengths == {0, 1, 5, 7, 10, 12, 13}
 
 
 def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path) -> None:
 def test_rows_are_there_without_an_end(tmp_path: Path) -> None:
     journal = read_journal(write(tmp_path, end=False))
     assert journal.unknown == "its journal has no end"
-    assert journal.events[-1].kind is Kind.MULTICAST
+    assert journal.events[-1].kind is Kind.MERGED
 
 
 def test_nothing_follows_the_end(tmp_path: Path) -> None:

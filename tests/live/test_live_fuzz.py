@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from semcast.group.families.ring import ring_settings
 from semcast.group.settings import GroupSettings
 from semcast.net.addresses import Address, meeting_point
 from semcast.net.keyfile import new_key, save_keyring
+from semcast.net.pieces import cut
 from semcast.net.sockets import LOOPBACK_DATAGRAM
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import (
@@ -32,7 +34,10 @@ from semcast.protocols.ring.frames import (
     TokenAck,
 )
 from semcast.wire import Codec, Malformed
+from semcast.wire.datagrams import fingerprint
 from semcast.wire.keyring import Cipher, Keyring
+from semcast.wire.sealing import SealedCodec, Sealer
+from semcast.wire.status import Contacts, Probe, Probed
 
 GROWTH_KB = 48_000
 """What a member may grow by while it is under attack. Sockets are not in it: the kernel has those."""
@@ -361,6 +366,97 @@ def test_a_flood_is_survived(tmp_path: Path, keyed: bool) -> None:
             await cluster.finish()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["open", "sealed"])
+def test_a_flood_that_lasts_changes_no_view(tmp_path: Path, keyed: bool) -> None:
+    """Small datagrams for seconds, as many as a process can send: the kernel keeps them from the members."""
+
+    async def run() -> None:
+        key = new_key(Cipher.AES_256_GCM)
+        save_keyring(tmp_path / "keys.toml", Keyring([key], key.id), replace=False)
+        settings: dict[str, Any] = {"token_loss": "2s"}
+        if keyed:
+            settings |= {"key_file": str(tmp_path / "keys.toml"), "bind": "127.0.0.1:0"}
+        async with asyncio.timeout(60), Cluster(tmp_path, **settings) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                real = await attacker.capture(6) if keyed else []
+                flood = [*real, *noise(attacker.rng, 30)] * 100
+                await cluster.traffic(rate=200)
+                await cluster.flowing()
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                before = [await stats(member) for member in cluster.members.values()]
+                async with asyncio.timeout(30):
+                    until = asyncio.get_running_loop().time() + 3
+                    while asyncio.get_running_loop().time() < until:
+                        await asyncio.to_thread(blast, attacker, flood)
+                await cluster.flowing()
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+                await grown(cluster.members.values(), before)
+                for member in cluster.members.values():
+                    assert (await stats(member))["kept_out"] > 0
+            finally:
+                attacker.close()
+            await cluster.finish()
+
+    asyncio.run(run())
+
+
+def test_a_key_that_is_not_ours_and_words_of_the_drivers(tmp_path: Path) -> None:
+    """Sealed with another key; pieces that make nothing; addresses that are none; probes; names too long."""
+
+    async def run() -> None:
+        settings = {"token_loss": "2s"}  # the attack takes up the processor, too
+        async with asyncio.timeout(60), Cluster(tmp_path, **settings) as cluster:
+            await cluster.start(*"abc")
+            await cluster.together()
+            attacker = await open_attacker(cluster)
+            try:
+                views = [len(member.said("view")) for member in cluster.members.values()]
+                attacks = [drivers_words(attacker.rng, cluster.group, 1500)]
+                await under_attack(cluster, attacks, attacker)
+                assert views == [len(member.said("view")) for member in cluster.members.values()]
+                for member in cluster.members.values():
+                    counted = (await stats(member))["malformed"]
+                    assert counted[Malformed.SEALED.value] > 100
+                    assert counted[Malformed.BODY.value] > 100
+            finally:
+                attacker.close()
+            await cluster.finish()
+
+    asyncio.run(run())
+
+
+def drivers_words(rng: Random, group: str, count: int) -> Iterator[bytes]:
+    """What no stack ever sees, with absurd contents."""
+    codec = Codec(group, (), 60_000, RING_FRAMES)
+    key = new_key(Cipher.AES_256_GCM)
+    sealer = Sealer(
+        Keyring([key], key.id), fingerprint(group, ()), "x", rng.randbytes, time.time_ns() // 10**6
+    )
+    sealed = SealedCodec(codec, sealer)
+    ghost = MemberId("ghost", 1)
+    places = ["0.0.0.0", "255.255.255.255", "224.0.0.1", "::", "ff02::1", "x" * 64, "127.0.0.1", "::1"]  # noqa: S104
+    for number in range(count):
+        kind = number % 5
+        if kind == 0:
+            yield from sealed.encode(ghost, [Leave(ConfId(1, ghost))])
+        elif kind == 1:
+            whole = cut(rng.randbytes(rng.choice([900, 5000])), 500, rng.randrange(1 << 20))
+            yield rng.choice([*whole, whole[0][: rng.randrange(len(whole[0]))], whole[0] + b"more"])
+        elif kind == 2:
+            known = [
+                (MemberId(f"n{each}"), rng.choice(places), rng.choice([1, 9, 65_535])) for each in range(60)
+            ]
+            yield from codec.encode(ghost, [Contacts(known)])
+        elif kind == 3:
+            probe = Probe(rng.randrange(1 << 61), bytes(rng.choice([0, 1300, 50_000])))
+            yield from codec.encode(ghost, [probe, Probed(rng.randrange(1 << 61))])
+        else:
+            yield from codec.encode(MemberId("n" * rng.choice([65, 30_000]), 1), [Leave(ConfId(1, ghost))])
 
 
 HARMLESS = {

@@ -1,6 +1,8 @@
 """Hosts of their own on a network that is cut, lossy or slow; every run recorded and judged."""
 
 import asyncio
+import json
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -190,6 +192,14 @@ def test_ipv6_and_nothing_else(tmp_path: Path, mtu: int) -> None:
             for name in "abc":
                 await cluster[name].ask("send", count=100, size=1000)
                 assert (await cluster[name].ask("stats"))["address"][0] == lan.address6(name)
+            where = ["--key-file", str(tmp_path / "keys.toml"), "--bind", f"[{lan.address6('a')}]:0"]
+            command = [sys.executable, "-m", "semcast", "members", *where, "--json", cluster.group]
+            shown = await asyncio.create_subprocess_exec(
+                *lan.at("a"), *command, stdout=asyncio.subprocess.PIPE
+            )
+            output, _ = await shown.communicate()
+            seen = [member["address"] for member in json.loads(output)["members"]]
+            assert sorted(each.rpartition(":")[0] for each in seen) == [f"[{lan.address6(n)}]" for n in "abc"]
             await cluster.finish()
 
     with Lan("abc") as lan:

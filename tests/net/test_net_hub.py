@@ -11,12 +11,14 @@ import pytest
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import LOOPBACK, meeting_point
 from semcast.net.hub import Hub
+from semcast.net.pieces import cut
+from semcast.net.shield import LIMIT
 from semcast.net.sockets import Endpoint
 from semcast.protocols.ring import RingSettings
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import ConfId, Presence, TokenWanted
-from semcast.wire.datagrams import Codec
-from semcast.wire.status import Status
+from semcast.wire.datagrams import Codec, Malformed
+from semcast.wire.status import Contacts, Status
 
 TERMS = RingSettings().terms()
 CONF = ConfId(1, MemberId("a"))
@@ -146,3 +148,43 @@ def test_what_it_said_as_another_incarnation_is_not_heard_either(stations: list[
         )
     assert first.listen(0, 1) == 1
     assert first.heard == [MemberId("x")]
+
+
+def test_pieces_are_put_together(stations: list[Station]) -> None:
+    first, other, _ = stations
+    [whole] = other.hub._codec.encode(other.member, [Contacts([(MemberId("x"), LOOPBACK, 9)] * 40)])
+    other.endpoint.send(cut(whole, 500, 7), [first.endpoint.address])
+    wait_for(lambda: first.listen(0) == 0 and first.hub._book.find(MemberId("x")) is not None)
+    assert first.hub._book.find(other.member) == other.endpoint.address
+
+
+def test_who_speaks_for_another_is_dropped_while_that_one_speaks(stations: list[Station]) -> None:
+    """On one host, without a key; after a silence it may have moved."""
+    first, other, liar = stations
+    forged = liar.hub._codec.encode(other.member, [TokenWanted(CONF)])
+    other.endpoint.send(other.hub._codec.encode(other.member, [TokenWanted(CONF)]), [first.endpoint.address])
+    assert first.listen(0, 1) == 1
+    for now, heard in ((SECOND, 0), (5 * SECOND, 1)):
+        before = first.endpoint.stats.datagrams_in
+        liar.endpoint.send(forged, [first.endpoint.address])
+        found = 0
+        while first.endpoint.stats.datagrams_in == before:
+            found += first.listen(now)
+        assert found == heard
+    assert first.hub.stats.malformed == {Malformed.ELSEWHERE: 1}
+
+
+def test_who_floods_is_kept_out_and_others_are_heard(stations: list[Station]) -> None:
+    first, other, flooder = stations
+    for _ in range(LIMIT // 10):
+        flooder.endpoint.send([b"garbage"] * 10, [first.endpoint.address])
+        assert first.listen(0) == 0
+    wait_for(lambda: first.listen(0) == 0 and first.hub._shield.alarmed)
+    first.hub.guard(0)
+    before = first.endpoint.stats.datagrams_in
+    flooder.endpoint.send([b"garbage"] * 10, [first.endpoint.address])
+    other.endpoint.send(other.hub._codec.encode(other.member, [TokenWanted(CONF)]), [first.endpoint.address])
+    assert first.listen(0, 1) == 1
+    assert first.endpoint.stats.datagrams_in == before + 1
+    first.endpoint.count_drops()
+    assert first.endpoint.stats.kept_out > 0, "what the kernel joined counts once"

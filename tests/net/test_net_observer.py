@@ -39,7 +39,7 @@ class Lab:
         self.codec = Codec(group, (), 1400, RING_FRAMES)
         self.mouth = Endpoint(("127.0.0.1", 0), meeting_point(group))
         self.ears = Endpoint(("127.0.0.1", 0), meeting_point(group))
-        self.observer = Observer(self.ears, self.codec, clock=lambda: self.now)
+        self.observer = Observer(self.ears, self.codec, MemberId("watcher"), clock=lambda: self.now)
 
     def say(self, *datagrams: bytes) -> None:
         self.mouth.send(datagrams, self.mouth.meeting)

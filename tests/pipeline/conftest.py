@@ -44,7 +44,7 @@ def recordings() -> Path:
     """The real traces."""
     folder = data_folder(Path(__file__).parents[2])
     if not (folder / "quake-mvd" / "profile.json").exists():
-        pytest.skip(f"no recordings in {folder}: set SEMCAST_DATA")
+        pytest.skip(f"no recordings in {folder}: set SEMCAST_TRACES")
     return folder
 
 

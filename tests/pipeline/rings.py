@@ -21,6 +21,7 @@ from tests.pipeline.histories import (
     swap_deliveries,
 )
 from tests.specs.test_specs_evs_brute_force import history as small_history
+from tests.specs.test_specs_evs_by_hand import BROKEN, MERGED, ring
 
 from semcast.core import Enumeration, MemberId, MessageId
 from semcast.history import Event, History, Kind, RunInfo
@@ -35,7 +36,7 @@ def rings() -> list[History]:
     """All kinds: simulated, with something planted, drawn, and cut off."""
     real, few = list(simulated()), small(range(40))
     cut = [cut_short(history, number) for number, history in enumerate([real[0], *few[:12]])]
-    extra = [deep(), before_any_configuration(), nowhere()]
+    extra = [deep(), before_any_configuration(), nowhere(), *merged()]
     return [*real, *planted(real[0]), *few, *extra, *(history for history in cut if history.events)]
 
 
@@ -167,3 +168,9 @@ def nowhere() -> History:
     """Nobody recorded a configuration."""
     info = RunInfo.one("nowhere", "g", "ring", None, (A,), None, uniform=False, quiesced=True)
     return History(info, [Event(A, 0, 0, Kind.MULTICAST, "g", A, 1, 1)])
+
+
+def merged() -> list[History]:
+    """Configurations that came and went unnoticed: said, and not said, and one with a message in it."""
+    scripts = [MERGED, *(script for name, (script, *_) in BROKEN.items() if name.startswith("merged"))]
+    return [named(ring(script), f"merged-{number}") for number, script in enumerate(scripts)]

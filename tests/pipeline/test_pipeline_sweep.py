@@ -348,7 +348,7 @@ def test_traces_are_named_in_the_folder_of_recordings(
     data.mkdir()
     rows = "".join(f"game,{n},{n / 100},item{n % 3},10,update\n" for n in range(200))
     (data / "game.csv").write_text(f"stream,seq,ts,key,bytes,kind\n{rows}")
-    monkeypatch.setenv("SEMCAST_DATA", str(data))
+    monkeypatch.setenv("SEMCAST_TRACES", str(data))
     spec = spec_of(tmp_path, 'experiment = "g2"\n[fixed]\nskip = 0.0\n[grid]\ntrace = ["game.csv"]')
     assert run_sweep(spark, spec, tmp_path / "out").ok == 1
     assert table_of(tmp_path / "out", "small")[0]["trace"] == "game.csv"

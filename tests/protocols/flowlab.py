@@ -113,7 +113,9 @@ class FlowLab(RingLab):
         plans: Mapping[str, Plan],
         settings: RingSettings,
         kind: type[Ring] = Ring,
+        handover: type[Handover] = Handover,
     ) -> None:
+        self._handover = handover
         self.programs = {name: Program(self, name, plan) for name, plan in plans.items()}
         super().__init__("".join(plans), settings, kind)
         for name, plan in plans.items():
@@ -129,7 +131,7 @@ class FlowLab(RingLab):
     def handover(self) -> Handover:
         mailbox = Mailbox(LISTS)
         mailbox.want = 1
-        return Handover(1, mailbox, queue_messages=self._settings.queue_messages)
+        return self._handover(1, mailbox, queue_messages=self._settings.queue_messages)
 
     def flow_seat(self, name: str) -> FlowSeat:
         seat = self.seats[name]

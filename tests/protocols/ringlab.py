@@ -8,6 +8,7 @@ from semcast.core import (
     Delivery,
     Event,
     MemberId,
+    Merged,
     MessageId,
     Nanos,
     Outbox,
@@ -19,7 +20,7 @@ from semcast.core import (
 from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
-from semcast.history import Recorder, RunInfo
+from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.specs import Status, check
 from semcast.specs.confirmed import confirmed
@@ -128,10 +129,16 @@ class RecordingLab(RingLab):
             self._recorder.view(self.now, member, each.view)
         elif isinstance(each, TransitionalView):
             self._recorder.transitional(self.now, member, each.view)
+        elif isinstance(each, Merged):
+            self._recorder.merged(self.now, member, each.count)
+
+    @property
+    def history(self) -> History:
+        """What was recorded so far."""
+        return self._recorder.close(quiesced=True)
 
     def broken(self) -> set[str]:
         """What does not hold: properties by name; `contents` where what arrived is not what was sent."""
-        history = self._recorder.close(quiesced=True)
-        verdicts = [*check(history), confirmed(history)]
+        verdicts = [*check(self.history), confirmed(self.history)]
         found = {verdict.property for verdict in verdicts if verdict.status is Status.VIOLATED}
         return found | {"contents" for message, payload in self._got if self._sent.get(message) != payload}

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Annotation, Batch, Enumeration, Item, KEnumeration, MemberId, MessageId, Outbox
-from semcast.core.events import Delivery, TransitionalView, ViewChange
+from semcast.core.events import Delivery, Merged, TransitionalView, ViewChange
 from semcast.core.messages import batch_of
 from semcast.core.views import View
 from semcast.obsolescence import Purging
 from semcast.protocols import ring
 from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State, diagram
-from semcast.protocols.ring.delivery import DeliveryQueue, Lateness
+from semcast.protocols.ring.delivery import CHANGES, DeliveryQueue, Lateness
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import RTR_SPANS, ConfId, ConfRecord, Packet, Part, Token
@@ -980,3 +980,62 @@ def test_the_state_is_set_in_one_place_only() -> None:
                 names = [target.attr for target in targets if isinstance(target, ast.Attribute)]
                 found += [function.name] * names.count("state")
     assert sorted(found) == ["__init__", "shift_to"]
+
+
+# Configurations that are merged
+
+
+def grown(queue: DeliveryQueue, first: int, last: int) -> None:
+    """Configurations that come and go without a message."""
+    for number in range(first, last + 1):
+        queue.change(TransitionalView(View(number - 1, MEMBERS)))
+        queue.change(view(number))
+
+
+def test_configurations_without_messages_are_merged_beyond_a_number() -> None:
+    queue = DeliveryQueue(10, Purging.LAZY)
+    queue.change(view(1))
+    queue.add(plain(1))
+    grown(queue, 2, 1000)
+    assert len(queue._segments) <= 2 * CHANGES + 2
+    taken = queue.pop(FAR)
+    assert [each.view.id for each in taken if isinstance(each, ViewChange)] == [*range(1, CHANGES), 1000]
+    [merged] = [each for each in taken if isinstance(each, Merged)]
+    assert merged.count == 1000 - CHANGES
+    assert isinstance(taken[-3], TransitionalView), "of the last configuration that it was told of"
+    assert taken[-3].view.id == CHANGES - 1
+    grown(queue, 1001, 1010)
+    assert not any(isinstance(each, Merged) for each in queue.pop(FAR))
+
+
+def test_a_configuration_that_had_a_message_is_kept_also_if_that_was_purged() -> None:
+    queue = DeliveryQueue(10, Purging.LAZY)
+    queue.change(view(1))
+    grown(queue, 2, 200)
+    queue.add(item(1))
+    queue.add(item(2))
+    grown(queue, 201, 201)
+    queue.add(plain(3))
+    grown(queue, 202, 300)
+    assert queue.purge() == 1
+    kept = [each.view.id for each in queue.pop(FAR) if isinstance(each, ViewChange)]
+    assert kept == [*range(1, CHANGES), 200, 201, 300]
+
+
+def test_a_view_after_merged_ones_says_who_came_and_went_since_the_last_that_was_told() -> None:
+    p, q, r, s, t = map(MemberId, "pqrst")
+    queue = DeliveryQueue(10, Purging.LAZY)
+    queue.change(view(1))
+    grown(queue, 2, CHANGES)
+    steps = [
+        ViewChange(View(1, (p, q, r))),
+        ViewChange(View(2, (p, q, s)), joined=(s,), left=(r,)),
+        ViewChange(View(3, (p, t)), joined=(t,), failed=(q, s)),
+        ViewChange(View(4, (p, q, t)), joined=(q,)),
+    ]
+    for change in steps:
+        queue.change(TransitionalView(View(0, (p,))))
+        queue.change(change)
+        if change is steps[0]:
+            queue.add(plain(1))
+    assert queue.pop(FAR)[-1] == ViewChange(View(4, (p, q, t)), joined=(t,), left=(r,))

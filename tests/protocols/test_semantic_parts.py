@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from semcast.core import Batch, Item, MemberId
 from semcast.core.ids import MILLISECOND
 from semcast.core.messages import batch_of
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
 from semcast.protocols.semantic.answers import answers, merged
+from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
 from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.repair import Repairs
@@ -218,3 +221,18 @@ def test_updates_that_grew_old_are_purged_behind_safe_ones() -> None:
     assert [(victim.first, victim.head, by.first) for victim, by in retained.take_receipts()] == [
         (1, b"h", 3)
     ]
+
+
+def test_what_was_known_to_be_purged_and_came_all_the_same_is_not_announced_as_purged() -> None:
+    """A view ended with a message both here and known to be purged; to announce it killed the member."""
+    p = MemberId("p")
+    buffers = Buffers([p, MemberId("q")], Settings(), Statistics(), Outbox())
+    buffers.freeze()
+    buffers.want([3, 0])
+    for seq, item in enumerate("axx", 1):
+        buffers.lay_aside(0, batch_of(p, seq, [b"."], Item(item)))
+    buffers.skips[0] = {1}
+    buffers.complete([3, 0])
+    buffers.purge_retained()
+    assert [batch.first for batch in buffers.held_between(0, 1, 3)] == [1, 3]
+    assert buffers.purged_between(0, 1, 10) == [2]

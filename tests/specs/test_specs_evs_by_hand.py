@@ -3,8 +3,8 @@
 A history is a line per process. `V3=pqr` delivers regular configuration 3 with those members, formed by
 the first of them (`V3=pqr/q`: by q), `T=qr` the transitional one after it (`T9=qr`: after number 9). `m3`
 sends message 3, `!3` sends it as a safe one, `m3-5` a run, `m3@9` in configuration 9, `m3:x` an update of
-item x; `q4` delivers the fourth of q, `q4-6` a run; `-q4<q5` is a receipt for q4 purged by q5, and
-`crash` is the end. `p#1` is p restarted.
+item x; `q4` delivers the fourth of q, `q4-6` a run; `-q4<q5` is a receipt for q4 purged by q5, `+3` says that
+three configurations were merged, and `crash` is the end. `p#1` is p restarted.
 """
 
 import re
@@ -18,7 +18,7 @@ from semcast.history import Event, GroupInfo, History, Kind, RunInfo
 from semcast.specs import EVS, PROPERTIES, Status, Verdict, check, properties_for
 
 STEP = re.compile(
-    r"(?P<crash>crash)|V(?P<view>\d+)=(?P<members>[a-z]+)(/(?P<by>[a-z]))?"
+    r"(?P<crash>crash)|\+(?P<merged>\d+)|V(?P<view>\d+)=(?P<members>[a-z]+)(/(?P<by>[a-z]))?"
     r"|T(?P<after>\d+)?=(?P<leaving>[a-z]+)"
     r"|-(?P<old>[a-z]\d+)<(?P<new>[a-z]\d+)?"
     r"|(?P<who>[a-z!])(?P<first>\d+)(-(?P<last>\d+))?(@(?P<number>\d+))?(:(?P<item>.+))?"
@@ -71,6 +71,8 @@ class Scribe:
     def step(self, match: re.Match[str]) -> None:
         if match["crash"]:
             self.add(Kind.CRASH)
+        elif match["merged"]:
+            self.add(Kind.MERGED, count=int(match["merged"]))
         elif match["view"]:
             members = self.members(match["members"])
             self.view, self.formed_by = int(match["view"]), member(match["by"]) if match["by"] else members[0]
@@ -112,7 +114,20 @@ FIGURE_4_8 = """
     t: V4=st s1 T=st V7=qrst
 """
 
+MERGED = """
+    p: V1=pqr m1 p1 T=pq +2 V4=pqr q1
+    q: V1=pqr p1 T=pq V2=pq T=q V3=q T=q V4=pqr m1 q1
+    r: V1=pqr p1 T=r V2=r/r T=r V4=pqr q1
+"""
+"""The program of p was not told of two configurations that came and went."""
+
 SOUND: dict[str, Callable[[], History]] = {
+    "configurations that were merged": lambda: ring(MERGED),
+    "merged, and left behind by who was in one of them": lambda: ring("""
+        p: V1=pqr T=pqr +1 V3=pqr
+        q: V1=pqr T=pqr V2=pqr m1 q1 T=qr V3=pqr
+        r: V1=pqr T=pqr V2=pqr q1 T=qr V3=pqr
+    """),
     "seed A, figure 4.8": lambda: ring(FIGURE_4_8),
     "nothing happens": lambda: ring("p: V1=p"),
     "together, and then apart": lambda: ring("""
@@ -187,6 +202,25 @@ BROKEN: dict[str, tuple[str, str, int, set[str]]] = {
             "evs_6_2_same_moment",
             "pair_transitional",
         },
+    ),
+    "merged without a word": (
+        """
+        p: V1=pqr T=pqr V4=pq
+        q: V1=pqr T=pqr V2=pqr T=pq V4=pq
+        r: V1=pqr T=pqr V2=pqr T=r V5=r
+        """,
+        "pair_transitional_then_regular",
+        1,
+        set(),
+    ),
+    "merged with a message in it": (
+        """
+        p: V1=pq T=pq q1 +1 V3=pq
+        q: V1=pq T=pq V2=pq m1 q1 T=pq V3=pq
+        """,
+        "evs_1_3_sent_before_in_same_configuration",
+        1,
+        set(),
     ),
     "sent by a stranger": (
         """

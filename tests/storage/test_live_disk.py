@@ -14,6 +14,7 @@ import pytest
 
 from semcast.core.outbox import Anew, Sync
 from semcast.storage import LiveDisk, StorageError, open_disk
+from semcast.wire import records
 
 ROOT = Path(__file__).parents[2]
 
@@ -160,6 +161,30 @@ def test_a_full_or_broken_disk_is_told_and_nothing_is_acknowledged_any_more(
     assert b"another" not in reread(tmp_path)
 
 
+def test_a_record_that_cannot_be_stored_ends_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_RECORD", 10)
+    disk = disk_in(tmp_path)
+    disk.store([bytes(11), Sync(1)])
+    _until(disk.ready)
+    with pytest.raises(StorageError, match="a record of 11 bytes: at most 10"):
+        disk.take()
+    disk.close()
+
+
+def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel may take less than it was given."""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:5]))
+    disk = disk_in(tmp_path)
+    disk.store([b"one record", b"another", Sync(1)])
+    assert tickets(disk, 1) == [1]
+    disk.close()
+    monkeypatch.undo()
+    assert reread(tmp_path) == [b"one record", b"another"]
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="file/g/a: Not a directory"):
@@ -205,7 +230,7 @@ while True:
 
 def test_kill_9_loses_nothing_that_was_synced(tmp_path: Path) -> None:
     expected = 0
-    for round_number in range(4):
+    for round_number in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)],
             stdout=subprocess.PIPE,
@@ -215,7 +240,7 @@ def test_kill_9_loses_nothing_that_was_synced(tmp_path: Path) -> None:
         assert process.stdout is not None
         first = int(process.stdout.readline().split()[1])
         assert first >= expected
-        lines = [process.stdout.readline() for _ in range(200 + 77 * round_number)]
+        lines = [process.stdout.readline() for _ in range(100 + 77 * round_number)]
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.readlines()
         process.wait()

@@ -14,6 +14,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, tag_field="fault"):
     """Base: everything happens at a time, in seconds."""
 
     at: float
+    calm: bool = False
+    """Whether to wait until the group works, if that does not take long."""
 
 
 class Partition(Fault, frozen=True, kw_only=True, tag="partition"):
@@ -125,7 +127,7 @@ def _track(rng: Random, names: Sequence[str], seconds: float, kinds: Sequence[_D
     while at < seconds:
         if not deck:
             deck = rng.sample(list(kinds), len(kinds))
-        fault = deck.pop()(rng, names, at)
+        fault = msgspec.structs.replace(deck.pop()(rng, names, at), calm=rng.random() < 0.5)
         yield fault
         at = ends_at(fault) + rng.choice((0.2, 1.0, 4.0)) * rng.uniform(0.5, 1.5)
 

@@ -37,6 +37,8 @@ from semcast.wire.keyring import Cipher, Keyring
 Network = Lan | Loopback
 _LEAVING = 15.0
 """Seconds after which a member that was asked to leave is stuck: it gives up itself after three."""
+_STARTING = 120.0
+"""Seconds for processes to start on a machine that is busy; what they do from then on is judged."""
 _BEGINNING = 10.0
 """Seconds for processes to start, before the next thing is done to any: one that is not there cannot die."""
 _TOGETHER = 5.0
@@ -100,6 +102,7 @@ class Supervisor:
         try:
             first = [name for name in self._plan.names if name not in self._plan.late]
             await self._at_once(self._start(name) for name in first)
+            await self._until(self._begun, _STARTING)
             if not await self._until(lambda: self._joined(first), self._case.patience):
                 self._note_stuck()
                 return
@@ -117,16 +120,16 @@ class Supervisor:
         async with asyncio.TaskGroup() as tracks:
             watching = tracks.create_task(self._watch())
             tracks.create_task(self._follow(self._plan.network))
-            tracks.create_task(self._follow(self._plan.processes, self._begun))
+            tracks.create_task(self._follow(self._plan.processes))
             tracks.create_task(self._end_after(self._plan.seconds, watching))
 
-    async def _follow(self, track: Iterable[AnyFault], ready: Callable[[], bool] = lambda: True) -> None:
-        """One fault after the other, each when that is ready; what does not fit into the time is left out."""
+    async def _follow(self, track: Iterable[AnyFault]) -> None:
+        """One fault after the other; what does not fit into the time is left out."""
         for fault in track:
             if fault.at >= self._plan.seconds:
                 return
             await asyncio.sleep(self._began + fault.at - time.monotonic())
-            await self._until(ready, _BEGINNING)
+            await self._until(self._working if fault.calm else self._begun, _BEGINNING)
             if self._elapsed() < self._plan.seconds:
                 await self._inflict(fault)
 
@@ -270,6 +273,7 @@ class Supervisor:
         self._signal(self.members, signal.SIGCONT)
         self._look_for_dead()
         await self._at_once(self._start(name) for name, each in self.members.items() if not each.running)
+        await self._until(self._begun, _STARTING)
         self._tell("everything is healed, all members are started")
         healed = time.monotonic()
         deadline = healed + self._case.patience
@@ -314,6 +318,10 @@ class Supervisor:
         await self._at_once(self._tell_member(each, {"do": "state"}) for each in readers)
         await self._until(lambda: all(each.state for each in readers), self._case.patience)
         self.states = {each.name: each.state for each in readers}
+
+    def _working(self) -> bool:
+        running = [member for member in self.members.values() if member.running]
+        return all(member.report and (member.view or not member.reads) for member in running)
 
     def _joined(self, names: Iterable[str]) -> bool:
         return all(self.members[name].report for name in names)
@@ -399,7 +407,9 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
 
 
 def _words(fault: AnyFault) -> str:
-    about = {key: value for key, value in msgspec.to_builtins(fault).items() if key not in ("fault", "at")}
+    about = {
+        key: value for key, value in msgspec.to_builtins(fault).items() if key not in ("fault", "at", "calm")
+    }
     return " ".join(f"{key}={_short(value)}" for key, value in about.items())
 
 

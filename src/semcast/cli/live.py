@@ -26,7 +26,9 @@ def add_group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP", help="name of the group")
     parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
     parser.add_argument(
-        "--bind", metavar="ADDRESS", help="address and port to listen on (default: loopback, any port)"
+        "--bind",
+        metavar="ADDRESS",
+        help="host and port to listen on, IPv6 in brackets (default: loopback, any port)",
     )
     parser.add_argument(
         "--peer",

@@ -14,6 +14,7 @@ from semcast.cli.arguments import duration
 from semcast.cli.live import add_group, errors_explained, member_json, plain, settings_of, short_names
 from semcast.core.ids import SECOND, MemberId
 from semcast.group.observing import observe
+from semcast.net.addresses import written
 from semcast.net.observer import Observer, Sighting
 from semcast.wire import Malformed
 from semcast.wire.status import Status
@@ -64,7 +65,7 @@ def sighting_json(sighting: Sighting) -> dict[str, object]:
     status = sighting.status
     return {
         "member": member_json(sighting.member),
-        "address": f"{sighting.address[0]}:{sighting.address[1]}",
+        "address": written(sighting.address),
         "phase": status.phase,
         "view": {
             "id": status.view,
@@ -107,7 +108,7 @@ def _table(found: list[Sighting]) -> Table:
         status = each.status
         table.add_row(
             names[each.member],
-            f"{each.address[0]}:{each.address[1]}",
+            escape(written(each.address)),
             escape(plain(status.phase)),
             view_of(status, names),
             str(status.members),

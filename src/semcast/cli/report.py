@@ -37,8 +37,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(os.environ.get("SEMCAST_DATA") or DATA),
-        help=f"the folder of recordings to profile (default: SEMCAST_DATA, else {DATA})",
+        default=Path(os.environ.get("SEMCAST_TRACES") or DATA),
+        help=f"the folder of recordings to profile (default: SEMCAST_TRACES, else {DATA})",
     )
     parser.add_argument(
         "--no-data", action="store_true", help="profile no recordings, so that Spark is not needed"
@@ -115,7 +115,7 @@ def _recordings(args: argparse.Namespace) -> tuple[tuple[Recordings, ...], str]:
     except ImportError as error:
         return (), f"The recordings were not profiled: {error.name} is not installed (semcast[pipeline])."
     if not recordings_in(args.data):
-        return (), f"No recordings in {args.data}: name their folder with --data or SEMCAST_DATA."
+        return (), f"No recordings in {args.data}: name their folder with --data or SEMCAST_TRACES."
     try:
         return tuple(profile_data(spark_session("semcast report"), args.data)), ""
     except (NoJavaError, TraceError) as error:

@@ -25,6 +25,16 @@ class TransitionalView(msgspec.Struct, frozen=True):
     view: View
 
 
+class Merged(msgspec.Struct, frozen=True):
+    """So many views came and went of which the program is told nothing more: it had nothing to take there.
+
+    Only where too many changes wait for a program that does not read. The next view says how it differs from
+    the last one that the program was told of.
+    """
+
+    count: int
+
+
 class Sent(msgspec.Struct, frozen=True):
     """Messages that waited here have left, in the view with this id."""
 
@@ -158,5 +168,6 @@ Delivery = (
     | Minority
     | Rejoining
     | Skipped
+    | Merged
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -49,6 +49,7 @@ class Reading:
         # Written by turns:
         self._seen_takes = 0
         self._idle_since: Nanos = 0
+        self._full_since: Nanos | None = None  # a program that never iterated has a full queue
         self._saw_stalled = False
         self._seen_refusal = 0
         self._refused_at: Nanos = 0
@@ -121,12 +122,18 @@ class Reading:
         reader.excess = self.excess() if keeps else 0
         return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
 
-    def fills(self, stack: Stack) -> bool:
-        """Whether what waits for a program that never iterated has filled its queue: then it is skipped."""
+    def fills(self, now: Nanos, stack: Stack) -> bool:
+        """Whether what waits for a program that never iterated has filled its queue: then it is skipped.
+
+        Not at once: the task that reads may be about to start. And not where something obsolete can go.
+        """
         if self.began or not self.receives or self.closing or stack.queued() < self._queue_messages:
-            return False
-        stack.reclaim()
-        self.skipping = stack.queued() >= self._queue_messages
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        elif now - self._full_since >= LONG:
+            stack.reclaim()
+            self.skipping = stack.queued() >= self._queue_messages
         return self.skipping
 
     def reserved(self, stack: Stack) -> int:

@@ -28,6 +28,8 @@ from semcast.core.stack import Stack
 
 _MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed})
 """Events that a turn looks at itself."""
+_CALLS = 256
+"""Calls of the application that a turn deals with, at most: what is delivered must not wait for long."""
 _PLENTY = 1 << 16
 """Messages that are dropped at a time, where nothing is kept for the application."""
 
@@ -115,6 +117,7 @@ class Turn:
         self._renew = renew
         self._tickets: dict[int, None] = {}  # confirmations that the stack owes
         self._refused = False  # flow control wants the application to wait
+        self._calls = 0  # of the application, in this turn
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
     def start(self, now: Nanos, records: Sequence[bytes] | None = None) -> None:
@@ -133,6 +136,7 @@ class Turn:
     ) -> None:
         """One burst of everything: commands, frames of members, timers that are due, and tickets of syncs."""
         self._now = now
+        self._calls = 0
         handover = self.handover
         if handover.commands:
             self._obey(now)
@@ -291,7 +295,7 @@ class Turn:
                 self.stack.leave(now)
                 return True
             return False
-        if self._refused or handover.renewed:
+        if self._refused or handover.renewed or self._calls >= _CALLS:
             return False
         given = self._multicast(now, handover)
         freed = sum([taken for _, taken in given])
@@ -304,7 +308,8 @@ class Turn:
     def _multicast(self, now: Nanos, handover: Handover) -> list[tuple[Outgoing, int]]:
         stack, outgoing = self.stack, handover.outgoing
         given: list[tuple[Outgoing, int]] = []
-        while outgoing:
+        while outgoing and self._calls < _CALLS:
+            self._calls += 1
             each = outgoing[0]
             if each.annotations is None:
                 taken = stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
@@ -346,7 +351,7 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
-        if not handover.reading.began and handover.reading.fills(stack):
+        if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
             handover.look(now, stack)
             stack.on_reader(now)
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):

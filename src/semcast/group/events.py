@@ -2,6 +2,7 @@
 
 from semcast.core.events import (
     Delivery,
+    Merged,
     Minority,
     Rejoining,
     Skipped,
@@ -11,7 +12,7 @@ from semcast.core.events import (
 )
 from semcast.core.messages import Message
 
-GroupEvent = Message | ViewChange | TransitionalView | Minority | Rejoining | Skipped | StateLost
+GroupEvent = Message | ViewChange | TransitionalView | Merged | Minority | Rejoining | Skipped | StateLost
 """What a program hears, one by one."""
 
 GroupDelivery = Delivery

@@ -38,7 +38,7 @@ def observe(group: str, settings: GroupSettings) -> Observer:
         for each in files:
             each.tend()
 
-    return Observer(endpoint, AnyCodec([codec for codec, _ in made]), tend=tend)
+    return Observer(endpoint, AnyCodec([codec for codec, _ in made]), MemberId(name), tend=tend)
 
 
 class AnyCodec:

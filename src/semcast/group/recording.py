@@ -10,7 +10,7 @@ from pathlib import Path
 from zlib import crc32
 
 from semcast.core.annotations import Item
-from semcast.core.events import Delivery, Event, Purged, Sent, TransitionalView, ViewChange
+from semcast.core.events import Delivery, Event, Merged, Purged, Sent, TransitionalView, ViewChange
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, batch_of
@@ -22,6 +22,7 @@ from semcast.history.events import RunInfo
 from semcast.history.journal import (
     DeliveredRow,
     JournalWriter,
+    MergedRow,
     NotedRow,
     PurgedRow,
     Row,
@@ -138,6 +139,8 @@ class Recording(Watcher):
                 crc = crc32(b"".join(each.payloads))
             elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
+            elif isinstance(each, Merged):
+                rows.append(MergedRow(each.count))
         if sender is not None:
             rows.append(DeliveredRow(sender, first, following - first, size, order, crc))
         self._write(rows)

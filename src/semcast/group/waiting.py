@@ -12,7 +12,7 @@ from semcast.group.errors import BacklogError, SendTimeoutError
 _TURN: Nanos = MILLISECOND
 """A task that only sends lets others run after so long: also who reads what is delivered meanwhile."""
 _LOOK = 16
-"""Calls after which such a task looks at the clock."""
+"""Messages after which such a task looks at the clock."""
 
 
 class Room:
@@ -40,7 +40,7 @@ class Room:
         self._check_open = check_open
         self._why = why
         self._changed = asyncio.Event()
-        self._calls = 0
+        self._unwatched = 0  # messages that may be sent before the next look at the clock
         self._yielded_at: Nanos = 0
 
     def wake(self) -> None:
@@ -50,9 +50,9 @@ class Room:
     async def wait(self, count: int, *, reading: bool, timeout: float | None) -> None:
         """Return once there is room for so many messages."""
         self._check_open()
-        self._calls += 1
-        if not self._calls % _LOOK:
+        if self._unwatched <= 0:
             await self._let_others_run()
+        self._unwatched -= count
         if not self._handover.room_for(count, reading=reading):
             try:
                 async with asyncio.timeout(timeout):
@@ -119,6 +119,7 @@ class Room:
         raise error
 
     async def _let_others_run(self) -> None:
+        self._unwatched = _LOOK
         now = time.monotonic_ns()
         if now - self._yielded_at >= _TURN:
             await asyncio.sleep(0)

@@ -12,6 +12,7 @@ from semcast.history.events import Event
 from semcast.history.journal import (
     AppliedRow,
     DeliveredRow,
+    MergedRow,
     NotedRow,
     Positions,
     PurgedRow,
@@ -81,6 +82,7 @@ class Block:
             PurgedRow: self._purged,
             ViewRow: self._view,
             AppliedRow: self._applied,
+            MergedRow: self._merged,
         }
         """Appends what a row of a journal stands for, by its type."""
 
@@ -180,6 +182,9 @@ class Block:
         if not row.transitional:
             self.seen.update(view.members)
         self._cells += (kind.value, at, name, incarnation, 0, 0, view.id, level, view.reformed, 0, None)
+
+    def _merged(self, at: Nanos, row: MergedRow) -> None:
+        self._cells += (Kind.MERGED.value, at, None, 0, 0, row.count, None, None, None, 0, None)
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender

@@ -99,7 +99,13 @@ class AppliedRow(msgspec.Struct, array_like=True, tag=6, gc=False):
     view: int | None
 
 
-Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow
+class MergedRow(msgspec.Struct, array_like=True, tag=7, gc=False):
+    """So many views came and went of which the program is told nothing."""
+
+    count: int
+
+
+Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow | MergedRow
 
 
 class Header(msgspec.Struct, array_like=True):

@@ -78,6 +78,10 @@ class Recorder:
         """`process` goes on from a view with some of its members."""
         self._add((Kind.TRANSITIONAL, at, process, None, 0, 0, 0, None, view))
 
+    def merged(self, at: Nanos, process: MemberId, views: int) -> None:
+        """`process` was in so many views of which its application is told nothing."""
+        self._add((Kind.MERGED, at, process, None, 0, views, 0, None, None))
+
     def sent(self, at: Nanos, process: MemberId, sent: Sent) -> None:
         """Messages of `process` that waited have left, in a view."""
         batch = sent.batch

@@ -3,9 +3,9 @@
 Rows about messages (multicast, deliver, purge) may stand for a run of `count` consecutive messages of
 one sender; `order` is then the position of the first and the others follow. Of multicast and deliver rows,
 `bytes` is the size of all payloads together and `crc` the CRC-32 of the payloads one behind the other, null
-where it was not recorded. Rows about anything else have `seq` 0 and, but for buffer rows, `count` 0. `index`
-counts from 0 for each process in each group, and a restart under the same name is another process. What a
-kind puts into shared columns:
+where it was not recorded. Rows about anything else have `seq` 0 and, but for buffer and merged rows, `count`
+0. `index` counts from 0 for each process in each group, and a restart under the same name is another process.
+What a kind puts into shared columns:
 
 - view: `view` and `members`, in `level` whether it is "primary" or "non-primary", and in `sender` who
   formed it, where views of several sides of a partition may have the same number; of a re-formed view, in
@@ -18,6 +18,8 @@ kind puts into shared columns:
 - crash: the process stopped for good; left: it left the group for good, of its own will or not;
 - apply: a digest of the state that `sender` owns, in `annotation` (kind "item"); with a `view`, of the
   state at the beginning of that view, before anything is delivered in it, and without at the end of the run.
+- merged: the number of views in `count` that came and went since the row before, which the program was not
+  told of; it sent nothing there and had nothing to deliver. What comes next does not follow what came before;
 - confirmed: the stack said that a message of this process is delivered in `view`, which has these `members`,
   and with "safe" in `level` that all of them have it; only simulated runs say so.
 
@@ -74,6 +76,7 @@ class Kind:
     RECOVER: ClassVar["Kind"]
     APPLY: ClassVar["Kind"]
     CONFIRMED: ClassVar["Kind"]
+    MERGED: ClassVar["Kind"]
 
     def __init__(
         self,
@@ -204,6 +207,7 @@ SHARED = frozenset(
 """The columns that kinds put to their own use."""
 
 
+Kind.MERGED = add_kind("merged", ("count",))
 Kind.CONFIRMED = add_kind("confirmed", ("sender", "seq", "count", "view", "level", "members"))
 
 

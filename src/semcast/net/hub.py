@@ -22,9 +22,9 @@ from semcast.net.shield import Shield, Verdict
 from semcast.net.sockets import Endpoint
 from semcast.wire import DatagramCodec, Malformed
 from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS
-from semcast.wire.status import Contacts, Probe, Probed, Status
+from semcast.wire.status import Contacts, GoOn, Probe, Probed, Status
 
-_OURS = frozenset({Contacts, Status, Probe, Probed})
+_OURS = frozenset({Contacts, Status, Probe, Probed, GoOn})
 """Frames that are looked at here, and are not for stacks."""
 _HOUSEKEEPING: Nanos = SECOND
 _INTRODUCTIONS: Nanos = 100 * MILLISECOND
@@ -242,7 +242,17 @@ class Hub:
                 self._send([Probed(frame.number)], (address,))
             elif type(frame) is Probed and self._paths is not None:
                 self._probe(self._paths.answered(now, address, frame.number))
+            elif type(frame) is GoOn and self._trusts(address):
+                self._reform(frame.view)
         return [frame for frame in frames if type(frame) not in _OURS]
+
+    def _trusts(self, address: Address) -> bool:
+        """Whether who speaks from there may decide for this member: it has the key, or runs on this host."""
+        return self._codec.authentic or is_loopback(address)
+
+    def _reform(self, view: int) -> None:
+        if self._seat is not None:
+            self._seat.reform(view)
 
     def _notice(self, now: Nanos, source: MemberId) -> None:
         """Where nobody meets, a stranger does not know those who are known here, nor they the stranger."""

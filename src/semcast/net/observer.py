@@ -1,4 +1,7 @@
-"""Watches a group without being in it: listens to what its members say of themselves, and sends nothing."""
+"""Watches a group without being in it: listens to what its members say of themselves.
+
+It sends nothing, unless an operator has something to tell them (`tell_to_go_on`).
+"""
 
 import select
 import time
@@ -11,7 +14,7 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import Address
 from semcast.net.sockets import Endpoint
 from semcast.wire import Datagram, DatagramCodec, Malformed
-from semcast.wire.status import Status
+from semcast.wire.status import GoOn, Status
 
 SILENCE: Nanos = 4 * SECOND
 """Who has said nothing for so long is no longer there."""
@@ -41,6 +44,7 @@ class Observer:
     Args:
         endpoint: sockets at the group's meeting point.
         codec: of the group, with its key where it has one.
+        name: of whoever watches.
         tend: called once a second: looks after the keys.
         clock: the time in nanoseconds.
     """
@@ -49,6 +53,7 @@ class Observer:
         self,
         endpoint: Endpoint,
         codec: DatagramCodec,
+        name: MemberId,
         *,
         tend: Callable[[], None] | None = None,
         clock: Callable[[], Nanos] = time.monotonic_ns,
@@ -57,6 +62,7 @@ class Observer:
         """Datagrams that could not be read, and why."""
         self._endpoint = endpoint
         self._codec = codec
+        self._name = name
         self._tend = tend
         self._tend_at: Nanos = 0
         self._clock = clock
@@ -101,6 +107,11 @@ class Observer:
             member: sighting for member, sighting in self._seen.items() if now - sighting.at <= SILENCE
         }
         return [self._seen[member] for member in sorted(self._seen)]
+
+    def tell_to_go_on(self, sighting: Sighting) -> None:
+        """Vouch to a member, as long as it is in that view, that whoever it cannot reach is gone."""
+        frames = [GoOn(sighting.status.view)]
+        self._endpoint.send(self._codec.encode(self._name, frames), [sighting.address])
 
     def _on_datagram(self, now: Nanos, datagram: Datagram, address: Address) -> None:
         for frame in datagram.frames:

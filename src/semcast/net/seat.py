@@ -142,6 +142,15 @@ class Seat:
         self.wake_loop()
         return taken
 
+    def reform(self, view: int) -> None:
+        """Somebody vouches that whoever is not within reach is gone, while the stack is in this view."""
+
+        def reform(stack: Stack, now: Nanos) -> None:
+            if stack.view().id == view:
+                stack.reform(now)
+
+        self.call(reform)
+
     def go_on(self) -> None:
         """The application knows who it is now."""
         self.handover.go_on()

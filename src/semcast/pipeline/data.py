@@ -7,5 +7,5 @@ DEFAULT = "../shared/data"
 
 
 def data_folder(base: Path | None = None) -> Path:
-    """The folder of `SEMCAST_DATA`, else the default; relative ones start from `base`, or from here."""
-    return (base or Path()) / (os.environ.get("SEMCAST_DATA") or DEFAULT)
+    """The folder of `SEMCAST_TRACES`, else the default; relative ones start from `base`, or from here."""
+    return (base or Path()) / (os.environ.get("SEMCAST_TRACES") or DEFAULT)

@@ -8,6 +8,7 @@ from semcast.core.events import (
     Delivery,
     Event,
     Left,
+    Merged,
     Purged,
     Sent,
     StateReceived,
@@ -104,6 +105,8 @@ class Chronicle:
                 self._ledger.restore(each.state)
             elif isinstance(each, TransitionalView):
                 self._recorder.transitional(now, self._member, each.view)
+            elif isinstance(each, Merged):
+                self._recorder.merged(now, self._member, each.count)
 
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
         """What the stack took from the application."""

@@ -132,9 +132,13 @@ class Cluster:
         for number, host in enumerate(self.hosts):
             if number in times:
                 self._troubled_until = max(self._troubled_until, times[number])
-                self.scheduler.at(times[number], host.start)
+                self.scheduler.at(times[number], self._start_late, host)
             else:
                 host.start()
+
+    def _start_late(self, host: Host) -> None:
+        if not host.crashed:
+            host.start()
 
     def schedule(self, faults: Sequence[AnyFault]) -> None:
         """Let faults happen when their time comes."""

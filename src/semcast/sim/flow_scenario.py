@@ -14,12 +14,18 @@ ONE = 128
 """A reserve for one message."""
 _MOST = 60
 """Messages of a sender where others answer each of them."""
+_MOST_OF_ALL = 200
+"""Messages of all senders where somebody reads a few at a time, and then nothing for long."""
+_LONG = 100 * MILLISECOND
 
 
 def with_programs(rng: Random, scenario: Scenario) -> Scenario:
     """The same trouble, with programs of all kinds."""
     habits = draw_habits(rng, scenario.size)
     answered = any(habit.answers for habit in habits.values())
+    pausing = any(habit.pause > _LONG for habit in habits.values())
+    most = _MOST_OF_ALL // max(1, len(scenario.traffic)) if pausing else None
+    most = min(most or _MOST, _MOST) if answered else most
     bursts = scenario.bursts
     if bursts is not None:
         bursts = msgspec.structs.replace(bursts, send_messages=rng.choice((1, 1, 10)), run=1)
@@ -27,7 +33,7 @@ def with_programs(rng: Random, scenario: Scenario) -> Scenario:
         scenario,
         habits=habits,
         bursts=bursts,
-        traffic=tuple(_countless(each, answered=answered) for each in scenario.traffic),
+        traffic=tuple(_countless(each, most) for each in scenario.traffic),
         app_delays={
             number: min(delay, (1 if answered else 20) * MILLISECOND)
             for number, delay in scenario.app_delays.items()
@@ -40,11 +46,11 @@ def draw_reserve(rng: Random) -> int:
     return rng.choice((0, ONE, AMPLE))
 
 
-def _countless(traffic: Traffic, *, answered: bool) -> Traffic:
+def _countless(traffic: Traffic, most: int | None) -> Traffic:
     """Annotations that count messages would count wrong: answers come between them, and sends may fail."""
     return msgspec.structs.replace(
         traffic,
         content=traffic.content if traffic.content == "plain" else "items",
-        count=min(traffic.count, _MOST) if answered else traffic.count,
+        count=traffic.count if most is None else min(traffic.count, most),
         size=min(traffic.size, 100),
     )

@@ -27,13 +27,18 @@ class Habit(msgspec.Struct, frozen=True):
 
 
 READER = Habit()
+_SMALL = 9
+"""Members of a group in which some answer everything."""
 ANSWER = b"answer"
 """How the payloads of answers end."""
 
 
 def draw_habits(rng: Random, size: int) -> dict[int, Habit]:
-    """Those of a group; members that are not in it just read."""
-    return {number: habit for number in range(size) if (habit := _draw(rng)) is not READER}
+    """Those of a group; members that are not in it just read. Few answer: all have to read the answers."""
+    drawn = {number: habit for number in range(size) if (habit := _draw(rng)) is not READER}
+    answering = [number for number, habit in drawn.items() if habit.answers]
+    most = 3 if size <= _SMALL else 0
+    return {number: habit for number, habit in drawn.items() if number not in answering[most:]}
 
 
 def _draw(rng: Random) -> Habit:

@@ -6,6 +6,7 @@ again once the network is whole, that take too long for it, or that change views
 
 from semcast.core.ids import SECOND, MemberId
 from semcast.history import Kind
+from semcast.sim.cluster import member_names
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Scenario
 from semcast.sim.simulate import Outcome
@@ -28,7 +29,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     found += _crowded(scenario, outcome)
     found += _refused(scenario, outcome)
     if family.finds_members:
-        found += _apart(outcome)
+        found += _apart(scenario, outcome)
         found += _late(scenario, outcome)
         found += _restless(scenario, outcome)
     return found
@@ -68,10 +69,12 @@ def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"needless: {outcome.raised} sends failed though the reserve is large enough"]
 
 
-def _apart(outcome: Outcome) -> list[str]:
-    """A healed group that finds itself ends in one view of all who are there."""
-    members = set(outcome.views)
-    odd = [who for who, view in outcome.views.items() if view is None or set(view.members) != members]
+def _apart(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """A healed group that finds itself ends in one view of all who are there and have set the same."""
+    names = member_names(scenario.size, scenario.name_bytes)
+    misfits = {names[number].name for number in scenario.misfits}
+    found = {who: view for who, view in outcome.views.items() if who.name not in misfits}
+    odd = [who for who, view in found.items() if view is None or set(view.members) != set(found)]
     return [f"liveness: {_names(odd)} did not find all others again"] if odd else []
 
 
@@ -86,7 +89,7 @@ def _late(scenario: Scenario, outcome: Outcome) -> list[str]:
 def _restless(scenario: Scenario, outcome: Outcome) -> list[str]:
     """Views change because something happened: everybody starts once, and there are faults."""
     views = {(event.view, event.members) for event in outcome.history.events if event.kind is Kind.VIEW}
-    bound = scenario.size + VIEWS_A_FAULT * (1 + len(scenario.faults))
+    bound = scenario.size + VIEWS_A_FAULT * (1 + len(scenario.faults) + len(scenario.late))
     if len(views) <= bound:
         return []
     return [f"calm: {len(views)} views for {len(scenario.faults)} faults, {bound} are plenty"]

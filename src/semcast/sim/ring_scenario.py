@@ -1,12 +1,13 @@
 """Scenarios for the ring: what breaks memberships, again and again, while messages flow."""
 
+from collections.abc import Sequence
 from random import Random
 
 import msgspec
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.protocols.ring import RingSettings, SlowPolicy
-from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
+from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Leave, Loss, Partition, Recover, Sleep
 from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
 
 TOKEN_SIZE = 130
@@ -14,7 +15,19 @@ TOKEN_SIZE = 130
 
 
 def draw_ring(seed: int) -> Scenario:
-    """A scenario with trouble in it. The same seed gives the same one for ever."""
+    """A scenario with trouble in it. The same seed gives the same one for ever.
+
+    What users meet besides faults of the network is drawn apart, and put on top.
+    """
+    rng = Random(f"ring/{seed}/users")
+    drawn = _crowded(rng, _draw_faults(seed))
+    drawn = _narrow(rng, drawn)
+    drawn = _coming_and_going(rng, drawn)
+    drawn = _outlasting(rng, drawn)
+    return _misfitting(rng, drawn)
+
+
+def _draw_faults(seed: int) -> Scenario:
     rng = Random(f"ring/{seed}")
     size = rng.choice((2, 3, 3, 3, 4, 4, 5, 5, 7, 9, 16))
     network: NetworkKind = rng.choice(("switched", "switched", "switched", "shared", "routed"))
@@ -192,3 +205,91 @@ def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:
     return tuple(
         tuple(sorted(members[low:high])) for low, high in zip((0, *cuts), (*cuts, size), strict=True)
     )
+
+
+# What users meet
+
+
+def _crowded(rng: Random, scenario: Scenario) -> Scenario:
+    """Many members, of whom each sends a little."""
+    if rng.random() >= 0.04 or scenario.network != "switched":
+        return scenario
+    size = rng.choice((20, 32))
+    traffic = tuple(
+        Traffic(sender, content="plain", arrivals="constant", rate=20.0, count=8, size=100)
+        for sender in range(size)
+    )
+    settings = msgspec.structs.replace(scenario.ring, token_loss=300 * MILLISECOND, send_messages=50)
+    return msgspec.structs.replace(
+        scenario,
+        size=size,
+        traffic=traffic,
+        ring=settings,
+        app_delays={},
+        loss=min(scenario.loss, 0.01),
+        jitter=0,
+        duration=min(scenario.duration, 1200 * MILLISECOND),
+        faults=scenario.faults[:2],
+    )
+
+
+def _narrow(rng: Random, scenario: Scenario) -> Scenario:
+    """A network with an MTU, and members with long names.
+
+    Enumerations of such names do not fit in a packet, and there is no other way to send them.
+    """
+    if rng.random() >= 0.25 or any(each.content == "enumerated" for each in scenario.traffic):
+        return scenario
+    settings = msgspec.structs.replace(scenario.ring, packet_bytes=min(scenario.ring.packet_bytes, 900))
+    mtu, name_bytes = rng.choice((1280, 1500)), rng.choice((0, 30, 60))
+    return msgspec.structs.replace(scenario, ring=settings, mtu=mtu, name_bytes=name_bytes)
+
+
+def _coming_and_going(rng: Random, scenario: Scenario) -> Scenario:
+    """Members that start late, leave, or restart one after the other with the settings they had."""
+    troubled = {fault.member for fault in scenario.faults if isinstance(fault, Crash | Recover | Leave)}
+    calm = [member for member in range(scenario.size) if member not in troubled]
+    rng.shuffle(calm)
+    kind = rng.choice(("", "", "", "late", "leave", "roll"))
+    count = rng.randint(1, max(1, min(len(calm), scenario.size - 1, 4)))
+    chosen = sorted(calm[:count])
+    if kind == "late":
+        began = rng.randrange(scenario.duration)
+        late = {member: began + rng.choice((0, 10, 100, 300)) * MILLISECOND for member in chosen}
+        return msgspec.structs.replace(scenario, late=late)
+    if kind == "leave":
+        leaves = [Leave(rng.randrange(100 * MILLISECOND, scenario.duration), member) for member in chosen]
+        return _with_faults(scenario, leaves[: max(0, scenario.size - 2)])
+    if kind == "roll":
+        at = rng.randrange(100 * MILLISECOND, scenario.duration)
+        pause, gone = rng.choice((50, 300, 700)) * MILLISECOND, rng.choice((1, 100, 400)) * MILLISECOND
+        rolled: list[AnyFault] = []
+        for number, member in enumerate(chosen):
+            rolled += [Crash(at + number * pause, member, detected_after=0)]
+            rolled += [Recover(at + number * pause + gone, member)]
+        return _with_faults(scenario, rolled)
+    return scenario
+
+
+def _outlasting(rng: Random, scenario: Scenario) -> Scenario:
+    """A link that is dead for much longer than anybody waits, in one direction or in both."""
+    if rng.random() >= 0.12 or scenario.size < 3:
+        return scenario
+    one, other = rng.sample(range(scenario.size), 2)
+    at, length = rng.randrange(scenario.duration), rng.choice((3, 8)) * SECOND
+    cuts = [Cut(at, length, (one,), (other,))]
+    if rng.random() < 0.5:
+        cuts.append(Cut(at, length, (other,), (one,)))
+    return _with_faults(scenario, cuts)
+
+
+def _misfitting(rng: Random, scenario: Scenario) -> Scenario:
+    """Somebody has set another window."""
+    if rng.random() >= 0.06:
+        return scenario
+    return msgspec.structs.replace(scenario, misfits=(rng.randrange(scenario.size),))
+
+
+def _with_faults(scenario: Scenario, more: Sequence[AnyFault]) -> Scenario:
+    faults = tuple(sorted((*scenario.faults, *more), key=lambda fault: fault.at))
+    return msgspec.structs.replace(scenario, faults=faults)

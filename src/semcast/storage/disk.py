@@ -122,6 +122,8 @@ class LiveDisk:
             self._failure = StorageError(f"{where}: {error.strerror}: nothing can be kept any more")
         except StorageError as error:
             self._failure = error
+        except Exception as error:  # whatever it is, nobody may wait for this thread any more
+            self._failure = StorageError(f"{self._folder.path}: {error}")
         self.wake()
 
     def _next(self) -> list[tuple[int, Write | int]]:
@@ -138,6 +140,7 @@ class LiveDisk:
         records: list[bytes] = []
         done: list[tuple[int, list[int]]] = []
         complete = 0  # the segment in which a sync was asked for last
+        reserved = 0
         for renewals, each in work:
             if isinstance(each, bytes):
                 records.append(each)
@@ -149,8 +152,10 @@ class LiveDisk:
                 records = []
                 log.begin_anew()
             else:
-                self._folder.reserve(each)
+                reserved = each
         log.append(records)
+        if reserved:
+            self._folder.reserve(reserved)
         if done:
             log.sync()
             self._done += done

@@ -80,9 +80,7 @@ class SegmentLog:
 
     def append(self, records: list[bytes]) -> None:
         """Hand records to the kernel."""
-        left = memoryview(b"".join(map(framed, records)))
-        while left:
-            left = left[os.write(self._file, left) :]
+        _write(self._file, b"".join(map(framed, records)))
 
     def sync(self) -> None:
         """Everything so far outlives a crash when this returns."""
@@ -124,7 +122,7 @@ class SegmentLog:
         file = os.open(self._path(self._last), flags, 0o600)
         try:
             if os.fstat(file).st_size == 0:
-                os.write(file, MAGIC)
+                _write(file, MAGIC)
                 self._new = True
             else:
                 os.fsync(file)
@@ -135,3 +133,9 @@ class SegmentLog:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:010}{_SUFFIX}"
+
+
+def _write(file: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]

@@ -14,7 +14,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.status import Contacts, Probe, Probed, Status
+from semcast.wire.status import Contacts, GoOn, Probe, Probed, Status
 
 VERSION = 1
 SEALED_VERSION = 0x81
@@ -90,7 +90,7 @@ class Codec:
     ) -> None:
         self.limit = limit
         self._encoder = msgspec.msgpack.Encoder()
-        known = list[Union[Status, Contacts, Probe, Probed, *frames]]  # type: ignore[valid-type]
+        known = list[Union[Status, Contacts, Probe, Probed, GoOn, *frames]]  # type: ignore[valid-type]
         self._decoder: msgspec.msgpack.Decoder[tuple[MemberId, list[Frame]]]
         self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, known])
         self._frames_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(known)

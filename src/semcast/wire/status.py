@@ -59,3 +59,10 @@ class Probed(Frame, frozen=True, array_like=True, tag=99, gc=False):
     """The probe of this number came."""
 
     number: Count
+
+
+class GoOn(Frame, frozen=True, array_like=True, tag=101, gc=False):
+    """An operator vouches that whoever is not within reach is gone (`semcast reform`)."""
+
+    view: Count
+    """The view of whoever is told: in any other it means nothing."""

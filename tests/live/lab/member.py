@@ -143,6 +143,8 @@ class Member:
                 say("rejoining", incarnations=incarnations, cause=event.cause, unsettled=lost)
             elif isinstance(event, semcast.Skipped):
                 say("skipped", count=event.count)
+            elif isinstance(event, semcast.Merged):
+                say("merged", count=event.count)
             elif isinstance(event, semcast.StateLost):
                 say("state lost", number=event.view, cause=event.cause)
             else:

@@ -2,10 +2,12 @@
 
 import pytest
 from tests.protocols.vsync.test_vsync_life import STATE, Stateful, kill, restart, state_of, view_of
-from tests.protocols.vsync.vsynclab import MS, Lab
+from tests.protocols.vsync.vsynclab import MS, Lab, Node
 
-from semcast.core import Frame
+from semcast.core import Batch, Frame, MemberId
+from semcast.core.events import Delivery
 from semcast.core.ids import SECOND
+from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.consensus_frames import Ack
 from semcast.protocols.vsync.frames import Accepted, Promise
 from semcast.testing import Disk
@@ -143,3 +145,37 @@ def test_a_lone_member_that_restarts_goes_on_alone() -> None:
     assert isinstance(a, Stateful)
     assert a.stack.view().reformed == 1
     assert len(a.lost) == 1
+
+
+class Placed(Node):
+    """Remembers positions in the total order."""
+
+    def __init__(self, lab: Lab, member: MemberId, given: VsyncSettings) -> None:
+        self.positions: list[int] = []
+        super().__init__(lab, member, given)
+
+    def on_delivery(self, each: Delivery) -> None:
+        super().on_delivery(each)
+        if isinstance(each, Batch):
+            assert each.order is not None
+            self.positions += range(each.order, each.order + len(each.payloads))
+
+
+def test_no_position_of_the_total_order_belongs_to_two_messages_though_the_state_is_lost() -> None:
+    """Found by `semcast chaos`: after such a re-formation positions began at 1 again."""
+    lab = Lab()
+    found: list[list[int]] = []
+    for incarnation in range(2):
+        nodes = []
+        for name in "abc":
+            lab.disks.setdefault(name, Disk())
+            nodes.append(lab.add(name, incarnation, kind=Placed, minimum=2, order=Order.TOTAL))
+        lab.run(3 * SECOND)
+        nodes[0].multicast(b"1", b"2", b"3")
+        lab.run(SECOND)
+        for node in nodes:
+            assert isinstance(node, Placed)
+            found.append(node.positions)
+        crash(lab, *"abc")
+    assert nodes[0].stack.view().reformed == 1
+    assert found == [[1, 2, 3]] * 3 + [[(1 << 32) + 1, (1 << 32) + 2, (1 << 32) + 3]] * 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbox
 from semcast.core.events import Delivery, ViewChange
-from semcast.core.handover import Outgoing
+from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
@@ -36,12 +36,17 @@ class Node(Keeper):
         self.stack = lab.kind(member, given, Random(str(member)), Outbox())
         self.messages: list[tuple[str, int, bytes]] = []
         self.views: list[list[str]] = []
+        disk = lab.disks.get(member.name)
         self.seat = lab.bench.add(
-            member, self.stack, self, kind=self.seats(), disk=lab.disks.get(member.name)
+            member, self.stack, self, self.handover(given), kind=self.seats(), disk=disk
         )
 
     def seats(self) -> type[Seat]:
         return Seat
+
+    def handover(self, given: VsyncSettings) -> Handover | None:
+        """None for one with nothing in it, so that all is purged that can be."""
+        return None
 
     @property
     def alive(self) -> bool:

@@ -2,7 +2,7 @@
 
 ```toml
 experiment = "f2"
-[fixed]                     # in every cell; a `trace` is a file in the folder of recordings (SEMCAST_DATA)
+[fixed]                     # in every cell; a `trace` is a file in the folder of recordings (SEMCAST_TRACES)
 d = 1
 [grid]                      # all combinations; also several grids, as [[grid]]
 r = [0.25, 0.5]

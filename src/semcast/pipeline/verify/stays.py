@@ -15,7 +15,7 @@ from semcast.history.schema import kind_named
 from semcast.pipeline.verify.events import of_kind
 from semcast.specs.evs.configurations import Configurations, Stay, configurations_of
 
-_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, *GONE)
+_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
 
 Who = tuple[str, MemberId]
 """A run, and a process or sender there."""
@@ -85,6 +85,8 @@ class Stays:
         stays = {stay.event.index: stay for stay in known.life(process).stays}
         for event in known.rows.get(process, ()):
             last = pieces[-1]
+            if event.kind is Kind.MERGED:
+                continue
             if event.kind in GONE:
                 pieces.append(Piece(who, event.index, last.stay, last.view, crashed=True))
             else:

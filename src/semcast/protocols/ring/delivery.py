@@ -8,12 +8,15 @@ as the application keeps up, and goes when it is behind.
 from collections import deque
 from collections.abc import Sequence
 
-from semcast.core.events import Delivery, Purged, TransitionalView, ViewChange
+from semcast.core.events import Delivery, Merged, Purged, TransitionalView, ViewChange
 from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging, PurgingBuffer
 
 Change = ViewChange | TransitionalView
+
+CHANGES = 64
+"""Configurations that wait for the application before those without messages are merged."""
 
 
 class Lateness:
@@ -51,7 +54,8 @@ class DeliveryQueue:
         self.limit = limit
         """Messages that may wait here, but for what is forced in."""
         self._purging = purging
-        self._segments: deque[PurgingBuffer | Change] = deque()
+        self._segments: deque[PurgingBuffer | Change | Merged] = deque()
+        self._changes = 0  # regular configurations among them
         self._tail: PurgingBuffer | None = None
         self._messages = 0
         self._purged: list[Purged] = []
@@ -127,7 +131,35 @@ class DeliveryQueue:
     def change(self, change: Change) -> None:
         """From here on another configuration."""
         self._tail = None
-        self._segments.append(change)
+        merged = change
+        if isinstance(change, ViewChange):
+            if self._changes >= CHANGES and self._may_merge():
+                merged = self._merge(change)
+            self._changes += 1
+        self._segments.append(merged)
+
+    def _may_merge(self) -> bool:
+        """Whether the last configuration here had no messages, neither before nor after it was torn.
+
+        A buffer says that it had, also if all were purged. This member sent nothing there either, since its
+        application was not given that configuration. What came before stays, and how that was torn.
+        """
+        segments = self._segments
+        return isinstance(segments[-1], TransitionalView) and isinstance(segments[-2], ViewChange)
+
+    def _merge(self, change: ViewChange) -> ViewChange:
+        """Leave out the last configuration, and say that; returns the next as seen from the one before it."""
+        segments = self._segments
+        segments.pop()
+        passed = segments.pop()
+        assert isinstance(passed, ViewChange)
+        self._changes -= 1
+        before = segments[-1]
+        if isinstance(before, Merged):
+            segments[-1] = Merged(before.count + 1)
+        else:
+            segments.append(Merged(1))
+        return _after_both(passed, change)
 
     def pop(self, most: int, *, behind: bool = True) -> list[Delivery]:
         """The oldest `most` messages at most, and the changes of configuration before and between them.
@@ -153,6 +185,7 @@ class DeliveryQueue:
                     break
             else:
                 taken.append(head)
+                self._changes -= isinstance(head, ViewChange)
             segments.popleft()
         return taken
 
@@ -174,3 +207,21 @@ class DeliveryQueue:
         before = len(buffer)
         buffer.extend(batches)
         self._messages += len(buffer) - before
+
+
+def _after_both(first: ViewChange, second: ViewChange) -> ViewChange:
+    """How the second view differs from the one before the first."""
+    members = {*second.view.members}
+    here_before = {*first.view.members} - {*first.joined} | {*first.left} | {*first.failed}
+    gone = [
+        member
+        for member in dict.fromkeys((*first.left, *first.failed, *second.left, *second.failed))
+        if member in here_before and member not in members
+    ]
+    left = {*first.left, *second.left}
+    return ViewChange(
+        second.view,
+        joined=tuple(member for member in second.view.members if member not in here_before),
+        left=tuple(member for member in gone if member in left),
+        failed=tuple(member for member in gone if member not in left),
+    )

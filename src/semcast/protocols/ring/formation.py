@@ -17,7 +17,7 @@ from typing import ClassVar
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame
 from semcast.protocols.ring.agreement import Agreement, Sets
-from semcast.protocols.ring.forming import PATIENCE, Forming, short, stretched
+from semcast.protocols.ring.forming import PATIENCE, Forming, short
 from semcast.protocols.ring.frames import (
     AttemptJoin,
     ConfId,
@@ -30,11 +30,13 @@ from semcast.protocols.ring.frames import (
 )
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
-from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.passing import RingTimer, TokenPassing, stretched
 from semcast.protocols.ring.pieces import in_pieces
 from semcast.protocols.ring.settings import CALM_MOST
 from semcast.protocols.ring.states import Cause, State
 
+SELDOM = 4
+"""How often the pause between two copies of a proposal is doubled."""
 AGAIN = 3
 """Times `calm` that a ring waits after each newcomer if others came a short while ago."""
 
@@ -65,12 +67,12 @@ class Formation:
         self._calmed_at: Nanos | None = None  # when that was so last, or will be no longer
         self._again = False  # it was so a short while ago
         self._commit_until: Nanos = 0
+        self._said = 0  # how often a proposal was repeated
 
     def start(self, now: Nanos) -> None:
         """Begin to look for others; for longer than usual, where that was set."""
         self._out.set_timer(RingTimer.PRESENCE, now + self._rng.randrange(self._settings.presence))
         self._gather(now, Cause.STARTED)
-        self._out.set_timer(RingTimer.JOIN, now + 2 * self._settings.join)
         if self._settings.search > self._settings.gather:
             self._searching = True
             self._out.set_timer(RingTimer.GATHER, now + self._settings.search)
@@ -230,8 +232,11 @@ class Formation:
         self.agreement.begin(failed)
         self._calm_until = self._waits_until = None
         self._invited = False
+        self._said = 0
         self._say_attempt()
         self._plan_gather(now)
+        if self._newcomer:
+            self._plan_join(now)
 
     def _say_attempt(self) -> None:
         operation = self._operation
@@ -274,6 +279,7 @@ class Formation:
     def _propose(self, now: Nanos) -> None:
         """Multicast the two sets, and give everybody time to agree with them."""
         self.agreement.awaits_form = False
+        self._said = 0
         self._say_join(now)
         self._plan_commit(now)
         self._agree(now)
@@ -287,7 +293,7 @@ class Formation:
         join = Join(operation.order.conf, highest, not operation.alive, reps, failed, self._terms)
         for frame in in_pieces(join):
             self._out.announce(frame)
-        self._out.set_timer(RingTimer.JOIN, now + self._stretched(self._settings.join))
+        self._plan_join(now)
 
     def on_join_timer(self, now: Nanos) -> None:
         """Repeat the proposal; a newcomer, that it is here."""
@@ -295,7 +301,13 @@ class Formation:
             self._say_join(now)
         elif self._newcomer:
             self._say_attempt()
-            self._out.set_timer(RingTimer.JOIN, now + 2 * self._settings.join)
+            self._plan_join(now)
+
+    def _plan_join(self, now: Nanos) -> None:
+        """The same again, but less and less often: where many speak, nobody gets to hear."""
+        pause = self._stretched(self._settings.join) << min(self._said, SELDOM)
+        self._said += 1
+        self._out.set_timer(RingTimer.JOIN, now + pause)
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
         """A representative proposes its sets."""
@@ -308,6 +320,8 @@ class Formation:
         proposal = frozenset(frame.reps), frozenset(frame.failed)
         if self._standing.state is State.GATHER:
             self._collect(now, source, frame.conf)
+            if source in self.agreement.reps:
+                self.agreement.note(source, proposal, frame.highest)  # who has agreed may not say it again
             if self._waits_until is not None and frame.conf.number > 1 and self.me in frame.reps:
                 self._accept_invitation(now, source, proposal, frame.highest)
         elif self._standing.state is State.COMMIT and source not in self.agreement.failed:
@@ -349,8 +363,8 @@ class Formation:
         elif min(needed, default=self.me) > self.me or not needed:
             self.forming.start(now, agreement.reps - agreement.failed, agreement.highest())
         else:
-            agreement.awaits_form = True
-            self._plan_commit(now)
+            agreement.awaits_form = True  # which may have to go round somebody who does not take it
+            self._out.set_timer(RingTimer.COMMIT, now + self._stretched(self._settings.token_loss))
 
     def on_commit_timer(self, now: Nanos) -> None:
         """Go on without those who did not agree, or who agreed and then did not send the Form token."""

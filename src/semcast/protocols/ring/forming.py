@@ -29,7 +29,7 @@ from semcast.protocols.ring.frames import (
 from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder, Span
-from semcast.protocols.ring.passing import TokenPassing
+from semcast.protocols.ring.passing import TokenPassing, stretched
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.states import Cause, State
 from semcast.wire.limits import MAX_SEQ
@@ -39,11 +39,6 @@ PATIENCE = 10
 
 FAR = 1 << 32
 """No member is so many configurations ahead of another, where numbers are large already."""
-
-AT_A_TIME = 8
-"""Members for which a ring is formed in the time that was set; each so many more take as long again."""
-LARGE = 4
-"""And so many times as long at most: ghosts cost time, but not all of it."""
 
 
 class Forming:
@@ -88,8 +83,11 @@ class Forming:
         """Whether there can be a configuration of this number.
 
         Nothing is learned from what somebody merely claims: a number counts when a Form token has it. Large
-        ones must be near to those that are known, so that false ones cannot use up all there are.
+        ones must be near to those that are known, so that false ones cannot use up all there are; who has
+        followed no attempt yet knows of none.
         """
+        if self.form_id is None:
+            return number <= MAX_SEQ - FAR
         return number <= max(MAX_SEQ // 2, self.highest + FAR)
 
     def _least_number(self) -> int:
@@ -134,12 +132,13 @@ class Forming:
 
     def on_retransmit_timer(self, now: Nanos) -> bool:
         """Send the token again, or go on without who does not take it."""
+        self._passing.on_retransmit_timer()
         under_way = self._passing.unanswered(now)
         if under_way is not None and self._standing.state is State.FORM:
             waited, dest, token = under_way
             if isinstance(token, FormToken) and token.rotation == 1 and waited >= self._hop_patience(dest):
                 return self._go_on_without(now, dest, token)
-        self._passing.on_retransmit_timer(now)
+        self._passing.send_again(now)
         return True
 
     def _hop_patience(self, dest: MemberId) -> Nanos:
@@ -165,11 +164,12 @@ class Forming:
             if self._giver is not None:
                 self._out.send(self._giver, FormRefused(token.form_id, token.number))
             return False
-        self._stats.stale += 1
+        visited = [member for member, _ in token.memb_list].index(self.me)
         rest = msgspec.structs.replace(
             token,
             join_list=[member for member in token.join_list if member != dest],
             memb_list=[(member, conf) for member, conf in token.memb_list if member != dest],
+            stop=token.stop if token.stop <= visited else -1,  # places after this one may change
         )
         self.candidates = tuple(member for member in self.candidates if member != dest)
         return self._forward(now, rest)
@@ -401,7 +401,8 @@ class Forming:
         loss = self._settings.token_loss
         if self._standing.state is State.FORM:
             loss += loss // 2  # so that two who do not take the token can be left out
-        return max(self._passing.patience(), stretched(loss, len(self.candidates)))
+        size = len(self.candidates)
+        return max(self._passing.patience(size), stretched(loss, size))
 
     def fail(self, now: Nanos) -> list[MemberId]:
         """The token was lost on its way: what was promised stays promised.
@@ -432,11 +433,6 @@ class Forming:
         if self._promised:
             self.my_obligation_set = set(record.obligation_set)
         self.recovery = self.ring = None
-
-
-def stretched(time: Nanos, members: int) -> Nanos:
-    """Where many speak, each has to listen to many, and a token goes a long way."""
-    return time * min(max(members, AT_A_TIME), LARGE * AT_A_TIME) // AT_A_TIME
 
 
 def short(member: MemberId) -> bool:

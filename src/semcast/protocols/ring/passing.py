@@ -9,6 +9,12 @@ from semcast.wire.limits import MAX_SEQ
 
 SLOWEST = 10
 """Times `token_loss` that a ring which is slow, and not lost, may take at most."""
+FIRST_ROUNDS = 8
+"""Rotations after which it is known how long they take."""
+AT_A_TIME = 8
+"""Members that agree, and get the token round, in the time that was set; so many more take as long again."""
+LARGE = 4
+"""And so many times as long at most: ghosts cost time, but not all of it."""
 LONGEST_PAUSE = 8
 """Times `retransmit` between two copies of a token, at most."""
 
@@ -43,6 +49,7 @@ class TokenPassing:
         self.rotation: Nanos = 0
         """How long the token takes to come round: the slowest of late."""
         self._accepted_at: Nanos | None = None
+        self._rounds = 0  # of this configuration
         self._outgoing: tuple[MemberId, AnyToken] | None = None
         self._passed_at: Nanos = 0
         self._outgoing_seq = 0
@@ -54,6 +61,7 @@ class TokenPassing:
         self.number = token.number
         self.heard_at = now
         self._accepted_at = None
+        self._rounds = 0
 
     def accept(self, now: Nanos, token: AnyToken) -> None:
         """The token came: the one that was passed on before has arrived."""
@@ -62,12 +70,17 @@ class TokenPassing:
         self._outgoing = None
         if self._accepted_at is not None:
             self.rotation = max(now - self._accepted_at, self.rotation - (self.rotation >> 4))
+            self._rounds += 1
         self._accepted_at = now
 
-    def patience(self) -> Nanos:
-        """How long a working ring may give no sign of life: two rotations, where they take that long."""
+    def patience(self, size: int) -> Nanos:
+        """How long a working ring of so many may give no sign of life.
+
+        Three rotations, where they take that long. As long as hardly any was seen, the size must tell.
+        """
         loss = self._settings.token_loss
-        return max(loss, min(2 * self.rotation, SLOWEST * loss))
+        least = stretched(loss, size) if self._rounds < FIRST_ROUNDS else loss
+        return max(least, min(3 * self.rotation, SLOWEST * loss))
 
     def acknowledge(self, source: MemberId, token: AnyToken) -> None:
         """Tell who passed the token that it is here."""
@@ -115,9 +128,12 @@ class TokenPassing:
         """The ring broke: nobody needs the token that is under way."""
         self._outgoing = None
 
-    def on_retransmit_timer(self, now: Nanos) -> None:
-        """Send the token again, unless it has arrived."""
+    def on_retransmit_timer(self) -> None:
+        """The timer is no longer set."""
         self._planned = None
+
+    def send_again(self, now: Nanos) -> None:
+        """Send the token again, unless it has arrived."""
         if self._outgoing is None:
             return
         if now >= self._retransmit_at:
@@ -138,3 +154,8 @@ class TokenPassing:
                 if self._planned is not None:
                     self._planned = None
                     self._out.cancel_timer(RingTimer.RETRANSMIT)
+
+
+def stretched(time: Nanos, members: int) -> Nanos:
+    """Where many speak, each has to listen to many, and a token goes a long way."""
+    return time * min(max(members, AT_A_TIME), LARGE * AT_A_TIME) // AT_A_TIME

@@ -326,7 +326,7 @@ class Ring(Stack):
         """How long to wait for a sign of life."""
         if self.standing.frozen:
             return self.formation.forming.patience()
-        return self.passing.patience()
+        return self.passing.patience(len(self.operation.order.members))
 
     def _on_token_loss_timer(self, now: Nanos) -> None:
         """Looked at once per timeout, so that nothing has to be set anew for each packet."""

@@ -17,11 +17,8 @@ EACH = 64
 class Waiting(Protocol):
     """The messages of one view that wait for the program."""
 
-    def waiting(self) -> int:
-        """How many may be handed over as soon as it takes them."""
-
-    def waiting_bytes(self) -> int:
-        """Their payloads."""
+    def waiting(self) -> tuple[int, int]:
+        """How many may be handed over as soon as it takes them, and the bytes of their payloads."""
 
 
 class Backlog:
@@ -47,12 +44,7 @@ class Backlog:
     @property
     def messages(self) -> int:
         """D: what waits here, and what lies in the mailbox beyond its bound."""
-        return sum([queue.waiting() for queue in self.queues]) + self.reader.excess
-
-    @property
-    def bytes(self) -> int:
-        """Payload bytes that wait here."""
-        return sum([queue.waiting_bytes() for queue in self.queues])
+        return self._held()[0]
 
     def waits(self) -> bool:
         """Whether the program can take nothing before it has sent something, or has its state."""
@@ -64,15 +56,14 @@ class Backlog:
 
     def fits(self, count: int) -> bool:
         """Whether so many more messages are taken without any of the reserve."""
-        if self.messages + count <= self.limit and self.bytes < self._limit_bytes:
-            return True
-        return self.dropped()
+        held, size = self._held()
+        return (held + count <= self.limit and size < self._limit_bytes) or self.dropped()
 
     def room(self, count: int, size: int) -> int:
         """How many of `count` more messages are taken, which have `size` bytes together."""
         if self.fits(count):
             return count
-        held, held_bytes = self.messages, self.bytes
+        held, held_bytes = self._held()
         left = max(self.limit - held, 0) if held_bytes < self._limit_bytes else 0
         if self.waits():
             free = self._reserve - self._reserved(held, held_bytes)
@@ -81,7 +72,8 @@ class Backlog:
 
     def full(self) -> bool:
         """Whether D has reached Q."""
-        return not self.dropped() and (self.messages >= self.limit or self.bytes >= self._limit_bytes)
+        held, size = self._held()
+        return (held >= self.limit or size >= self._limit_bytes) and not self.dropped()
 
     def over(self) -> bool:
         """Whether this member says stop: D is above Q.
@@ -89,17 +81,21 @@ class Backlog:
         Not at Q: a full queue must go on receiving, or nothing replaces what is obsolete there. Bytes may
         exceed their bound by what came last.
         """
-        if self.dropped():
-            return False
-        return self.messages > self.limit or 4 * self.bytes > 5 * self._limit_bytes
+        held, size = self._held()
+        return (held > self.limit or 4 * size > 5 * self._limit_bytes) and not self.dropped()
 
     def overflowing(self) -> bool:
         """Whether the reserve is full, too: nothing more is taken, whoever waits."""
-        return self.full() and self._reserved(self.messages, self.bytes) >= self._reserve
+        return self.full() and self._reserved(*self._held()) >= self._reserve
 
-    def reserved(self) -> int:
-        """Bytes of the reserve in use."""
-        return self._reserved(self.messages, self.bytes)
+    def _held(self) -> tuple[int, int]:
+        """D and its bytes: asked for every frame, so views are counted without ado."""
+        held, size = self.reader.excess, 0
+        for queue in self.queues:
+            messages, payloads = queue.waiting()
+            held += messages
+            size += payloads
+        return held, size
 
     def _reserved(self, held: int, size: int) -> int:
         beyond = held - self.limit

@@ -101,6 +101,7 @@ class Buffers:
         settings.check(len(members))
         self.members = tuple(members)
         self.settings = settings
+        self._uniform = settings.uniform
         self.order: InSequence = InSequence(self)
         """When messages that are queued go where the application takes them."""
         self.ranks = {member: rank for rank, member in enumerate(self.members)}
@@ -148,17 +149,17 @@ class Buffers:
             return len(self.to_deliver) > 0
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
-    def waiting(self) -> int:
-        """Messages that the program may take. What must be safe first is kept for others anyway."""
-        if not self.settings.uniform:
-            return len(self.to_deliver)
-        unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
-        return max(len(self.to_deliver) - unsafe, 0)
+    def waiting(self) -> tuple[int, int]:
+        """Messages that the program may take, and their bytes, without looking at each.
 
-    def waiting_bytes(self) -> int:
-        """Their payloads, as far as it can be told without looking at each."""
+        What must be safe first is kept for others anyway.
+        """
         queue = self.to_deliver
-        return self.waiting() * queue.bytes // max(len(queue), 1) if self.settings.uniform else queue.bytes
+        if not self._uniform:
+            return len(queue), queue.bytes
+        unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
+        ripe = max(len(queue) - unsafe, 0)
+        return ripe, ripe * queue.bytes // max(len(queue), 1)
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
@@ -203,8 +204,9 @@ class Buffers:
     def purged_between(self, rank: int, first: int, last: int) -> list[int]:
         """Which messages were purged, as far as we may say so."""
         purged = self._purged_here(rank, first, last)
-        if self.frozen:
-            purged += [seq for seq in sorted(self.skips[rank]) if first <= seq <= last]
+        if self.frozen:  # not what was known to be purged, and came all the same before the view ended
+            after = max(first, self.queued[rank] + 1)
+            purged += [seq for seq in sorted(self.skips[rank]) if after <= seq <= last]
         return purged
 
     def _purged_here(self, rank: int, first: int, last: int) -> list[int]:
@@ -239,15 +241,14 @@ class Buffers:
 
     def enqueue(self, rank: int, batch: Batch) -> int:
         """Queue the next messages of a sender for delivery and retransmission; returns how many fit."""
-        wanted = len(batch.payloads)
-        taken = 0
-        while taken < wanted:
-            rest = batch if not taken else batch.cut(batch.first + taken, batch.last)
-            count = self._fitting(rank, rest)
-            if count == 0:
-                break
-            self.admit(rank, rest.cut(rest.first, rest.first + count - 1))
+        wanted, taken = len(batch.payloads), 0
+        while count := self._fitting(rank, batch):
             taken += count
+            if taken == wanted:
+                self.admit(rank, batch)
+                break
+            self.admit(rank, batch.cut(batch.first, batch.first + count - 1))
+            batch = batch.cut(batch.first + count, batch.last)
         return taken
 
     def fits(self, rank: int, batch: Batch) -> bool:
@@ -274,8 +275,10 @@ class Buffers:
         Commands are not for the program, and pieces wait for the last of their message.
         """
         wanted, backlog = len(batch.payloads), self.backlog
+        if backlog.fits(wanted):
+            return wanted
         free = 1 if batch.left > 1 or self.order.is_command(batch) else 0
-        if free == wanted or backlog.fits(wanted):
+        if free == wanted:
             return wanted
         self.purge_late()
         return max(free + backlog.room(wanted - free, batch.size), self._replaces(batch))

@@ -232,6 +232,8 @@ class SemanticMulticast(Stack):
             self.safety.vote(self.safety_vote())
         self._track(now)
         safety = None if self.safety is None else self.safety.frame()
+        if self.backlog.over():
+            self.buffers.purge_late()
         before, self._over = self._over, self.backlog.over()
         frame = Gossip(list(self.buffers.queued), self.stability.frame(), safety, self._over)
         others = [rank for rank in range(len(self.members)) if rank != self._me and not self._failed[rank]]

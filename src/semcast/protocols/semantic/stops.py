@@ -48,4 +48,5 @@ class Stops:
 
     def binding(self) -> MemberId | None:
         """Who keeps this member from sending, if anybody does."""
-        return None if self.exempt() else self.by()
+        by = self.by()
+        return None if by is None or self.exempt() else by

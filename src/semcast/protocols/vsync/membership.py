@@ -21,7 +21,7 @@ from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.flush import ViewChange, next_reformed
+from semcast.protocols.vsync.flush import ViewChange, first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members
 from semcast.protocols.vsync.frames import (
     Change,
@@ -192,12 +192,14 @@ class Membership(ABC):
         if self.me not in everybody:
             return
         lost = founding.last is not None
+        view = next_reformed(founding.after) if lost else 1
         welcome = Welcome(
-            next_reformed(founding.after) if lost else 1,
+            view,
             everybody,
             [0] * len(everybody),
             everybody,
             everybody,
+            position=first_position(view),
             reformed=founding.after if lost else None,
             lost=lost,
         )

@@ -68,7 +68,6 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
-        self._over = False  # the others were told to stop
 
     @property
     def reader(self) -> Reader:
@@ -331,12 +330,12 @@ class VirtualSynchrony(Membership, Stack):
 
     def _look_at_backlog(self) -> None:
         """Tell the others to stop, or that they need not any more."""
-        if self.backlog.over():
+        over = self.backlog.over()
+        if over:
             for epoch in self._epochs:
                 epoch.stream.buffers.purge_late()
-        over = self.backlog.over()
-        if over != self._over and self.stream is not None:
-            self._over = over
+            over = self.backlog.over()
+        if self.stream is not None and over != self.stream.stopping:
             self.stream.tell()
 
     def held_back(self) -> HeldBack | None:

@@ -86,6 +86,8 @@ class ViewStream:
         self._assembly = Assembly(self.largest)
         self.heard: set[int] = set()
         """Ranks of those who have been in this view."""
+        self.stopping = False
+        """Whether the others were told to stop."""
         self._taken_in_time = 0  # messages that an application which is not behind has taken by now
         self._told = self._told_bytes = 0  # messages queued when the others were last told
         self._telling = False
@@ -295,8 +297,11 @@ class ViewStream:
         """Say what is queued here, and whether the others shall stop."""
         self._told, self._told_bytes = self.buffers.accepted, self.buffers.accepted_bytes
         self.stats.control_frames += 1
-        stop = self.buffers.backlog.over()
-        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled, stop))
+        self.stopping = self.buffers.backlog.over()
+        if self.stopping:
+            self.buffers.purge_late()
+            self.stopping = self.buffers.backlog.over()
+        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled, self.stopping))
 
     def _plan_to_tell(self, now: Nanos) -> None:
         """At once if much has come; soon if others wait for it."""

@@ -4,8 +4,10 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.ids import Nanos
 from semcast.protocols.ring import Ring
+from semcast.protocols.ring.backoff import CAP
+from semcast.protocols.ring.passing import stretched
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
@@ -14,6 +16,9 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
+
+ATTEMPTS = 5
+"""To form a ring that may fail after a network has healed: what was sent before still arrives."""
 
 
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
@@ -39,7 +44,8 @@ def _heals_within(scenario: Scenario) -> Nanos | None:
     if not scenario.ample and any(habit.pause for habit in scenario.habits.values()):
         return None
     settings = scenario.ring
-    return 5 * SECOND + 5 * (settings.token_loss + settings.gather + settings.commit)
+    attempt = settings.token_loss * 3 // 2 + settings.gather + settings.commit
+    return CAP + ATTEMPTS * stretched(attempt, scenario.size)
 
 
 def _queue(scenario: Scenario) -> int:

@@ -38,7 +38,7 @@ def _settings(scenario: Scenario) -> Settings:
 
 
 def _reserve(scenario: Scenario) -> int:
-    return EACH * scenario.buffer if scenario.reserve is None else scenario.reserve
+    return AMPLE if scenario.reserve is None else scenario.reserve
 
 
 def _limit(scenario: Scenario) -> int:
@@ -47,7 +47,12 @@ def _limit(scenario: Scenario) -> int:
 
 
 def _backlog(scenario: Scenario) -> int:
-    """Queue and reserve, and where agreement is uniform what becomes safe at once."""
+    """Queue and reserve, and where agreement is uniform what becomes safe at once.
+
+    Where the reserve is not drawn, nobody answers: then no more waits than is under way when a stop is said.
+    """
+    if scenario.reserve is None:
+        return _queue(scenario) + scenario.size * scenario.buffer
     unsafe = scenario.buffer * 3 // 2 if scenario.uniform else 0
     return _queue(scenario) + -(-_reserve(scenario) // EACH) + unsafe
 

@@ -9,7 +9,7 @@ import msgspec
 from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.sim.mutants import programs, ring, semantic, vsync
+from semcast.sim.mutants import programs, ring, semantic, vsync, vsync_flow
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -63,6 +63,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
         "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
+        "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
         "no-reserve": Mutant(ring.NoReserve, by_chance=False),
         "nobody-exempt": Mutant(ring.NobodyExempt, by_chance=False),
         "nobody-says-stop": Mutant(ring.NobodySaysStop, by_chance=False),
@@ -96,6 +97,16 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "confirmed-in-the-next-view": Mutant(vsync.ConfirmedInTheNextView),
         "leaver-not-in-cut": Mutant(vsync.LeaverNotInCut, by_chance=False),
         "skipped-before-causes": Mutant(vsync.SkippedBeforeCauses),
+        "one-account": Mutant(vsync_flow.OneAccount, by_chance=False),
+        "unplaced-takes-room": Mutant(vsync_flow.UnplacedTakesRoom, by_chance=False),
+        "no-reserve": Mutant(vsync_flow.NoReserve, by_chance=False),
+        "no-slots": Mutant(vsync_flow.NoSlots, by_chance=False),
+        "nobody-exempt": Mutant(vsync_flow.NobodyExempt, by_chance=False),
+        "stop-when-full": Mutant(vsync_flow.StopWhenFull, by_chance=False),
+        "nobody-stops": Mutant(vsync_flow.NobodyStops, by_chance=False),
+        "stop-not-heard": Mutant(vsync_flow.StopNotHeard, by_chance=False),
+        "commands-in-queue": Mutant(vsync_flow.CommandsInQueue, by_chance=False),
+        "leaves-while-waiting": Mutant(vsync_flow.LeavesWhileWaiting, by_chance=False),
         "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
         "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),

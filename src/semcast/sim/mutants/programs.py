@@ -21,7 +21,7 @@ class NeverRaises(Handover):
 
 
 class _Patient(Reading):
-    def fills(self, stack: Stack) -> bool:  # noqa: ARG002
+    def fills(self, now: Nanos, stack: Stack) -> bool:  # noqa: ARG002
         return False
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.events import Delivery, TransitionalView
+from semcast.core.events import Delivery, Merged, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
@@ -447,6 +447,32 @@ def _purge(buffer: PurgingBuffer, batch: Batch) -> int:
     held = [message for entry in buffer for message in entry.messages()]
     victims = [old.id for new in batch.messages() for old in held if obsoletes(new, old)]
     return sum(buffer.discard(victim.sender, victim.seq) is not None for victim in victims)
+
+
+class _MergesAll(DeliveryQueue):
+    def _may_merge(self) -> bool:
+        return True
+
+    def _merge(self, change: ViewChange) -> ViewChange:
+        for passed in [each for each in self._segments if not isinstance(each, PurgingBuffer)][-2:]:
+            self._segments.remove(passed)
+        self._changes -= 1
+        self._segments.append(Merged(1))
+        return change
+
+
+class _MergingOutlet(Outlet):
+    queue_kind = _MergesAll
+
+
+class _MergedWithMessages(Operation):
+    outlet_kind = _MergingOutlet
+
+
+class MergedWithMessages(Ring):
+    """Merges configurations that had messages, which are then delivered in the one before."""
+
+    operation_kind = _MergedWithMessages
 
 
 # Flow control

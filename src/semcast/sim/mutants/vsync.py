@@ -212,7 +212,7 @@ class _ObedientOrder(TokenOrder):
         return held and self.unassigned() and not self.lines.frozen and self.lines.may_command()
 
 
-class _OtherOrder(VirtualSynchrony):
+class OtherOrder(VirtualSynchrony):
     """Another order stands in for one."""
 
     instead: ClassVar[dict[OrderFactory, OrderFactory]]
@@ -222,7 +222,7 @@ class _OtherOrder(VirtualSynchrony):
         super()._begin(now, welcome, event)
 
 
-class OldHolderObeyed(_OtherOrder):
+class OldHolderObeyed(OtherOrder):
     """Who gave the token away goes on speaking, and is obeyed."""
 
     instead: ClassVar = {TokenOrder: _ObedientOrder}
@@ -233,7 +233,7 @@ class _UnsafeOrders(TokenOrder):
         return self.lines.queued[rank] >= upto and self.lines.due_upto(rank) >= upto
 
 
-class SetsOrderNotSafe(_OtherOrder):
+class SetsOrderNotSafe(OtherOrder):
     """In uniform mode messages must be safe, but what says their order need not."""
 
     instead: ClassVar = {TokenOrder: _UnsafeOrders}
@@ -244,7 +244,7 @@ class _TirelessOrder(BatchOrder):
         return True
 
 
-class AcknowledgedAfterPred(_OtherOrder):
+class AcknowledgedAfterPred(OtherOrder):
     """Who has reported what it adopted, and said PRED, goes on adopting what is proposed."""
 
     instead: ClassVar = {BatchOrder: _TirelessOrder}
@@ -255,7 +255,7 @@ class _RoundlessOrder(BatchOrder):
         return next((standing for standing in standings if standing.value is not None), standings[0])
 
 
-class RoundIgnoredInReports(_OtherOrder):
+class RoundIgnoredInReports(OtherOrder):
     """At the end of a view any value that was adopted will do, not the one adopted last."""
 
     instead: ClassVar = {BatchOrder: _RoundlessOrder}

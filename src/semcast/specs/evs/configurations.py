@@ -55,6 +55,7 @@ class Stay:
     configuration: Configuration
     members: frozenset[MemberId]
     after: "Stay | None" = None
+    """The next, if it is known to follow: between two there may be some that were merged."""
     sent: list[int] = field(default_factory=list)
     """Parts in the order of sending."""
 
@@ -83,7 +84,7 @@ class Life:
     def left(self, reg: Configuration) -> bool:
         """Whether it delivers nothing any more in com(reg); the numbers of configurations only grow."""
         if reg in self.com:
-            return self.com[reg][-1].after is not None
+            return self.com[reg][-1] is not self.stays[-1]
         return bool(self.stays) and self.stays[-1].configuration.number >= reg.number
 
 
@@ -215,6 +216,7 @@ class _Reading:
         self._whole = whole
         self._life = life
         self._stay: Stay | None = None
+        self._gap = False
         self._position = 0
         self._seen: set[int] = set()
 
@@ -223,6 +225,8 @@ class _Reading:
             match event.kind:
                 case Kind.VIEW | Kind.TRANSITIONAL:
                     self._enter(event)
+                case Kind.MERGED:
+                    self._gap = True
                 case Kind.MULTICAST:
                     for part in self._whole.parts.of(event):
                         self._send(event, part)
@@ -241,9 +245,9 @@ class _Reading:
         configuration = Configuration(event.view, event.sender, transitional)
         slot = len(self._whole.stays)
         stay = Stay(slot, event.process, event, configuration, frozenset(event.members))
-        if self._stay is not None:
+        if self._stay is not None and not self._gap:
             self._stay.after = stay
-        self._stay = stay
+        self._stay, self._gap = stay, False
         self._whole.stays.append(stay)
         self._life.stays.append(stay)
         self._life.com.setdefault(configuration.reg, []).append(stay)

@@ -1,0 +1,118 @@
+"""Each rule of flow control that the model needs, left out: somebody stands still, or D has no bound.
+
+The scripts use the smallest queues and buffers there are; nothing is wrong in them without the mistake.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from tests.protocols.vsync.flowlab import Program, ProgramLab
+from tests.protocols.vsync.test_vsync_programs import ONE, ORDERS, formula
+from tests.protocols.vsync.vsynclab import MS
+
+from semcast.core import Frame, Item
+from semcast.core.events import Left
+from semcast.protocols.semantic.frames import Data
+from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.vsync.frames import InView
+from semcast.sim.mutants import MUTANTS, vsync_flow
+
+Kind = type[VirtualSynchrony]
+
+
+def answering(kind: Kind, order: str, answers: int = 3, published: int = 30) -> ProgramLab:
+    """a publishes, and b and c answer from their handlers."""
+    lab = ProgramLab(kind, reserve_bytes=1 << 20, **ORDERS[order])
+    lab["a"].to_publish = published
+    for name in "bc":
+        lab[name].answers = answers
+    lab.work(1500)
+    return lab
+
+
+def everybody_goes_on(kind: Kind) -> bool:
+    return not answering(kind, "fifo").stuck()
+
+
+def everybody_goes_on_in_total_order(kind: Kind) -> bool:
+    return not answering(kind, "token").stuck()
+
+
+def the_reserve_is_bounded(kind: Kind) -> bool:
+    """However much is published: D stays within the formula."""
+    lab = answering(kind, "fifo", answers=1, published=120)
+    most = 1 + formula(2, 1, 3 * 4) // ONE
+    return all(lab[name].most_queued <= most for name in "abc")
+
+
+def obsolete(kind: Kind, order: str) -> ProgramLab:
+    """c stopped, and a sends updates of one item."""
+    lab = ProgramLab(kind, **ORDERS[order])
+    lab["c"].seat.reads = False
+    lab["a"].annotation = Item("x")
+    lab["a"].to_publish = 100
+    lab.work(1000)
+    return lab
+
+
+def what_is_obsolete_holds_nobody_back(kind: Kind) -> bool:
+    return not obsolete(kind, "fifo").stuck()
+
+
+def commands_hold_nobody_back(kind: Kind) -> bool:
+    return not obsolete(kind, "token").stuck()
+
+
+def who_waits_stays(kind: Kind) -> bool:
+    """What c sends is lost, so that it waits in its handler, and its queue fills."""
+    lab = ProgramLab(kind, leave_after=200 * MS, reserve_bytes=1 << 20)
+    c: Program = lab["c"]
+    c.answers = 5
+
+    def lost(source: str, _dest: str, frame: Frame) -> bool:
+        return source == "c" and isinstance(frame, InView) and isinstance(frame.frame, Data)
+
+    lab.lost = lost
+    lab["a"].to_publish = 5
+    lab.work(800)
+    assert c.seat.waits
+    lab.lost = lambda _source, _dest, _frame: False
+    lab.work(1000)
+    return not [event for event in c.events if isinstance(event, Left)]
+
+
+CASES: dict[str, Callable[[Kind], bool]] = {
+    "one-account": everybody_goes_on,
+    "unplaced-takes-room": everybody_goes_on_in_total_order,
+    "no-reserve": everybody_goes_on,
+    "no-slots": everybody_goes_on,
+    "nobody-exempt": everybody_goes_on,
+    "stop-when-full": what_is_obsolete_holds_nobody_back,
+    "nobody-stops": the_reserve_is_bounded,
+    "stop-not-heard": the_reserve_is_bounded,
+    "commands-in-queue": commands_hold_nobody_back,
+    "leaves-while-waiting": who_waits_stays,
+}
+"""By mutant: what does not hold with it."""
+
+
+@pytest.mark.parametrize("script", list(dict.fromkeys(CASES.values())))
+def test_the_rules_are_enough(script: Callable[[Kind], bool]) -> None:
+    assert script(VirtualSynchrony)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_rule_is_needed(name: str) -> None:
+    kind = MUTANTS["vsync"][name].stack
+    assert kind is not None
+    assert issubclass(kind, VirtualSynchrony)
+    assert not CASES[name](kind)
+
+
+def test_no_rule_is_without_a_test() -> None:
+    broken = {name for name, each in MUTANTS["vsync"].items() if each.stack and _is_about_flow(each.stack)}
+    assert broken == set(CASES)
+
+
+def _is_about_flow(kind: type[object]) -> bool:
+    return kind.__module__ == vsync_flow.__name__
