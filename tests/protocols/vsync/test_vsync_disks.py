@@ -179,3 +179,29 @@ def test_no_position_of_the_total_order_belongs_to_two_messages_though_the_state
         crash(lab, *"abc")
     assert nodes[0].stack.view().reformed == 1
     assert found == [[1, 2, 3]] * 3 + [[(1 << 32) + 1, (1 << 32) + 2, (1 << 32) + 3]] * 3
+
+
+def test_survivors_do_not_use_positions_again_that_the_dead_may_have_used() -> None:
+    """Found by `semcast chaos`: a majority goes on, delivers, and dies; the rest is re-formed behind it."""
+    lab = Lab()
+    for name in "abc":
+        lab.disks[name] = Disk()
+        lab.add(name, kind=Placed, minimum=2, order=Order.TOTAL)
+    lab.run(SECOND)
+    dead, survivor = lab.nodes["a"], lab.nodes["c"]
+    lab.lost = lambda source, dest, _frame: (source == "c") != (dest == "c")
+    lab.run(SECOND)
+    dead.multicast(b"1", b"2")
+    lab.run(SECOND)
+    crash(lab, "a", "b")
+    lab.lost = lambda _source, _dest, _frame: False
+    for name in "ab":
+        lab.add(name, 1, kind=Placed, minimum=2, order=Order.TOTAL)
+    lab.run(5 * SECOND)
+    assert survivor.stack.view().id >= 1_000_000
+    survivor.multicast(b"3")
+    lab.run(SECOND)
+    assert isinstance(dead, Placed)
+    assert isinstance(survivor, Placed)
+    assert dead.positions == [1, 2]
+    assert survivor.positions == [(1 << 32) + 1]

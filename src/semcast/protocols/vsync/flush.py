@@ -44,9 +44,9 @@ def next_reformed(after: int) -> int:
 
 
 def first_position(view: int) -> int:
-    """How many positions of the total order count as taken when nobody is left who knows.
+    """How many positions of the total order count as taken, at least, when a view begins.
 
-    Each re-formation has 2**32 of its own, so that no position belongs to two messages.
+    Each re-formation has 2**32 of its own: the dead may have had messages at any before.
 
     >>> first_position(1), first_position(2_000_000) == 2 << 32
     (0, True)

@@ -376,7 +376,7 @@ class Membership(ABC):
             base,
             change.joined,
             change.providers,
-            old.order.position,
+            max(old.order.position, first_position(change.view)),
             reformed=old.view().id if change.reformed else None,
             lost=change.lost,
         )
