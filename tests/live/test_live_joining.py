@@ -9,7 +9,7 @@ from secrets import token_hex
 from tests.live.lab.supervisor import Cluster
 
 ROOT = Path(__file__).parents[2]
-LOSS = "1s"
+LOSS = "2s"
 """How long a process may be silent on a busy machine."""
 
 

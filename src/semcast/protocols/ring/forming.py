@@ -143,8 +143,6 @@ class Forming:
 
     def _hop_patience(self, dest: MemberId) -> Nanos:
         settings = self._settings
-        if dest in self._operation.order.members:
-            return settings.token_loss * 2 // 3  # a working ring waits little longer
         if self.backoff.suspects(dest):
             return max(4 * settings.retransmit, settings.token_loss // 8)
         return settings.token_loss // 2
@@ -402,7 +400,7 @@ class Forming:
         """How long a ring in the making may give no sign of life: the more members, the longer."""
         loss = self._settings.token_loss
         if self._standing.state is State.FORM:
-            loss = loss * 5 // 2  # so that two who do not take the token can be left out
+            loss = loss * 3 // 2  # so that two who do not take the token can be left out
         size = len(self.candidates)
         return max(self._passing.patience(size), stretched(loss, size))
 

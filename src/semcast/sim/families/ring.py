@@ -44,7 +44,7 @@ def _heals_within(scenario: Scenario) -> Nanos | None:
     if not scenario.ample and any(habit.pause for habit in scenario.habits.values()):
         return None
     settings = scenario.ring
-    attempt = settings.token_loss * 5 // 2 + settings.gather + settings.commit
+    attempt = settings.token_loss * 3 // 2 + settings.gather + settings.commit
     return CAP + ATTEMPTS * stretched(attempt, scenario.size)
 
 
