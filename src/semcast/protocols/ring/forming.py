@@ -400,7 +400,7 @@ class Forming:
         """How long a ring in the making may give no sign of life: the more members, the longer."""
         loss = self._settings.token_loss
         if self._standing.state is State.FORM:
-            loss += loss // 2  # so that two who do not take the token can be left out
+            loss = loss * 3 // 2  # so that two who do not take the token can be left out
         size = len(self.candidates)
         return max(self._passing.patience(size), stretched(loss, size))
 
