@@ -86,6 +86,8 @@ class Scenario(msgspec.Struct, frozen=True):
     """Members with other settings than the others where all must have the same."""
     late: dict[int, Nanos] = {}
     """When those start who do not start at once."""
+    disks: bool = False
+    """Whether hosts have a disk, where the stack keeps records."""
     faults: tuple[AnyFault, ...] = ()
     duration: Nanos = 2 * SECOND
     """Faults happen before; then everything heals and what is owed must arrive."""

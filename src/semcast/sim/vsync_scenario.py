@@ -56,13 +56,32 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
         duration=duration,
     )
     drawn = _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
-    return _with_a_life(Random(f"vsync life/{seed}"), drawn)
+    drawn = _with_a_life(Random(f"vsync life/{seed}"), drawn)
+    return _with_disks(Random(f"vsync disks/{seed}"), drawn)
 
 
 def _with_a_life(rng: Random, drawn: Scenario) -> Scenario:
     """What happens to groups besides faults: many leave, start late, restart. Drawn apart from the rest."""
     kinds = (_majority_restarts, _rolling_restart, _late_starters, _many_leave, _joiner_vanishes)
     return rng.choice(kinds)(rng, drawn) if rng.random() < 0.4 else drawn
+
+
+def _with_disks(rng: Random, drawn: Scenario) -> Scenario:
+    """Sometimes members remember across restarts. Then all of them may crash at once."""
+    if rng.random() < 0.6:
+        return drawn
+    drawn = msgspec.structs.replace(drawn, disks=True)
+    return _everybody_restarts(rng, drawn) if rng.random() < 0.3 else drawn
+
+
+def _everybody_restarts(rng: Random, drawn: Scenario) -> Scenario:
+    """The power fails, and comes back."""
+    at = rng.randrange(drawn.duration // 3, drawn.duration)
+    faults: list[AnyFault] = []
+    for victim in range(drawn.size):
+        faults.append(Crash(at + rng.randrange(3) * MILLISECOND, victim, detected_after=0))
+        faults.append(Recover(at + rng.choice((10, 100, 900)) * MILLISECOND, victim))
+    return _calm(drawn, faults)
 
 
 def _calm(drawn: Scenario, faults: list[AnyFault]) -> Scenario:

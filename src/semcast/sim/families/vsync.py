@@ -84,6 +84,10 @@ def _backlog(scenario: Scenario) -> int:
     return _queue(scenario) + -(-settings.reserve_bytes // EACH) + kept * 3 // 2
 
 
+def _disk(scenario: Scenario) -> bool:
+    return scenario.disks
+
+
 VSYNC = FAMILIES.register(
     Family(
         name="vsync",
@@ -98,6 +102,7 @@ VSYNC = FAMILIES.register(
         announces=True,
         transfers=_transfers,
         finds_members=True,
+        disk=_disk,
         heals_within=_heals_within,
         excused=excused,
     )
