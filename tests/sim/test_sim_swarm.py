@@ -16,6 +16,7 @@ REGRESSIONS = {
     ("vsync", 7039): "the same, and a newcomer waited for the state of that program",
     ("vsync", 291): "a process that leaves and cannot is asked for the state, and never ends",
     ("vsync", 150): "members answered a decision with a decision, for ever, and talked the wire full",
+    ("vsync", 14): "what was purged in a view that waits for the program was recorded nowhere",
 }
 
 

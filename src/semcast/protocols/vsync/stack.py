@@ -334,6 +334,7 @@ class VirtualSynchrony(Membership, Stack):
         if over:
             for epoch in self._epochs:
                 epoch.stream.buffers.purge_late()
+                self._pump(epoch.stream)
             over = self.backlog.over()
         if self.stream is not None and over != self.stream.stopping:
             self.stream.tell()
