@@ -6,7 +6,7 @@ Queues and buffers are the smallest allowed: one message may wait to be sent, on
 from typing import Any
 
 import pytest
-from tests.protocols.vsync.flowlab import SIZE, Program, ProgramLab
+from tests.protocols.vsync.vsyncflowlab import SIZE, Program, ProgramLab
 from tests.protocols.vsync.vsynclab import MS, Lab
 
 from semcast.core import Item

@@ -496,7 +496,10 @@ class Buffers:
         self.frozen = True
         for pending, door in zip(self.pending, self.door, strict=True):
             for batch in door:
-                pending.update((seq, batch.cut(seq, seq)) for seq in range(batch.first, batch.last + 1))
+                for seq in range(batch.first, batch.last + 1):
+                    if seq in pending:  # it came alone before, and must not count twice
+                        self.occupancy.cache(-1, -pending[seq].size)
+                    pending[seq] = batch.cut(seq, seq)
             door.clear()
 
     def want(self, upto: Sequence[int]) -> bool:

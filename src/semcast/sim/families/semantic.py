@@ -49,10 +49,13 @@ def _limit(scenario: Scenario) -> int:
 def _backlog(scenario: Scenario) -> int:
     """Queue and reserve, and where agreement is uniform what becomes safe at once.
 
-    Where the reserve is not drawn, nobody answers: then no more waits than is under way when a stop is said.
+    Where the reserve is not drawn, nobody answers: then no more waits than is under way when a stop is said,
+    and what a program sends itself from the task that reads: that waits, and goes first.
     """
     if scenario.reserve is None:
-        return _queue(scenario) + scenario.size * scenario.buffer
+        single = scenario.bursts is not None and scenario.bursts.single
+        own = max((traffic.count for traffic in scenario.traffic), default=0) if single else 0
+        return _queue(scenario) + scenario.size * scenario.buffer + own
     unsafe = scenario.buffer * 3 // 2 if scenario.uniform else 0
     return _queue(scenario) + -(-_reserve(scenario) // EACH) + unsafe
 
