@@ -234,7 +234,8 @@ def test_v4_frames_are_linear_with_a_coordinator_and_quadratic_without() -> None
         )
         assert coordinator["exchange"] == pytest.approx(2 * n, abs=2)
         assert n * (n - 1) <= everybody["exchange"] <= 2 * n * n
-        assert coordinator["agreement"] == everybody["agreement"] <= 5 * n
+        # Who leaves serves the others until the next view stands, so it hears of the decision, too.
+        assert max(coordinator["agreement"], everybody["agreement"]) <= 5 * n
 
 
 def test_v4_and_v3_refuse_groups_that_cannot_be() -> None:
