@@ -17,6 +17,9 @@ REGRESSIONS = {
     ("vsync", 291): "a process that leaves and cannot is asked for the state, and never ends",
     ("vsync", 150): "members answered a decision with a decision, for ever, and talked the wire full",
     ("vsync", 14): "what was purged in a view that waits for the program was recorded nowhere",
+    ("vsync", 56): "who does not read forgot the end of a view when the state was lost",
+    ("vsync", 99): "the same, in a view of others who join",
+    ("vsync", 141): "a program that never reads, and has no state, was compared with those who have one",
 }
 
 

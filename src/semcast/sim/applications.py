@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.events import Delivery, Rejoining, ViewChange
+from semcast.core.events import Delivery, Rejoining, StateLost, ViewChange
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
@@ -144,7 +144,7 @@ class Reader:
     def _hear(self, each: Delivery) -> None:
         if isinstance(each, ViewChange):
             self.view = each.view
-        elif isinstance(each, Rejoining):
+        elif isinstance(each, Rejoining | StateLost):
             self.view = None
             self.replicas = None if self.replicas is None else Replicas()
 

@@ -11,6 +11,7 @@ from semcast.core.events import (
     Merged,
     Purged,
     Sent,
+    StateLost,
     StateReceived,
     TransitionalView,
     Unblocked,
@@ -92,6 +93,8 @@ class Chronicle:
         self._application.delivered(now)
         if self._recorder is None:
             return
+        if self._ledger is not None and self._application.handover.unread:
+            self._ledger = None  # a program that is given nothing has no state
         for each in deliveries:
             if isinstance(each, Batch):
                 self._recorder.deliver(now, self._member, each, each.order)
@@ -103,6 +106,8 @@ class Chronicle:
                     self.state(now, self._ledger, each.view.id)
             elif isinstance(each, StateReceived) and self._ledger is not None:
                 self._ledger.restore(each.state)
+            elif isinstance(each, StateLost) and self._ledger is not None:
+                self._ledger = Replicas()
             elif isinstance(each, TransitionalView):
                 self._recorder.transitional(now, self._member, each.view)
             elif isinstance(each, Merged):

@@ -81,3 +81,39 @@ def test_a_provider_whose_program_stops_reading_is_not_waited_for() -> None:
     lab.run(SECOND)
     assert isinstance(d, Big)
     assert d.restored == SIZE
+
+
+def skip(node: Node) -> None:
+    """Its program never iterated, and its queue was full."""
+    node.seat.handover.reading.skipping = True
+    node.seat.call(lambda _stack, _now: None)
+
+
+def test_a_program_that_was_skipped_gives_no_state_and_is_given_one_when_it_reads() -> None:
+    lab = Lab()
+    for name in "abc":
+        lab.add(name, minimum=2, state=True).state = b"old"
+    lab.run(SECOND)
+    a, b = lab.nodes["a"], lab.nodes["b"]
+    skip(a)
+    b.multicast(b"1")
+    lab.run(100 * MS)
+    b.state = lab.nodes["c"].state = b"new"
+    a.seat.handover.begin()
+    a.seat.call(lambda _stack, _now: None)
+    d = lab.add("d", minimum=0, state=True)
+    lab.run(2 * SECOND)
+    assert a.views[-1] == b.views[-1] == d.views[-1] == ["a", "b", "c", "d"]
+    assert (a.state, d.state) == (b"new", b"new")
+
+
+def test_a_lone_member_that_closes_does_not_change_its_view_over_and_over() -> None:
+    """It lingers, cannot give its state, and somebody wants to join."""
+    lab = Lab()
+    a = lab.add("a", minimum=1, state=True, linger=2 * SECOND)
+    lab.run(500 * MS)
+    a.seat.handover.reading.closing = True
+    b = lab.add("b", minimum=0, state=True)
+    lab.run(SECOND)
+    assert a.stack.view().id == 2
+    assert b.views == [["a", "b"]]

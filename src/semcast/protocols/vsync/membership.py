@@ -11,6 +11,7 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.quorum import is_quorum
+from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.semantic.backlog import Backlog
@@ -161,6 +162,15 @@ class Membership(ABC):
         """Whether it takes no part in views any more."""
         return self.state in (State.SERVING, State.LEFT)
 
+    @property
+    def reader(self) -> Reader:
+        """The program."""
+        return self.backlog.reader
+
+    @reader.setter
+    def reader(self, reader: Reader) -> None:
+        self.backlog.reader = reader
+
     @abstractmethod
     def reads(self) -> bool:
         """Whether the application takes what is delivered: only then it has a state, or needs one."""
@@ -268,7 +278,9 @@ class Membership(ABC):
                 if other != self.me:
                     self.out.send(other, welcome)
         providers = welcome.providers or [self.me]
-        self._stateful = not self.settings.state or welcome.lost or self.me in providers
+        self._stateful = not self.settings.state or (
+            self.reader.receives and (welcome.lost or self.me in providers)
+        )
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
@@ -307,8 +319,8 @@ class Membership(ABC):
         needy = self.settings.state and not welcome.lost and len(welcome.providers) < len(view.members)
         provider = welcome.providers[0] if welcome.providers else None
         gives = needy and provider == self.me
-        if welcome.lost or not self._stateful:
-            self._epochs.clear()  # the state at the beginning of this view covers all of it
+        if self._epochs and self._epochs[-1].awaits:
+            self._epochs.pop()  # the state at the beginning of this view covers all of it
             self._transfer.forget()
         awaits = not self._stateful and self.reads()
         if awaits and provider is not None:
@@ -358,7 +370,7 @@ class Membership(ABC):
         )
         self._previous = old
         self._blocked = self._blocked or old.refuses
-        self._stateful = self._stateful or change.lost
+        self._stateful = self._stateful or (change.lost and self.reader.receives)
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
@@ -470,8 +482,18 @@ class Membership(ABC):
         leave.update(self._hopeless(now, stream))
         leave.update(self._deaf(stream))
         suspected = any(map(suspects, stream.members))
-        if leave or join or suspected:
+        if leave or join or suspected or self._needs_other_provider():
             self._change_view(now, leave, join)
+
+    def _needs_other_provider(self) -> bool:
+        """Whether a state is waited for that nobody will hand over in this view.
+
+        The program that was asked for it does not read any more; or this one reads at last.
+        """
+        newest = self._epochs[-1]
+        if newest.gives and not self.gives():
+            return True
+        return self.reads() and not self._stateful and not self._transfer.waits
 
     def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
         """Who delays stability beyond the limits (5.4.3)."""
@@ -605,7 +627,7 @@ class Membership(ABC):
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif not (self.backlog.reader.stopped and self.backlog.full()):
+        elif not (self.reader.stopped and self.backlog.full()):
             self._keeps_up_at = now
         elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
             self.leave(now, "its application is too slow")

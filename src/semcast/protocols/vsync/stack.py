@@ -10,7 +10,6 @@ from semcast.core.confirming import Asked
 from semcast.core.events import Blocked, Delivery, Sent, StateLost, StateReceived, StateRequested, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.reader import Reader
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
 from semcast.protocols.semantic.frames import Request
@@ -68,15 +67,6 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
-
-    @property
-    def reader(self) -> Reader:
-        """The program."""
-        return self.backlog.reader
-
-    @reader.setter
-    def reader(self, reader: Reader) -> None:
-        self.backlog.reader = reader
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
@@ -308,15 +298,17 @@ class VirtualSynchrony(Membership, Stack):
     def on_reader(self, now: Nanos) -> None:
         """The program waits, or does not any more: there is more room, or less.
 
-        Who is asked for its state and cannot give it any more has the next one asked: by a change of view.
+        Who never read has no state; once it reads, it needs one. And who is asked for its state and cannot
+        give it any more has the next one asked. Both take a change of view.
         """
         self._room_freed(now)
+        if self.settings.state and not self.reader.receives:
+            self._stateful = False
         if not self.reads():
             for epoch in self._epochs:
                 epoch.awaits = False
             self._transfer.forget()
-        asked = self._epochs[-1].gives if self._epochs else False
-        if asked and not self.gives() and self._changing is None and not self._is_out:
+        if self._epochs and self._changing is None and not self._is_out and self._needs_other_provider():
             self._change_view(now, {}, ())
             self._plan_resend(now)
 
