@@ -77,6 +77,32 @@ def late_packet(kind: type[Ring]) -> RecordingLab:
     return healed(lab)
 
 
+def late_hole(kind: type[Ring]) -> RecordingLab:
+    """Of two packets of r both others get the second; the first comes to p when p has said what it lacks."""
+    lab = formed("pqr", kind)
+    packets: list[Packet] = []
+    late: list[Packet] = []
+
+    def carries(source: str, dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Packet) and source == "r":
+            packets.append(frame)
+            if frame.seq > packets[0].seq:
+                return True
+            late.extend([frame] if dest == "p" else [])
+        if isinstance(frame, FormToken) and (source, dest) == ("p", "q") and late:
+            lab.seats["p"].hear(lab.ids["r"], late.pop())
+        return "r" not in (source, dest) or (isinstance(frame, Token) and not packets)
+
+    lab.carries = carries
+    lab.multicast("r", b"the first")
+    lab.multicast("r", b"the second")
+    lab.run_for(1000)
+    assert len({packet.seq for packet in packets}) == 2
+    assert not late
+    assert "regular {p q}" in lab.story["q"]
+    return healed(lab)
+
+
 def cut_in_the_middle_of_a_message(kind: type[Ring]) -> RecordingLab:
     """Some fragments of p have left when r is cut off; the ring of p and q gets the rest."""
     lab = formed("pqr", kind)
@@ -242,6 +268,7 @@ def quiet_changes(kind: type[Ring]) -> RecordingLab:
 
 CAUGHT: list[tuple[str, Script, set[str]]] = [
     ("late-packets-delivered", late_packet, {"evs_4_failure_atomicity"}),
+    ("holes-not-agreed", late_hole, {"evs_4_failure_atomicity"}),
     ("half-sent-goes-on", cut_in_the_middle_of_a_message, {"contents"}),
     ("fragments-kept", cut_in_the_middle_of_a_message, {"contents"}),
     ("obligation-set-forgotten", torn_after_a_promise, {"evs_7_1_safe"}),

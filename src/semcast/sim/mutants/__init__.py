@@ -47,7 +47,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "discarded-before-a-hole": Mutant(ring.DiscardedBeforeAHole),
         "purge-across-configurations": Mutant(ring.PurgeAcrossConfigurations),
         "aru-raised-too-early": Mutant(ring.AruRaisedTooEarly),
-        "holes-not-agreed": Mutant(ring.HolesNotAgreed),
+        "holes-not-agreed": Mutant(ring.HolesNotAgreed, by_chance=False),
         "old-token-accepted": Mutant(ring.OldTokenAccepted),
         "conf-id-reused": Mutant(ring.ConfIdReused),
         "purge-without-replacement": Mutant(ring.PurgeWithoutReplacement),
