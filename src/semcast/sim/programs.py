@@ -203,8 +203,14 @@ class Program(Application):
         return turn.busy()
 
     def catch_up(self) -> None:
-        """The run is over: who stopped reads again."""
+        """The run is over: who stopped reads again, and who never read does, unless it was skipped.
+
+        What waits for a program that never fills its queue is delivered when that asks for it.
+        """
         self._over = True
+        handover = self.handover
+        if not handover.unread:
+            handover.begin()
         self._plan_reading()
 
     def _produce(self) -> None:
@@ -238,7 +244,7 @@ class Program(Application):
         habit = self._habit
         stopped = habit.stops_after is not None and self._stats.read >= habit.stops_after and not self._over
         waits = self.reader.answers.waits or (self._single and self.writer.desk.waits)
-        return habit.iterates and not stopped and not waits
+        return self.handover.reading.began and not stopped and not waits
 
     def _come_back_at(self, at: Nanos) -> None:
         self._planned = True
