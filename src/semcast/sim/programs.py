@@ -82,6 +82,10 @@ class Application(ABC):
     def catch_up(self) -> None:  # noqa: B027
         """The run is over: who stopped reading reads again."""
 
+    def read_at_last(self) -> bool:
+        """Nobody waits for anything: who never read does, unless it was skipped; returns whether it does."""
+        return False
+
     @property
     def waiting(self) -> bool:
         """Whether it made something that the stack has not taken yet."""
@@ -203,15 +207,18 @@ class Program(Application):
         return turn.busy()
 
     def catch_up(self) -> None:
-        """The run is over: who stopped reads again, and who never read does, unless it was skipped.
-
-        What waits for a program that never fills its queue is delivered when that asks for it.
-        """
+        """The run is over: who stopped reads again."""
         self._over = True
-        handover = self.handover
-        if not handover.unread:
-            handover.begin()
         self._plan_reading()
+
+    def read_at_last(self) -> bool:
+        """What waits for it did not fill its queue: it is delivered when the program asks for it."""
+        handover = self.handover
+        if self.stopped or handover.unread or handover.reading.began:
+            return False
+        handover.begin()
+        self._plan_reading()
+        return True
 
     def _produce(self) -> None:
         if self.stopped:
