@@ -171,8 +171,17 @@ class Cluster:
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
             elif self.scheduler.now - quiet_since >= QUIET:
-                return True
+                if not self._read_at_last():
+                    return True
+                quiet_since = self.scheduler.now
         return False
+
+    def _read_at_last(self) -> bool:
+        """Where nobody is stuck, programs that never read do now; returns whether there are any."""
+        there = [host for host in self.hosts if not host.crashed]
+        if any(host.waiting for host in there):
+            return False
+        return any([host.application.read_at_last() for host in there])
 
     def _look_for_unity(self, healed: Nanos) -> None:
         there = {host.member for host in self.hosts if not host.crashed}

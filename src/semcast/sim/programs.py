@@ -82,6 +82,10 @@ class Application(ABC):
     def catch_up(self) -> None:  # noqa: B027
         """The run is over: who stopped reading reads again."""
 
+    def read_at_last(self) -> bool:
+        """Nobody waits for anything: who never read does, unless it was skipped; returns whether it does."""
+        return False
+
     @property
     def waiting(self) -> bool:
         """Whether it made something that the stack has not taken yet."""
@@ -207,6 +211,15 @@ class Program(Application):
         self._over = True
         self._plan_reading()
 
+    def read_at_last(self) -> bool:
+        """What waits for it did not fill its queue: it is delivered when the program asks for it."""
+        handover = self.handover
+        if self.stopped or handover.unread or handover.reading.began:
+            return False
+        handover.begin()
+        self._plan_reading()
+        return True
+
     def _produce(self) -> None:
         if self.stopped:
             return
@@ -238,7 +251,7 @@ class Program(Application):
         habit = self._habit
         stopped = habit.stops_after is not None and self._stats.read >= habit.stops_after and not self._over
         waits = self.reader.answers.waits or (self._single and self.writer.desk.waits)
-        return habit.iterates and not stopped and not waits
+        return self.handover.reading.began and not stopped and not waits
 
     def _come_back_at(self, at: Nanos) -> None:
         self._planned = True

@@ -6,8 +6,8 @@ The scripts use the smallest queues and buffers there are; nothing is wrong in t
 from collections.abc import Callable
 
 import pytest
-from tests.protocols.vsync.vsyncflowlab import Program, ProgramLab
 from tests.protocols.vsync.test_vsync_programs import ONE, ORDERS, formula
+from tests.protocols.vsync.vsyncflowlab import Program, ProgramLab
 from tests.protocols.vsync.vsynclab import MS
 
 from semcast.core import Frame, Item
