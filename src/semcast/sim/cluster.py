@@ -181,7 +181,8 @@ class Cluster:
         there = [host for host in self.hosts if not host.crashed]
         if any(host.waiting for host in there):
             return False
-        return any([host.application.read_at_last() for host in there])
+        began = [host.application.read_at_last() for host in there]  # all of them, not up to the first
+        return any(began)
 
     def _look_for_unity(self, healed: Nanos) -> None:
         there = {host.member for host in self.hosts if not host.crashed}

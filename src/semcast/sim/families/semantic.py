@@ -7,7 +7,6 @@ import msgspec
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, Settings
 from semcast.protocols.semantic.backlog import EACH
 from semcast.sim import stacks
-from semcast.sim.bursts import Bursts
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -51,18 +50,14 @@ def _backlog(scenario: Scenario) -> int:
     """Queue and reserve, and where agreement is uniform what becomes safe at once.
 
     Where the reserve is not drawn, nobody answers: then no more waits than is under way when a stop is said,
-    and what a program that waits in `send`, and reads nothing meanwhile, has handed over itself.
+    and what a program sends itself from the task that reads: that waits, again and again, and goes first.
     """
     if scenario.reserve is None:
-        own = _handed_over(scenario.bursts) if scenario.bursts is not None and scenario.bursts.single else 0
+        single = scenario.bursts is not None and scenario.bursts.single
+        own = max((traffic.count for traffic in scenario.traffic), default=0) if single else 0
         return _queue(scenario) + scenario.size * scenario.buffer + own
     unsafe = scenario.buffer * 3 // 2 if scenario.uniform else 0
     return _queue(scenario) + -(-_reserve(scenario) // EACH) + unsafe
-
-
-def _handed_over(bursts: Bursts) -> int:
-    """Messages that wait to be sent, at most: one call may always wait."""
-    return max(bursts.send_messages, bursts.run)
 
 
 def _queue(scenario: Scenario) -> int:
