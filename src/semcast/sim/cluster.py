@@ -181,7 +181,8 @@ class Cluster:
         there = [host for host in self.hosts if not host.crashed]
         if any(host.waiting for host in there):
             return False
-        return any([host.application.read_at_last() for host in there])
+        begun = [host.application.read_at_last() for host in there]
+        return any(begun)
 
     def _look_for_unity(self, healed: Nanos) -> None:
         there = {host.member for host in self.hosts if not host.crashed}

@@ -481,6 +481,9 @@ class Membership(ABC):
             leave[self.me] = self._leaving
         leave.update(self._hopeless(now, stream))
         leave.update(self._deaf(stream))
+        staying = [m for m in stream.members if m not in leave and not suspects(m)]
+        if len(staying) >= self.settings.most_members():
+            join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
         if leave or join or suspected or self._needs_other_provider():
             self._change_view(now, leave, join)
