@@ -323,7 +323,7 @@ class Membership(ABC):
             self._epochs.pop()  # the state at the beginning of this view covers all of it
             self._transfer.forget()
         awaits = not self._stateful and self.reads()
-        if awaits and provider is not None:
+        if awaits and provider is not None and provider != self.me:
             self._transfer.want(view.id, provider)
         lost = welcome.lost and self.settings.state
         self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
