@@ -356,3 +356,46 @@ def test_the_last_copy_of_the_state_is_gone_and_everybody_is_told() -> None:
     assert view_of(a) == view_of(b) == {"a#1", "b"}
     assert isinstance(b, Stateful)
     assert [lost.view for lost in b.lost] == [1_000_000]
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("leaver", ["a", "b"])
+def test_who_leaves_a_reformed_view_of_two_does_not_change_it_over_and_over(leaver: str, back: bool) -> None:
+    """The other does not answer, and may come back under its name."""
+    lab = Lab()
+    for name in "abc":
+        lab.add(name, kind=Stateful, minimum=3, state=True)
+    lab.run(SECOND)
+    kill(lab, "b")
+    kill(lab, "c")
+    lab.run(SECOND)
+    restart(lab, "b", minimum=3)
+    restart(lab, "c", minimum=3)
+    lab.run(2 * SECOND)
+    kill(lab, "c")
+    lab.run(2 * SECOND)
+    stays, other = lab.nodes[leaver], {"a": "b", "b": "a"}[leaver]
+    before = stays.stack.view()
+    assert before.id > 1_000_000
+    assert len(before.members) == 2
+    kill(lab, other)
+    stays.seat.handover.leave()
+    stays.leave()
+    lab.run(SECOND)
+    if back:
+        restart(lab, other, incarnation=2, minimum=3)
+    lab.run(3 * SECOND)
+    assert stays.stack.view().id % 1_000_000 < before.id % 1_000_000 + 3
+
+
+def test_who_wants_to_join_a_full_group_does_not_make_it_change_its_view() -> None:
+    lab = Lab()
+    for name in "abc":
+        lab.add(name, minimum=3, buffer_messages=3)
+    lab.run(SECOND)
+    lab.add("d", minimum=0, buffer_messages=3)
+    lab.run(2 * SECOND)
+    assert [node.stack.view().id for node in lab.nodes.values()] == [1, 1, 1, 0]
+    kill(lab, "c")
+    lab.run(2 * SECOND)
+    assert view_of(lab.nodes["a"]) == {"a", "b", "d"}, "once there is room"

@@ -323,7 +323,7 @@ class Membership(ABC):
             self._epochs.pop()  # the state at the beginning of this view covers all of it
             self._transfer.forget()
         awaits = not self._stateful and self.reads()
-        if awaits and provider is not None:
+        if awaits and provider is not None and provider != self.me:
             self._transfer.want(view.id, provider)
         lost = welcome.lost and self.settings.state
         self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
@@ -481,6 +481,9 @@ class Membership(ABC):
             leave[self.me] = self._leaving
         leave.update(self._hopeless(now, stream))
         leave.update(self._deaf(stream))
+        staying = [m for m in stream.members if m not in leave and not suspects(m)]
+        if len(staying) >= self.settings.most_members():
+            join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
         if leave or join or suspected or self._needs_other_provider():
             self._change_view(now, leave, join)
