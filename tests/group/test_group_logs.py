@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,23 @@ class Ear(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if self._wanted in record.getMessage():
             self.heard()
+
+
+@pytest.mark.parametrize("settings", [{"minimum": 3}, {"stack": "vsync"}])
+def test_who_waits_to_be_let_in_says_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("semcast.group.group._SETTLE_PATIENCE", 0.5)
+
+    async def test() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1), semcast.join(f"logs-{token_hex(4)}", name="a", **settings):
+                pass
+
+    with caplog.at_level(logging.WARNING, "semcast"):
+        asyncio.run(test())
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("a#" in line and "has waited for 0.5 s" in line and "nobody" in line for line in lines), lines
 
 
 def test_joining_views_and_leaving_are_told(caplog: pytest.LogCaptureFixture) -> None:

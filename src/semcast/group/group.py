@@ -52,6 +52,8 @@ Order = Literal["agreed", "safe"]
 
 _LEAVE_PATIENCE = 3.0
 """Seconds to wait for a graceful end."""
+_SETTLE_PATIENCE = 5.0
+"""Seconds after which the log says that `join` waits."""
 
 
 class GroupStatistics(msgspec.Struct, frozen=True):
@@ -167,13 +169,21 @@ class Group:
             if self._disk is not None:
                 self._disk.wake = self._loop.wake
             self._loop.start()
-            await self._settled.wait()
+            await self._settle()
             self._check_open()
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
             raise
         return self
+
+    async def _settle(self) -> None:
+        try:
+            await asyncio.wait_for(self._settled.wait(), _SETTLE_PATIENCE)
+        except TimeoutError:
+            stack = self._seat.stack
+            self._log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
+            await self._settled.wait()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

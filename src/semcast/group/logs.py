@@ -65,6 +65,17 @@ class GroupLog(Watcher):
             minimum,
         )
 
+    def waits(self, seconds: float, phase: str, members: Sequence[MemberId]) -> None:
+        """`join` has not come back yet."""
+        _GROUP.warning(
+            "%s: %s has waited for %g s (%s, with %s): do others run, with the same settings and keys?",
+            self._group,
+            plain(str(self._member)),
+            seconds,
+            phase,
+            names(member for member in members if member != self._member) or "nobody",
+        )
+
     def failed(self, error: BaseException) -> None:
         """Something that must not happen did."""
         _GROUP.error("%s: %s failed", self._group, plain(str(self._member)), exc_info=error)

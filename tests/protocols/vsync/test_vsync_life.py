@@ -212,6 +212,24 @@ def test_a_joiner_that_dies_beside_a_lone_member_blocks_nobody() -> None:
     assert lab.phases() == {"a": "operational", "b": "operational"}
 
 
+@pytest.mark.parametrize("names", ["a", "abc"])
+def test_who_joins_and_leaves_at_once_does_not_join_again(names: str) -> None:
+    lab = group(names)
+    a, everybody = lab.nodes["a"], list(names)
+    before = len(a.views)
+    x = lab.add("x", 1, minimum=0)
+    while not x.views:
+        lab.run(MS)
+    x.leave()
+    while x.alive and view_of(a) != set(names):
+        lab.run(MS)
+    for _ in range(2):  # copies that the network kept
+        a.hear(x.member, Hello(founding=False))
+        lab.run(MS)
+    lab.run(SECOND)
+    assert a.views[before:] == [[*everybody, "x#1"], everybody]
+
+
 def test_a_newcomer_with_the_name_of_a_living_member_is_refused() -> None:
     lab = group()
     a = lab.nodes["a"]

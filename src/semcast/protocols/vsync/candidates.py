@@ -4,7 +4,7 @@ A name stands for one process. A candidate with the name of a member replaces it
 the former incarnation is dead. If the member is still heard, the candidate is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.vsync.frames import Known
@@ -33,12 +33,22 @@ class Candidates:
         self._period = period
         self._silence = silence
         self._heard: dict[MemberId, tuple[Nanos, Nanos]] = {}  # first, and last
+        self._gone: dict[MemberId, Nanos] = {}  # who left, and when: a hello of it may still be under way
 
     def saw(self, now: Nanos, candidate: MemberId) -> None:
         """It says hello."""
-        if len(candidate.name) <= MAX_NAME and (candidate in self._heard or len(self._heard) < _MOST):
+        if candidate in self._gone or len(candidate.name) > MAX_NAME:
+            return
+        if candidate in self._heard or len(self._heard) < _MOST:
             first, _ = self._heard.get(candidate, (now, now))
             self._heard[candidate] = first, now
+
+    def install(self, now: Nanos, members: Sequence[MemberId], left: Iterable[MemberId]) -> None:
+        """Another view stands. Who left asks no more, however shortly it was a member."""
+        for member in left:
+            self._heard.pop(member, None)
+            self._gone[member] = now
+        self.forget(now, members)
 
     def forget(self, now: Nanos, members: Sequence[MemberId]) -> None:
         """Those who are silent, or members by now, or older than a member of their name."""
@@ -47,6 +57,9 @@ class Candidates:
             outdated = candidate.name in names and names[candidate.name] >= candidate.incarnation
             if outdated or now - last > _LATELY * self._period:
                 del self._heard[candidate]
+        for member, left_at in list(self._gone.items()):
+            if now - left_at > _LATELY * self._period:
+                del self._gone[member]
 
     def ready(
         self, now: Nanos, members: Sequence[MemberId], suspects: Suspects, patience: Nanos

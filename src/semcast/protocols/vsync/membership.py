@@ -368,6 +368,7 @@ class Membership(ABC):
             left=tuple(self._causes),
             failed=tuple(member for member, cause in change.left if cause == "failed"),
         )
+        self._candidates.install(now, change.members, self._causes)
         self._previous = old
         self._blocked = self._blocked or old.refuses
         self._stateful = self._stateful or (change.lost and self.reader.receives)
