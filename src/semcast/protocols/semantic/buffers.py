@@ -25,6 +25,9 @@ from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.semantic.settings import Settings
 
+_TOGETHER = 256
+"""Messages that wait at the door and are let in as one: one by one would take long where very many wait."""
+
 
 class Lines(Protocol):
     """Where an order puts what may be delivered."""
@@ -329,8 +332,13 @@ class Buffers:
     def _open_door(self, rank: int) -> None:
         """Queue what waits at the door, as far as there is room by now."""
         door = self.door[rank]
-        while door and self.order.ready(rank, door[0].head):
-            batch = door.popleft()
+        while door and self.order.ready(rank, door[0].head) and self.fits(rank, door[0]):
+            run = [door.popleft()]
+            count = len(run[0].payloads)
+            while door and count < _TOGETHER and follows(run[-1], door[0]):
+                run.append(door.popleft())
+                count += len(run[-1].payloads)
+            batch = joined(run)
             self.occupancy.cache(-len(batch.payloads), -batch.size)
             taken = self.enqueue(rank, batch)
             if taken < len(batch.payloads):
