@@ -521,8 +521,10 @@ class Group:
             self._check_item(item)
 
     def _check_item(self, item: str) -> None:
-        if not isinstance(item, str) or not item:
-            raise TypeError(f"item {item!r}: an item is a text that is not empty")
+        if not isinstance(item, str):
+            raise TypeError(f"item {item!r}: an item is a text")
+        if not item:
+            raise ValueError("item '': an item is a text that is not empty")
         check_message(b"", Item(item))
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
