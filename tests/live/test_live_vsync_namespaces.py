@@ -79,18 +79,18 @@ def test_no_side_has_a_majority_and_nobody_goes_on_until_it_heals(tmp_path: Path
         await cluster.together()
         await cluster.traffic(rate=200)
         await settle(cluster)
-        lan.partition("ab", "cd")
+        lan.partition("ab", "cd", "e")
         await asyncio.gather(
             *(
                 cluster[name].until(lambda n=name: bool(cluster[n].said("minority")), "was told")  # type: ignore[misc]
-                for name in "abcd"
+                for name in "abcde"
             )
         )
         lan.heal()
         await settle(cluster)
         return await finish(cluster)
 
-    play(tmp_path, "abcd", scenario)
+    play(tmp_path, "abcde", scenario)
 
 
 def test_sigkill_while_the_network_is_cut_and_lossy(tmp_path: Path) -> None:
