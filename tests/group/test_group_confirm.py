@@ -214,7 +214,7 @@ def test_misuse_is_told_by_name() -> None:
             wrong: Any = 5
             with pytest.raises(TypeError, match="item 5"):
                 await group.send(b"x", item=wrong)
-            with pytest.raises(TypeError, match="item ''"):
+            with pytest.raises(ValueError, match="item ''"):
                 await group.send(b"x", item="")
             with pytest.raises(TypeError, match="payload of type str"):
                 await group.send("x")  # type: ignore[call-overload]
