@@ -4,6 +4,7 @@ from semcast.core.events import Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
+from semcast.group.drafts import Order
 from semcast.group.errors import (
     BacklogError,
     ConfigurationError,
@@ -14,9 +15,10 @@ from semcast.group.errors import (
 )
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
-from semcast.group.group import Group, GroupStatistics, Order, join
+from semcast.group.group import Group, join
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
+from semcast.group.statistics import GroupStatistics
 from semcast.group.transaction import assignments
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -11,71 +10,44 @@ from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import msgspec
 
-from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.annotations import Annotation
 from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
-from semcast.core.handover import Handover, Outgoing, StateHooks
+from semcast.core.handover import Handover, StateHooks
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.stack import Stack
-from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
+from semcast.group.drafts import Drafts, Order
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
-from semcast.group.flow import FlowLog, HeldUp
+from semcast.group.flow import FlowLog
 from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, check_group, resolve
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks
+from semcast.group.statistics import GroupStatistics
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
 from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
-from semcast.net.keyfile import SealingStatistics
 from semcast.net.loop import Loop
 from semcast.net.seat import Seat
-from semcast.net.sockets import SocketStatistics
-from semcast.obsolescence import ItemsTracker
-from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 if TYPE_CHECKING:
     from semcast.group.recording import Recording
-
-Order = Literal["agreed", "safe"]
 
 _LEAVE_PATIENCE = 3.0
 """Seconds to wait for a graceful end."""
 _SETTLE_PATIENCE = 5.0
 """Seconds after which the log says that `join` waits."""
-
-
-class GroupStatistics(msgspec.Struct, frozen=True):
-    """A snapshot of what a member has done and what waits there."""
-
-    member: MemberId
-    view: View | None
-    stack: Statistics
-    network: SocketStatistics
-    malformed: dict[str, int]
-    waiting_to_send: int
-    buffered: int
-    sealing: SealingStatistics | None = None
-    """Where datagrams are sealed."""
-    phase: str = ""
-    """What the stack is doing; `minority` where it is cut off from the majority, and nothing is sent."""
-    held_back: HeldUp | None = None
-    """Who or what keeps this member from sending, if anything does."""
-    backlog_errors: int = 0
-    """Calls that raised `BacklogError`."""
-    skipped: int = 0
-    """Messages that were dropped because this program did not iterate before its queue was full."""
 
 
 class Group:
@@ -95,7 +67,7 @@ class Group:
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
-        self._family, self._site, self._largest = family, parts.site, parts.largest
+        self._family = family
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
@@ -126,6 +98,7 @@ class Group:
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
+        self._drafts = Drafts(parts, self._seat.send)
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
@@ -141,10 +114,6 @@ class Group:
         self._waiting_for: list[int] = []  # how many members calls of `wait_for` wait for
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
-        # Held where messages are numbered: programs without asyncio send from threads of their own.
-        self._numbering = threading.Lock()
-        self._next_seq = 1
-        self._items = ItemsTracker(parts.member)
         self._unread: Iterator[GroupEvent] = iter(())
         self._entered = self._closed = self._wake_pending = False
         self._reader: object | None = None
@@ -314,10 +283,10 @@ class Group:
         check_confirm(confirm)
         await self._wait_for_room(1, timeout)
         if confirm is None:
-            return self._send_one(payload, item, items, obsoletes, order)
+            return self._drafts.one(payload, item, items, obsoletes, order)
         ticket, answer = self._confirmations.open(confirm)
         try:
-            sent = self._send_one(payload, item, items, obsoletes, order, ticket)
+            sent = self._drafts.one(payload, item, items, obsoletes, order, ticket)
         except BaseException:
             answer.cancel()  # it was refused: there will be none
             raise
@@ -378,7 +347,7 @@ class Group:
         are sent, and the rest is not.
         """
         check_confirm(confirm)
-        self._check_message(payloads, None, order)
+        self._drafts.check(payloads, None, order)
         answers: list[asyncio.Future[Confirmed]] = []
 
         def hand_over(start: int, stop: int) -> MessageId:
@@ -386,8 +355,7 @@ class Group:
             if confirm is not None and stop == len(payloads):
                 ticket, answer = self._confirmations.open(confirm)
                 answers.append(answer)
-            with self._numbering:
-                return self._hand_over(Outgoing(payloads[start:stop], None, order == "safe", None, ticket))
+            return self._drafts.many(payloads[start:stop], order, ticket)
 
         last = await self._in_portions(len(payloads), timeout, hand_over)
         return await self._confirmation(last, answers[0]) if answers else last
@@ -403,10 +371,9 @@ class Group:
 
         In portions, as `send_many`.
         """
-        self._check_updates(updates, order)
-        send = self._send_updates if self._family.takes_updates else self._send_each
+        self._drafts.check_updates(updates, order)
         return await self._in_portions(
-            len(updates), timeout, lambda start, stop: send(updates[start:stop], order)
+            len(updates), timeout, lambda start, stop: self._drafts.updates(updates[start:stop], order)
         )
 
     def try_send(
@@ -421,42 +388,7 @@ class Group:
         """Like `send`, but None where `send` would wait."""
         if not self._room.try_now(1, reading=self._reads()):
             return None
-        return self._send_one(payload, item, items, obsoletes, order)
-
-    def _send_one(
-        self,
-        payload: bytes,
-        item: str | None,
-        items: Sequence[str] | None,
-        obsoletes: Sequence[MessageId] | None,
-        order: Order,
-        ticket: tuple[int, bool] | None = None,
-    ) -> MessageId:
-        if sum(each is not None for each in (item, items, obsoletes)) > 1:
-            raise ValueError("a message has an item, or items, or names what it replaces")
-        note = None if obsoletes is None else Enumeration(_ids(obsoletes))
-        self._check_message([payload], note, order)  # what is refused must not count as an update
-        if item is not None:
-            items = (item,)
-        for each in items or ():
-            self._check_item(each)
-        with self._numbering:
-            update = note if items is None else self._items.update(self._next_seq, items)
-            if items is not None:
-                self._check_message([payload], update, order)
-            return self._hand_over(Outgoing([payload], update, order == "safe", None, ticket))
-
-    def _send_each(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
-        for item, payload in updates:
-            last = self._send_one(payload, item, None, None, order)
-        return last
-
-    def _send_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
-        """All together, for stacks that take them so."""
-        items, payloads = zip(*updates, strict=True)
-        with self._numbering:
-            notes = self._items.tags(self._next_seq, items)
-            return self._hand_over(Outgoing(payloads, None, order == "safe", notes))
+        return self._drafts.one(payload, item, items, obsoletes, order)
 
     async def _in_portions(
         self,
@@ -491,45 +423,6 @@ class Group:
         """Whether this task is who reads: while it waits, nobody takes anything."""
         return self._reader in (None, self._caller())
 
-    def _hand_over(self, outgoing: Outgoing) -> MessageId:
-        self._seat.send(outgoing)
-        self._next_seq += len(outgoing.payloads)
-        return MessageId(self.member, self._next_seq - 1)
-
-    def _check_message(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
-        """What the stack would refuse is refused here, where somebody can do something about it."""
-        if not payloads:
-            raise ValueError("there is nothing to send")
-        if order not in ("agreed", "safe"):
-            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
-        if {*map(type, payloads)} != {bytes}:
-            strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
-            raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
-        family = self._family
-        longest = max(map(len, payloads))
-        if longest > self._largest:
-            raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
-        if order == "safe" and not family.safe:
-            raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
-        if annotation is not None:
-            check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
-
-    def _check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
-        """What is refused must not count as an update."""
-        self._check_message([payload for _, payload in updates], None, order)
-        for item in dict.fromkeys([item for item, _ in updates]):
-            self._check_item(item)
-
-    def _check_item(self, item: str) -> None:
-        if not isinstance(item, str):
-            raise TypeError(f"item {item!r}: an item is a text")
-        if not item:
-            raise ValueError("item '': an item is a text that is not empty")
-        check_message(b"", Item(item))
-        room = self._family.note_room
-        if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
-            raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
-
     # For patterns, which make one message at a time, each for a certain view
 
     def offer(
@@ -540,7 +433,7 @@ class Group:
         `done` is called in the loop's thread with whether it was taken, before anything else is delivered.
         """
         self._check_open()
-        self._check_message([payload], annotation, "agreed")
+        self._drafts.check([payload], annotation, "agreed")
 
         def offer(stack: Stack, now: Nanos) -> None:
             here = stack.view().id == view and self._seat.left is None
@@ -740,10 +633,8 @@ class Group:
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""
-        with self._numbering:
-            self.member = self._seat.member
-            self._next_seq = self._handover.unsent + 1
-            self._items = ItemsTracker(self.member)
+        self.member = self._seat.member
+        self._drafts.come_back(self.member, self._handover)
         self._seat.go_on()
 
     def _tend(self) -> None:
@@ -783,13 +674,6 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         raise GroupError(
             "join needs a running event loop: call it in a coroutine (asyncio.run), or use semcast.blocking"
         ) from None
-
-
-def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:
-    for each in obsoletes:
-        if not isinstance(each, MessageId):
-            raise TypeError(f"obsoletes names {each!r}: ids are what `send` returns, or `Message.id`")
-    return tuple(obsoletes)
 
 
 def _events(each: GroupDelivery) -> Sequence[GroupEvent]:

@@ -1,0 +1,134 @@
+"""What a program wants to be sent: checked, numbered, and handed over."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.handover import Handover, Outgoing
+from semcast.core.ids import MemberId, MessageId
+from semcast.group.errors import ConfigurationError
+from semcast.group.registry import Family
+from semcast.group.stacks import Parts
+from semcast.obsolescence import ItemsTracker
+from semcast.wire.limits import MAX_PAYLOAD, check_message
+
+Order = Literal["agreed", "safe"]
+Ticket = tuple[int, bool]
+"""Of somebody who waits to know what becomes of a message, and whether all must have it."""
+
+
+class Drafts:
+    """Messages of one member. Programs without asyncio send from threads of their own.
+
+    What a stack would refuse is refused here, where somebody can do something about it, and before it has
+    a number: it must not count as an update.
+
+    Args:
+        parts: what the member is made of.
+        hand_over: gives messages to the member.
+    """
+
+    def __init__(self, parts: Parts, hand_over: Callable[[Outgoing], None]) -> None:
+        self.member = parts.member
+        self._family: Family = parts.family
+        self._site, self._largest = parts.site, parts.largest
+        self._hand_over = hand_over
+        self._numbering = threading.Lock()
+        self._next_seq = 1
+        self._items = ItemsTracker(parts.member)
+
+    def come_back(self, member: MemberId, handover: Handover) -> None:
+        """As another incarnation: what was handed over and has not left is numbered anew."""
+        with self._numbering:
+            self.member = member
+            self._next_seq = handover.unsent + 1
+            self._items = ItemsTracker(member)
+
+    # Handing over
+
+    def one(
+        self,
+        payload: bytes,
+        item: str | None,
+        items: Sequence[str] | None,
+        obsoletes: Sequence[MessageId] | None,
+        order: Order,
+        ticket: Ticket | None = None,
+    ) -> MessageId:
+        """One message, with what it says about others."""
+        if sum(each is not None for each in (item, items, obsoletes)) > 1:
+            raise ValueError("a message has an item, or items, or names what it replaces")
+        note = None if obsoletes is None else Enumeration(_ids(obsoletes))
+        self.check([payload], note, order)
+        if item is not None:
+            items = (item,)
+        for each in items or ():
+            self._check_item(each)
+        with self._numbering:
+            update = note if items is None else self._items.update(self._next_seq, items)
+            if items is not None:
+                self.check([payload], update, order)
+            return self._number(Outgoing([payload], update, order == "safe", None, ticket))
+
+    def many(self, payloads: Sequence[bytes], order: Order, ticket: Ticket | None = None) -> MessageId:
+        """Several that say nothing about others, and were checked; returns the id of the last."""
+        with self._numbering:
+            return self._number(Outgoing(payloads, None, order == "safe", None, ticket))
+
+    def updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
+        """Several that were checked, each of an item; together, for stacks that take them so."""
+        if not self._family.takes_updates:
+            return [self.one(payload, item, None, None, order) for item, payload in updates][-1]
+        items, payloads = zip(*updates, strict=True)
+        with self._numbering:
+            notes = self._items.tags(self._next_seq, items)
+            return self._number(Outgoing(payloads, None, order == "safe", notes))
+
+    def _number(self, outgoing: Outgoing) -> MessageId:
+        self._hand_over(outgoing)
+        self._next_seq += len(outgoing.payloads)
+        return MessageId(self.member, self._next_seq - 1)
+
+    # Refusing
+
+    def check(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
+        """Raise for what cannot be sent."""
+        if not payloads:
+            raise ValueError("there is nothing to send")
+        if order not in ("agreed", "safe"):
+            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+        if {*map(type, payloads)} != {bytes}:
+            strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
+            raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
+        family = self._family
+        longest = max(map(len, payloads))
+        if longest > self._largest:
+            raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
+        if order == "safe" and not family.safe:
+            raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
+        if annotation is not None:
+            check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
+
+    def check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
+        """The same for updates of items."""
+        self.check([payload for _, payload in updates], None, order)
+        for item in dict.fromkeys([item for item, _ in updates]):
+            self._check_item(item)
+
+    def _check_item(self, item: str) -> None:
+        if not isinstance(item, str):
+            raise TypeError(f"item {item!r}: an item is a text")
+        if not item:
+            raise ValueError("item '': an item is a text that is not empty")
+        check_message(b"", Item(item))
+        room = self._family.note_room
+        if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
+            raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
+
+
+def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:
+    for each in obsoletes:
+        if not isinstance(each, MessageId):
+            raise TypeError(f"obsoletes names {each!r}: ids are what `send` returns, or `Message.id`")
+    return tuple(obsoletes)
