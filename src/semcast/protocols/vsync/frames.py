@@ -65,6 +65,12 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     """Whether its application needs the state: it has hooks, and takes what is delivered."""
     gone: Members = []  # noqa: RUF012 (msgspec copies it)
     """Who is dead for certain: its sender ignores whatever they have sent."""
+    stopped: bool = False
+    """Whether its program does not read: others are better asked for the state."""
+    overfull: bool = False
+    """Whether it cannot be in the next view: more waits for a program that has stopped than it has room for."""
+    avoid: MemberId | None = None
+    """Who did not hand over the state that its sender waits for: somebody else is better asked."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -85,6 +91,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether fewer than a quorum agreed to it, all who live."""
     lost: bool = False
     """Whether nobody who lives has the state."""
+    unread: bool = False
+    """Whether nobody reads who has the state: who does so first may be asked for it, by another change."""
 
 
 class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):

@@ -22,7 +22,7 @@ from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.flush import ViewChange, first_position, next_reformed
+from semcast.protocols.vsync.flush import Program, ViewChange, first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members
 from semcast.protocols.vsync.frames import (
     Change,
@@ -37,6 +37,7 @@ from semcast.protocols.vsync.frames import (
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.ledger import Ledger
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
+from semcast.protocols.vsync.readership import UNREAD, Readership
 from semcast.protocols.vsync.serving import Serving
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, Reform, VsyncSettings
 from semcast.protocols.vsync.states import MOVES, Cause, State
@@ -103,6 +104,7 @@ class Membership(ABC):
     founding_kind: type[Founding] = Founding
     candidates_kind: type[Candidates] = Candidates
     serving_kind: type[Serving] = Serving
+    readership_kind: type[Readership] = Readership
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -147,7 +149,10 @@ class Membership(ABC):
         self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
         self._departure: Departure | None = None
-        self._keeps_up_at: Nanos = 0  # when the application was last seen to follow
+        self._readership = self.readership_kind(self.backlog, self._transfer, settings)
+        self._said_stopped = False  # when the last view ended
+        self._unread = False  # so did everybody who has the state, and somebody waits for that
+        self._reads_first = False  # nothing is joined before the program reads
         self._blocked = False
         self._resending = False
         self._patience = 0  # doublings of the time after which what may be lost is sent again
@@ -185,13 +190,20 @@ class Membership(ABC):
         """Look for the group, or found it."""
         if self.stream is not None or self.left:
             return
-        self.stats.control_frames += 1
         self._looked_at = now
-        self.out.announce(Hello(self._founding.founds, self._founding.last))
-        self._founding.tick(now)
-        self._found(now)
+        if not self._awaits_reader(now):
+            self.stats.control_frames += 1
+            self.out.announce(Hello(self._founding.founds, self._founding.last))
+            self._founding.tick(now)
+            self._found(now)
         spread = self.settings.hello // 4 + 1
         self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
+
+    def _awaits_reader(self, now: Nanos) -> bool:
+        """Whether it was put out because its program had stopped, and that does not read yet."""
+        self._readership.look(now)
+        self._reads_first = self._reads_first and not self._readership.reads_again(now)
+        return self._reads_first
 
     def _found(self, now: Nanos) -> None:
         """Begin the view that is agreed on where nobody is in one, and let the others in."""
@@ -329,6 +341,7 @@ class Membership(ABC):
         self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
         self.stops.keep(view.members)
         self._count_backlog()
+        self._readership.look(now)
         stream.start(now)
         self._pump(stream)
 
@@ -372,6 +385,7 @@ class Membership(ABC):
         self._previous = old
         self._blocked = self._blocked or old.refuses
         self._stateful = self._stateful or (change.lost and self.reader.receives)
+        self._unread = change.unread and len(change.providers) < len(change.members)
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
@@ -441,6 +455,7 @@ class Membership(ABC):
 
     def _leave_for_good(self, why: Cause, cause: str, *, again: bool) -> None:
         self._shift_to(State.LEFT, why)
+        self._reads_first = cause == f"put out: {UNREAD}"
         self._changing = None
         for timer in VsyncTimer:
             self.out.cancel_timer(timer)
@@ -486,18 +501,31 @@ class Membership(ABC):
         if len(staying) >= self.settings.most_members():
             join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
-        if leave or join or suspected or self._needs_other_provider():
+        if leave or join or suspected or self._needs_other_provider(now):
             self._change_view(now, leave, join)
 
-    def _needs_other_provider(self) -> bool:
-        """Whether a state is waited for that nobody will hand over in this view.
-
-        The program that was asked for it does not read any more; or this one reads at last.
-        """
-        newest = self._epochs[-1]
-        if newest.gives and not self.gives():
+    def _needs_other_provider(self, now: Nanos) -> bool:
+        """Whether a state is waited for that nobody will hand over in this view, or not soon."""
+        if self._epochs[-1].gives and (not self.gives() or self._gives_late(now)):
             return True
-        return self.reads() and not self._stateful and not self._transfer.waits
+        if self._unread and self._stateful and self._provider != self.me and self.reads():
+            return not self._readership.stopped(now)
+        if not self.reads() or self._stateful:
+            return False
+        return not self._transfer.waits or self._readership.starves(now)
+
+    def _gives_late(self, now: Nanos) -> bool:
+        """Whether the program that was asked for its state has stopped, and another one may not have."""
+        assert self.stream is not None
+        assert self._welcome is not None
+        if self._said_stopped or self._transfer.offers(self.stream.view().id):
+            return False
+        return len(self._welcome.providers) > 1 and self._readership.stopped(now)
+
+    @property
+    def _provider(self) -> MemberId | None:
+        """Who is asked for the state in this view."""
+        return self._welcome.providers[0] if self._welcome is not None and self._welcome.providers else None
 
     def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
         """Who delays stability beyond the limits (5.4.3)."""
@@ -538,13 +566,10 @@ class Membership(ABC):
         if self._changing is None:
             self._shift_to(State.FLUSHING, Cause.CHANGE)
             self._patience = 0
+            program = self._program(now)
+            self._said_stopped = program.stopped
             self._changing = self.view_change(
-                stream,
-                self.out,
-                self._detector.suspects,
-                self._ledger,
-                stateful=self._stateful and self.settings.state and self.gives(),
-                reads=self.settings.state and self.reads(),
+                stream, self.out, self._detector.suspects, self._ledger, program
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
@@ -554,6 +579,17 @@ class Membership(ABC):
             self._changing.add(leave.items(), join)
         self._changing.bury(now, gone)
         self._after_change(now)
+
+    def _program(self, now: Nanos) -> Program:
+        """What the others have to know of the program of this member."""
+        readership = self._readership
+        return Program(
+            stateful=self._stateful and self.settings.state and self.gives(),
+            reads=self.settings.state and self.reads(),
+            stopped=readership.stopped(now),
+            overfull=readership.overfull(now),
+            avoid=self._provider if self.backlog.lacks_state and readership.starves(now) else None,
+        )
 
     def _after_change(self, now: Nanos) -> None:
         changing = self._changing
@@ -586,6 +622,7 @@ class Membership(ABC):
 
     def _check_view(self, now: Nanos) -> None:
         assert self.stream is not None
+        self._readership.look(now)
         self._refuse(now)
         if len(self.stream.heard) == len(self.stream.members) - 1:
             self._previous = None  # nobody is in the last view any more
@@ -631,9 +668,7 @@ class Membership(ABC):
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif not (self.reader.stopped and self.backlog.full()):
-            self._keeps_up_at = now
-        elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
+        elif self._readership.too_slow(now):
             self.leave(now, "its application is too slow")
 
     def _resend(self, now: Nanos) -> None:
