@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 
 from semcast.core.confirming import Confirming
-from semcast.core.events import Left, Minority
+from semcast.core.events import Left, Minority, NotAdmitted
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -120,6 +120,7 @@ class Membership(ABC):
         self.confirming = Confirming(out)
         """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
+        self._terms = settings.terms()
         self._order = order_of(settings)
         fail_stop = settings.agreement is Agreement.ORACLE
         self._oracle = Oracle(settings.detector) if fail_stop else None
@@ -130,8 +131,9 @@ class Membership(ABC):
         self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
-        queue = settings.queue_messages or settings.buffer_messages
-        self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
+        self.backlog = self.backlog_kind(
+            settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
+        )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = StateTransfer(settings.frame_bytes, out)
         self._stateful = False
@@ -152,6 +154,7 @@ class Membership(ABC):
         self._readership = self.readership_kind(self.backlog, self._transfer, settings)
         self._said_stopped = False  # when the last view ended
         self._unread = False  # so did everybody who has the state, and somebody waits for that
+        self._waits_for = ""  # why it is not let in yet
         self._reads_first = False  # nothing is joined before the program reads
         self._blocked = False
         self._resending = False
@@ -193,7 +196,7 @@ class Membership(ABC):
         self._looked_at = now
         if not self._awaits_reader(now):
             self.stats.control_frames += 1
-            self.out.announce(Hello(self._founding.founds, self._founding.last))
+            self.out.announce(Hello(self._founding.founds, self._founding.last, self._terms))
             self._founding.tick(now)
             self._found(now)
         spread = self.settings.hello // 4 + 1
@@ -229,9 +232,16 @@ class Membership(ABC):
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
         stream = self.stream
-        if stream is None:
+        difference = self._terms.differs(frame.terms)
+        if difference is not None:
+            self._refuse_unlike(source, difference, frame.terms.differs(self._terms))
+        elif stream is None:
             self._founding.saw(now, source, frame)
-            return
+        else:
+            self._on_candidate(now, source, frame, stream)
+
+    def _on_candidate(self, now: Nanos, source: MemberId, frame: Hello, stream: ViewStream) -> None:
+        """Somebody looks for the view that this member is in."""
         if frame.last is not None:
             self._founding.learn(frame.last)
         if source in stream.members:
@@ -241,6 +251,16 @@ class Membership(ABC):
         self._candidates.saw(now, source)
         if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
             self._answer_founder(source)
+
+    def _refuse_unlike(self, source: MemberId, difference: str, as_it_sees: str | None) -> None:
+        """Somebody has set otherwise what must be alike. A group tells it so; founders ignore each other."""
+        self.stats.refused_members += 1
+        self.out.deliver(NotAdmitted(source, f"its settings differ: {difference}"))
+        if self.stream is not None:
+            self._turn_away(source, f"the settings of the group differ: {as_it_sees}")
+
+    def _turn_away(self, candidate: MemberId, cause: str, *, ever: bool = False) -> None:
+        self.out.send(candidate, Refused(cause[:_LONGEST_CAUSE], ever))
 
     def _answer_founder(self, source: MemberId) -> None:
         """Whoever looks for the group hears that it is there."""
@@ -255,7 +275,12 @@ class Membership(ABC):
             self._founding.saw_view(now)
 
     def _on_refused(self, frame: Refused) -> None:
-        if self.stream is None and not self._entering:
+        if self.stream is not None or self._entering:
+            return
+        if frame.ever:
+            self.out.deliver(NotAdmitted(self.me, frame.cause))
+            self._waits_for = frame.cause
+        else:
             self._leave_for_good(Cause.REFUSED, f"refused: {frame.cause}", again=False)
 
     def _on_welcome(self, now: Nanos, source: MemberId, frame: Welcome) -> None:
@@ -499,10 +524,16 @@ class Membership(ABC):
         leave.update(self._deaf(stream))
         staying = [m for m in stream.members if m not in leave and not suspects(m)]
         if len(staying) >= self.settings.most_members():
+            self._refuse_for_room(join, len(staying))
             join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
         if leave or join or suspected or self._needs_other_provider(now):
             self._change_view(now, leave, join)
+
+    def _refuse_for_room(self, candidates: Iterable[MemberId], members: int) -> None:
+        for candidate in candidates:
+            self._turn_away(candidate, f"the group is full: it has {members} members", ever=True)
+            self.out.deliver(NotAdmitted(candidate, "the group is full"))
 
     def _needs_other_provider(self, now: Nanos) -> bool:
         """Whether a state is waited for that nobody will hand over in this view, or not soon."""
@@ -641,7 +672,8 @@ class Membership(ABC):
         members = self.stream.members
         self._candidates.forget(now, members)
         for candidate in self._candidates.refused(members, self._detector.last_heard):
-            self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
+            self._turn_away(candidate, f"a living member is called {candidate.name[:60]}")
+            self.out.deliver(NotAdmitted(candidate, "a living member has its name"))
 
     def _bury(self, now: Nanos) -> None:
         """A change of view that waits for a quorum may learn that the others are dead."""

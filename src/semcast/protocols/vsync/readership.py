@@ -1,8 +1,8 @@
 """How a member's program reads, and what follows from that for the views: rule 9 of `docs/flow-control.md`.
 
-A change of view never waits for a program. But each one may add to what waits for it, so who has more than queue
-and reserve hold, and whose program has stopped, does not go on into the next view. It comes back when its
-program reads. Who waits for the state of the group asks somebody else for it where nothing moves.
+A change of view never waits for a program. But each one may add to what waits for it, so who has more than
+queue and reserve hold, and whose program has stopped, does not go on into the next view. It comes back when
+its program reads. Who waits for the state of the group asks somebody else for it where nothing moves.
 """
 
 from semcast.core.ids import SECOND, Nanos
@@ -57,7 +57,7 @@ class Readership:
         return self._began_at is not None and now - self._began_at >= _LONG and self._read_at == now
 
     def overfull(self, now: Nanos) -> bool:
-        """Whether this member cannot be in another view: more waits for a program that has stopped than may."""
+        """Whether it cannot be in another view: more waits for a program that has stopped than may."""
         return self._backlog.beyond() and self.stopped(now)
 
     def too_slow(self, now: Nanos) -> bool:

@@ -339,6 +339,8 @@ class VirtualSynchrony(Membership, Stack):
         stream = self.stream
         if stream is None and self._reads_first:
             return HeldBack(self.me, UNREAD)
+        if stream is None and self._waits_for:
+            return HeldBack(None, self._waits_for)
         if stream is None:
             missing = self._founding.missing(self._looked_at)
             why = "its last view waits for it" if missing else "it is in no view"

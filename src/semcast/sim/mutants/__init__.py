@@ -114,6 +114,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
+        "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
     },
 }
