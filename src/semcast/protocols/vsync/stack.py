@@ -68,6 +68,7 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
+        self._asks = 0  # the last message of which somebody waits to know that all have it
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
@@ -135,10 +136,14 @@ class VirtualSynchrony(Membership, Stack):
         number = self._numbers.last
         self.stream.order.watch(number)
         self.confirming.ask(Asked(ticket, number, safe))
+        if safe:
+            self._asks = number
 
     def settle_confirmations(self) -> None:
         """Look how far the current view has come. Who has everything of it is not known once it ends."""
         stream = self.stream
+        if self._asks and stream is not None:
+            self._ask(stream)
         if self.confirming and stream is not None:
             order = stream.order
             self.confirming.settle(
@@ -147,6 +152,14 @@ class VirtualSynchrony(Membership, Stack):
                 safe=stream.buffers.stable[stream.rank],
                 position=order.position_of,
             )
+
+    def _ask(self, stream: ViewStream) -> None:
+        """Have the others say what they have, once for all who wait: else only their heartbeats would."""
+        number, self._asks = self._asks, 0
+        if len(stream.members) > 1 and not stream.frozen:
+            stream.ask(number)
+            stream.tell()
+            self._pump(stream)
 
     def _after_multicast(self, now: Nanos, stream: ViewStream) -> None:
         for event in stream.out.events:

@@ -128,6 +128,7 @@ _HANDOVERS: dict[str, Mutant] = {
     "non-readers-awaited": Mutant(handover=programs.NonReadersAwaited),
     "waiting-untold": Mutant(handover=programs.WaitingUntold),
     "excess-uncounted": Mutant(handover=programs.ExcessUncounted, by_chance=False),
+    "views-uncounted": Mutant(handover=programs.ViewsUncounted, by_chance=False),
 }
 """Mutants of what lies between a program and any stack."""
 
