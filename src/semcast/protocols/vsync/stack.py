@@ -328,6 +328,12 @@ class VirtualSynchrony(Membership, Stack):
             self._change_view(now, {}, ())
             self._plan_resend(now)
 
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the program."""
+        for epoch in self._epochs:
+            epoch.stream.buffers.purge_late()
+            self._pump(epoch.stream)
+
     def _room_freed(self, now: Nanos) -> None:
         """There may be room in the backlog again, and somebody may be told so."""
         stream = self.stream
@@ -340,9 +346,7 @@ class VirtualSynchrony(Membership, Stack):
         """Tell the others to stop, or that they need not any more."""
         over = self.backlog.over()
         if over:
-            for epoch in self._epochs:
-                epoch.stream.buffers.purge_late()
-                self._pump(epoch.stream)
+            self.reclaim()
             over = self.backlog.over()
         if self.stream is not None and over != self.stream.stopping:
             self.stream.tell()
