@@ -45,8 +45,14 @@ class HostDisk:
     def attach(self, report: Callable[[Synced], None]) -> list[bytes]:
         """A process starts here, and hears of its own syncs; returns what it can read."""
         self._report = report
-        self._disk.abandon()
+        self._boot += 1
+        self._disk.reopen()
         return self._disk.records()
+
+    @property
+    def first(self) -> int:
+        """The position of the first record that is there."""
+        return self._disk.first
 
     def abandon(self) -> None:
         """Another incarnation goes on in the same process: nobody waits for what the former asked for."""

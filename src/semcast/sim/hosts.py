@@ -157,8 +157,10 @@ class Host:
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
         self.started = True
-        records = None if self._disk is None else self._disk.attach(self._input)
-        self.call(lambda stack, now: _start(stack, now, records))
+        disk = self._disk
+        records = None if disk is None else disk.attach(self._input)
+        first = 0 if disk is None else disk.first
+        self.call(lambda stack, now: _start(stack, now, records, first))
         self.application.plan_next_message()
 
     def crash(self) -> None:
@@ -349,9 +351,9 @@ class Host:
             self.stats.busy += cost
 
 
-def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None) -> None:
+def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None, first: int) -> None:
     if records is not None:
-        stack.recover(now, records)
+        stack.recover(now, records, first)
     stack.start(now)
 
 
