@@ -74,6 +74,8 @@ class Host:
         self.stats = HostStatistics()
         self.crashed = False
         self.started = False
+        self.after_turn: Callable[[], None] | None = None
+        """Called after every turn, where somebody looks closely."""
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -265,6 +267,8 @@ class Host:
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
+        if self.after_turn is not None and not self.crashed:
+            self.after_turn()
 
     def _count_what_waits(self) -> None:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""

@@ -19,7 +19,7 @@ class Disk:
     together may be lost in part, too. Offsets count bytes from the very first record on, positions records.
 
     Args:
-        trims_by: how many records are given up at a time: live, those of a file.
+        trims_by: how many records are trimmed at a time: live, those of a file.
     """
 
     def __init__(self, trims_by: int = 1) -> None:
@@ -52,7 +52,8 @@ class Disk:
             elif isinstance(each, Anew):
                 self._floor = self.next
             elif isinstance(each, Trim):
-                self._floor = max(self._floor, min(each.before, self.next))
+                whole = min(each.before, self.next) // self._trims_by * self._trims_by
+                self._floor = max(self._floor, whole)
             else:
                 for record in each.records if isinstance(each, Run) else (each,):
                     self._append(record)
@@ -81,7 +82,7 @@ class Disk:
 
     def _give_up(self, floor: int) -> None:
         """Records that replace others may be incomplete until somebody asked for a sync after them."""
-        count = (floor - self.first) // self._trims_by * self._trims_by
+        count = floor - self.first
         if count <= 0:
             return
         start = self._offsets[count] if count < len(self._offsets) else self._end
@@ -160,33 +161,24 @@ class Disk:
         self._floor = self.first
         self._synced, self._vouched = self._end, self.next
 
-    def rot(self, offset: int) -> bool:
-        """Change a byte of what was synced; returns whether it will be noticed.
-
-        It is if a later block says that it was synced, and is itself. Of the last ones nobody can say whether
-        they were ever written, so a byte of those is left alone.
-        """
-        at = offset - self._start
-        if not 0 <= at < self._vouched_bytes():
-            return False
-        self._data[at] ^= 0x40
-        return True
-
-    def _vouched_bytes(self) -> int:
-        with_claims = bytes(self._data[: self._synced - self._start])
-        try:
-            claims = [block.synced for block in whole_blocks(with_claims, self.first, _SALT)]
-        except DamagedError:
-            return 0
-        vouched = max(claims, default=0) - self.first
-        if vouched <= 0:
-            return 0
-        return (self._offsets[vouched] if vouched < len(self._offsets) else self._end) - self._start
+    def rot(self, byte: int) -> None:
+        """Change one of the bytes whose damage is noticed."""
+        assert 0 <= byte < self.vouched, f"byte {byte} of {self.vouched}"
+        self._data[byte] ^= 0x40
 
     @property
-    def kept(self) -> tuple[int, int]:
-        """Offsets of the first byte and behind the last."""
-        return self._start, self._end
+    def vouched(self) -> int:
+        """How many bytes are vouched for by a later block that is synced itself.
+
+        Of those behind them nobody can say, after a crash, whether they were ever written.
+        """
+        synced = self._data[: self._synced - self._start]
+        try:
+            claims = [block.synced for block in whole_blocks(synced, self.first, _SALT)]
+        except DamagedError:
+            return 0
+        count = max(claims, default=0) - self.first
+        return self._offsets[count] - self._start if count > 0 else 0
 
     @property
     def _end(self) -> int:
