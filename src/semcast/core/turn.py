@@ -120,10 +120,10 @@ class Turn:
         self._calls = 0  # of the application, in this turn
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
-    def start(self, now: Nanos, records: Sequence[bytes] | None = None) -> None:
-        """The first turn. Where there is a disk, `records` is what it kept."""
+    def start(self, now: Nanos, records: Sequence[bytes] | None = None, first: int = 0) -> None:
+        """The first turn. Where there is a disk, `records` is what it kept, from position `first` on."""
         if records is not None:
-            self.stack.recover(now, records)
+            self.stack.recover(now, records, first)
         self.stack.start(now)
         self.run(now)
 
