@@ -108,7 +108,7 @@ def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "B
             with profiled(trace, _settings(args)) as done:
                 if args.out is not None:
                     _write(args.out, done)
-                return done.streams, trace.bad
+                return done.streams, done.bad
     except (NoJavaError, TraceError) as error:
         raise UsageError(str(error)) from error
 
@@ -132,7 +132,7 @@ def _write(folder: Path, done: "Profile") -> None:
     from semcast.pipeline.profile.output import write_tables  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_tables(done, folder.resolve().as_uri())
+    write_tables(done, str(folder))
     draw(done.streams, folder / CHART)
 
 

@@ -1,13 +1,21 @@
 """The tables of a profile, in Parquet: `summary`, `histogram` and `items`."""
 
+import shutil
+from collections.abc import Iterator
 from itertools import accumulate
+from pathlib import Path
 
-from pyspark.sql import DataFrame, Window
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.profile.distances import bin_edges
+from semcast.pipeline.paths import is_remote
 from semcast.pipeline.profile.job import Profile
+from semcast.pipeline.profile.merge import EXACT_BITS
+from semcast.pipeline.profile.partial import packed, unpacked
 from semcast.pipeline.profile.summary import StreamProfile
 
 _SUMMARY = {
@@ -37,19 +45,44 @@ _SUMMARY = {
 
 
 def write_tables(profile: Profile, folder: str) -> list[str]:
-    """Write all tables, over those of an earlier profile; returns their paths."""
-    tables = {"summary": summary(profile), "histogram": histogram(profile), "items": item_table(profile)}
-    paths = []
-    for name, table in tables.items():
-        paths.append(f"{folder}/{name}.parquet")
-        table.write.mode("overwrite").parquet(paths[-1])
-    return paths
+    """Write all tables, over those of an earlier profile; returns their paths.
+
+    Spark writes to another file system, named by a URI. Here it is the driver that writes: the disks of
+    executors are not this one.
+    """
+    paths = {name: f"{folder}/{name}.parquet" for name in ("summary", "histogram", "items")}
+    write = _by_spark if is_remote(folder) else _by_driver
+    write(summary(profile), paths["summary"])
+    write(histogram(profile), paths["histogram"])
+    write(item_table(profile), paths["items"])
+    return list(paths.values())
+
+
+def _by_spark(table: DataFrame, path: str) -> None:
+    table.write.mode("overwrite").parquet(path)
+
+
+def _by_driver(table: DataFrame, path: str) -> None:
+    """One piece at a time, so that the driver need not have room for all of them."""
+    target, new = Path(path), Path(f"{path}.new")
+    schema = to_arrow_schema(table.schema)
+    with pq.ParquetWriter(new, schema) as writer:
+        for row in table.mapInArrow(_pack, "packed binary").toLocalIterator():
+            writer.write_table(unpacked(bytes(row["packed"])).cast(schema))
+    if target.is_dir():
+        shutil.rmtree(target)
+    new.replace(target)
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"packed": [packed(pa.Table.from_batches([batch]))]})
 
 
 def summary(profile: Profile) -> DataFrame:
     """A row for each stream."""
     rows = [_summary_row(stream) for stream in profile.streams]
-    return small_frame(profile.items.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
+    return small_frame(profile.merged.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
 
 
 def histogram(profile: Profile) -> DataFrame:
@@ -65,11 +98,11 @@ def histogram(profile: Profile) -> DataFrame:
         )
     ]
     columns = {"stream": TEXT, "low": WHOLE, "below": WHOLE, "all": WHOLE}
-    starts = small_frame(profile.items.sparkSession, columns, below)
-    low, _ = bin_edges(fn.col("distance"))
+    starts = small_frame(profile.merged.sparkSession, columns, below)
     inside = fn.sum("n").over(Window.partitionBy("stream", "low").orderBy("distance"))
     return (
-        profile.distances.withColumn("low", low)
+        profile.distances()
+        .withColumn("low", _bin_low(fn.col("distance")))
         .withColumn("inside", inside)
         .join(fn.broadcast(starts), ["stream", "low"])
         .select(
@@ -82,15 +115,22 @@ def histogram(profile: Profile) -> DataFrame:
     )
 
 
+def _bin_low(distance: Column) -> Column:
+    """As `merge.bin_lows` has it."""
+    width = fn.greatest(fn.length(fn.bin(distance)) - EXACT_BITS, fn.lit(0))
+    return fn.call_function("shiftleft", fn.call_function("shiftright", distance, width), width)
+
+
 def item_table(profile: Profile) -> DataFrame:
     """(stream, key, updates, share): how often each item is written, and its share of all updates."""
     updates = small_frame(
-        profile.items.sparkSession,
+        profile.merged.sparkSession,
         {"stream": TEXT, "all": WHOLE},
         [(stream.stream, stream.items.updates) for stream in profile.streams],
     )
     return (
-        profile.items.join(fn.broadcast(updates), "stream")
+        profile.items()
+        .join(fn.broadcast(updates), "stream")
         .select("stream", "key", "updates", (fn.col("updates") / fn.col("all")).alias("share"))
         .sort("stream", fn.desc("updates"), "key")
     )
