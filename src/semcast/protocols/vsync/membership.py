@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from random import Random
 
+from semcast.core.certificates import Certificates
 from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
@@ -110,6 +111,8 @@ class Membership(ABC):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
+        self.certificates: Certificates | None = None
+        """Where to note what comes before messages, if somebody records."""
         self.stream: ViewStream | None = None
         """Of the current view."""
         self.state = State.JOINING
@@ -307,6 +310,8 @@ class Membership(ABC):
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
+        if self.certificates is not None:
+            stream.certify(self.certificates)
         self.stream = stream
         self._changing = None
         self._commanded = False

@@ -21,6 +21,7 @@ from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
+from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
@@ -448,3 +449,23 @@ class ConfirmedInTheNextView(VirtualSynchrony):
         sent = old.queued[old.rank]
         following = View(old.view().id + 1, tuple(change.members))
         self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)
+
+
+class _ForgetfulCauses(Causes):
+    def sent(self, first: int, last: int) -> None:
+        times = self._times[self._me]
+        whole = times[-1]
+        if whole is not None:
+            times[-1] = (*whole[:-1], 0)
+        super().sent(first, last)
+        times[-1] = whole
+
+
+class _ForgetfulCertificates(ViewStream):
+    causes_kind = _ForgetfulCauses
+
+
+class VectorTooSmall(VirtualSynchrony):
+    """A sender records vector times without what it has of the last member."""
+
+    view_stream = _ForgetfulCertificates
