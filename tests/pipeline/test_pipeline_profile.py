@@ -18,12 +18,12 @@ from pyspark.sql import functions as fn
 from semcast.cli import profile as command
 from semcast.cli.errors import UsageError
 from semcast.models import Empirical
-from semcast.pipeline.fold import Cut
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.pieces import fold_trace
-from semcast.pipeline.profile import Settings, profile
-from semcast.pipeline.summary import Bin, Distances, StreamProfile, as_dict, items_of, sizes_of
-from semcast.pipeline.traces import check_rows, read_trace
+from semcast.pipeline.profile.job import Settings, profile
+from semcast.pipeline.profile.partial import Cut
+from semcast.pipeline.profile.read import check_rows, read_trace
+from semcast.pipeline.profile.segments import fold_trace
+from semcast.pipeline.profile.summary import Bin, Distances, StreamProfile, as_dict, items_of, sizes_of
 
 Row = tuple[str, int, float, str, int, str]
 COLUMNS = {"stream": TEXT, "seq": WHOLE, "ts": REAL, "key": TEXT, "bytes": WHOLE, "kind": TEXT}

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from semcast.pipeline.sources import TraceError
-from semcast.pipeline.survey import Trace
-from semcast.pipeline.traces import TRACE, Columns, check_rows, read_trace
+from semcast.pipeline.profile.read import TRACE, Columns, check_rows, read_trace
+from semcast.pipeline.profile.sources import TraceError
+from semcast.pipeline.profile.validate import Trace
 
 Message = tuple[int, float, str, int, str]
 

@@ -14,10 +14,10 @@ from rich.table import Table
 from semcast.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from semcast.pipeline.profile import Profile, Settings
-    from semcast.pipeline.summary import StreamProfile
-    from semcast.pipeline.survey import BadRows
-    from semcast.pipeline.traces import Columns
+    from semcast.pipeline.profile.job import Profile, Settings
+    from semcast.pipeline.profile.read import Columns
+    from semcast.pipeline.profile.summary import StreamProfile
+    from semcast.pipeline.profile.validate import BadRows
 
 BUFFERS = (10, 20, 30)
 CHART = "profile.png"
@@ -95,10 +95,10 @@ def _check(args: argparse.Namespace) -> None:
 
 def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
     from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
-    from semcast.pipeline.profile import profiled  # noqa: PLC0415
+    from semcast.pipeline.profile.job import profiled  # noqa: PLC0415
+    from semcast.pipeline.profile.read import read_trace  # noqa: PLC0415
+    from semcast.pipeline.profile.sources import TraceError, are_small  # noqa: PLC0415
     from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session  # noqa: PLC0415
-    from semcast.pipeline.sources import TraceError, are_small  # noqa: PLC0415
-    from semcast.pipeline.traces import read_trace  # noqa: PLC0415
 
     small = are_small(args.traces)
     try:
@@ -114,22 +114,22 @@ def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "B
 
 
 def _columns(args: argparse.Namespace) -> "Columns":
-    from semcast.pipeline.traces import Columns  # noqa: PLC0415
+    from semcast.pipeline.profile.read import Columns  # noqa: PLC0415
 
     group = None if args.groups in (None, "ts") else args.groups
     return Columns(args.stream, args.seq, args.time, args.key, args.bytes, args.kind, group)
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
-    from semcast.pipeline.profile import Settings  # noqa: PLC0415
+    from semcast.pipeline.profile.job import Settings  # noqa: PLC0415
 
     groups = args.groups if args.groups in (None, "ts") else "group"
     return Settings(purge=args.purge, gap=args.gap, groups=groups)
 
 
 def _write(folder: Path, done: "Profile") -> None:
-    from semcast.pipeline.chart import draw  # noqa: PLC0415
-    from semcast.pipeline.tables import write_tables  # noqa: PLC0415
+    from semcast.pipeline.profile.chart import draw  # noqa: PLC0415
+    from semcast.pipeline.profile.output import write_tables  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(done, folder.resolve().as_uri())
@@ -228,7 +228,7 @@ def _as_json(
 
 
 def _stream_json(profile: "StreamProfile", rates: tuple[float, float] | None) -> dict[str, object]:
-    from semcast.pipeline.summary import as_dict  # noqa: PLC0415
+    from semcast.pipeline.profile.summary import as_dict  # noqa: PLC0415
 
     found = as_dict(profile, BUFFERS)
     if rates is not None:

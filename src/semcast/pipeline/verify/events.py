@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from semcast.history import HistoryError, RunInfo
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
-from semcast.pipeline.sources import literal
+from semcast.pipeline.paths import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
 _REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)

@@ -14,8 +14,8 @@ from semcast.history.decoding import Columns, decode
 from semcast.history.schema import SCHEMA
 from semcast.history.wellformed import problem
 from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
+from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import SMALL_ROWS, at_once, unconstrained
-from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import (
     contents,
     cover,

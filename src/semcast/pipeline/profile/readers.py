@@ -17,7 +17,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
-from semcast.pipeline.sources import Format, Source, TraceError, column_names, literal, local_path
+from semcast.pipeline.paths import literal, local_path
+from semcast.pipeline.profile.sources import Format, Source, TraceError, column_names
 
 FAILURES = (PySparkException, Py4JJavaError)
 """What Spark raises when a job fails."""

@@ -10,10 +10,11 @@ from enum import Enum
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO
-from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from semcast.pipeline.paths import is_remote, local_path
 
 _PEEK = 1000
 """How many lines of a JSON file are looked at for the names of its columns."""
@@ -40,7 +41,6 @@ _NAME = re.compile(
     r"(?P<stem>.*?)(?P<ending>\.(?:csv|tsv|jsonl|ndjson|json|parquet|pq))(?P<packed>\.gz|\.bz2)?",
     re.IGNORECASE,
 )
-_GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
 
 def are_small(named: list[str]) -> bool:
     """Whether these are local, and so short that they hold some ten thousand rows at most."""
-    files = [Path(name) for name in named if not _remote(name)]
+    files = [Path(name) for name in named if not is_remote(name)]
     if len(files) < len(named):
         return False
     inside = (path for file in files for path in (_files_in(file) if file.is_dir() else [file]))
@@ -95,19 +95,8 @@ def column_names(spark: SparkSession, source: Source) -> list[str]:
     return names
 
 
-def local_path(uri: str) -> str:
-    """The path that a person knows: no scheme, no percent signs."""
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
-
-
-def literal(path: str) -> str:
-    """A path as Spark reads it, which would take `[` and `*` for a pattern."""
-    return path if _remote(path) else _GLOB.sub(r"\\\1", path)
-
-
 def _sources_of(spark: SparkSession, name: str) -> list[Source]:
-    if _remote(name):
+    if is_remote(name):
         root, files = name, _remote_files(spark, name)
     else:
         root, files = str(Path(name).resolve()), _local_files(name)
@@ -171,12 +160,8 @@ def _endings() -> list[str]:
     return [ending for format_ in Format for ending in format_.value]
 
 
-def _remote(path: str) -> bool:
-    return "://" in path
-
-
 def _first_lines(spark: SparkSession, source: Source, count: int) -> list[str]:
-    if _remote(source.path) and not source.path.startswith("file:"):
+    if is_remote(source.path) and not source.path.startswith("file:"):
         return [row[0] for row in spark.read.text(source.path).head(count)]
     path = local_path(source.path)
     try:

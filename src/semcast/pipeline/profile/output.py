@@ -5,10 +5,10 @@ from itertools import accumulate
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.distance import bin_edges
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.profile import Profile
-from semcast.pipeline.summary import StreamProfile
+from semcast.pipeline.profile.distances import bin_edges
+from semcast.pipeline.profile.job import Profile
+from semcast.pipeline.profile.summary import StreamProfile
 
 _SUMMARY = {
     "stream": TEXT,

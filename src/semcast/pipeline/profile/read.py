@@ -24,9 +24,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from semcast.pipeline.readers import Table, read_tables, together, unplaced
-from semcast.pipeline.sources import TraceError, find_sources
-from semcast.pipeline.survey import Trace, survey
+from semcast.pipeline.profile.readers import Table, read_tables, together, unplaced
+from semcast.pipeline.profile.sources import TraceError, find_sources
+from semcast.pipeline.profile.validate import Trace, survey
 
 KINDS = ("update", "create", "remove", "event")
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.pipeline import distance, pieces
-from semcast.pipeline.commits import commit_distances
-from semcast.pipeline.fold import PIECE, Cut
 from semcast.pipeline.frames import keep
-from semcast.pipeline.positions import positioned, spans
-from semcast.pipeline.runs import CHUNK, Runs, find_runs
+from semcast.pipeline.profile import distances, segments
+from semcast.pipeline.profile.commits import commit_distances
+from semcast.pipeline.profile.partial import PIECE, Cut
+from semcast.pipeline.profile.positions import positioned, spans
+from semcast.pipeline.profile.runs import CHUNK, Runs, find_runs
+from semcast.pipeline.profile.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
+from semcast.pipeline.profile.validate import StreamFacts, Trace
 from semcast.pipeline.session import partitions_for
-from semcast.pipeline.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
-from semcast.pipeline.survey import StreamFacts, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
     settings = settings or Settings()
     with ExitStack() as kept:
         partitions = settings.partitions or partitions_for(sum(facts.messages for facts in trace.streams))
-        folded = pieces.fold_trace(trace, Cut(settings.gap, settings.piece, partitions), kept)
-        joined = keep(pieces.joined(folded), kept)
-        items = pieces.items(joined)
+        folded = segments.fold_trace(trace, Cut(settings.gap, settings.piece, partitions), kept)
+        joined = keep(segments.joined(folded), kept)
+        items = segments.items(joined)
         if settings.groups is None:
             operations = dict[str, Runs]()
-            found = pieces.distances(joined)
+            found = segments.distances(joined)
         else:
             operations, between = _between_operations(
                 trace, settings.groups, partitions, settings.chunk, kept
@@ -79,7 +79,7 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
         counted = _counted(trace, items, operations)
         _bin(found, counted)
         exact = _exact(found, counted, settings.purge)
-        bursts = pieces.bursts(folded)
+        bursts = segments.bursts(folded)
         streams = tuple(
             _stream(facts, counted[facts.stream], exact[facts.stream], bursts[facts.stream], settings)
             for facts in trace.streams
@@ -119,9 +119,9 @@ def _counted(trace: Trace, items: DataFrame, operations: dict[str, Runs]) -> dic
     for facts in trace.streams:
         commits = operations[facts.stream].sizes.total() if operations else 0
         counted[facts.stream] = _Counted(Distances(facts.messages + commits, ()), commits)
-    for row in distance.frequencies(items).collect():
+    for row in distances.frequencies(items).collect():
         counted[row["stream"]].frequency[row["updates"]] = row["keys"]
-    for row in distance.top_items(items).collect():
+    for row in distances.top_items(items).collect():
         counted[row["stream"]].top.append((row["key"], row["updates"]))
     return counted
 
@@ -129,16 +129,14 @@ def _counted(trace: Trace, items: DataFrame, operations: dict[str, Runs]) -> dic
 def _bin(found: DataFrame, counted: dict[str, _Counted]) -> None:
     """Put the bins of distances where they belong."""
     bins = defaultdict(list)
-    for row in distance.bins(found).toArrow().to_pylist():
+    for row in distances.bins(found).toArrow().to_pylist():
         bins[row["stream"]].append(Bin(row["low"], row["high"], row["n"]))
     for stream, of_stream in counted.items():
         ordered = sorted(bins[stream], key=lambda each: each.low)
         of_stream.distances = Distances(of_stream.distances.messages, tuple(ordered))
 
 
-def _exact(
-    distances: DataFrame, counted: dict[str, _Counted], purge: float
-) -> dict[str, dict[str, int | None]]:
+def _exact(counts: DataFrame, counted: dict[str, _Counted], purge: float) -> dict[str, dict[str, int | None]]:
     """The distances behind the names, looked up in Spark where a bin holds several."""
     places = {
         (stream, name): None if rank is None else of_stream.distances.place(rank)
@@ -152,7 +150,7 @@ def _exact(
     }
     inside = defaultdict(list)
     if wide:
-        for row in distance.inside_bins(distances, sorted(wide)).collect():
+        for row in distances.inside_bins(counts, sorted(wide)).collect():
             inside[row["stream"]].append((row["distance"], row["n"]))
     found: dict[str, dict[str, int | None]] = {stream: {} for stream in counted}
     for (stream, name), place in places.items():

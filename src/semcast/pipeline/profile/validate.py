@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
-from semcast.pipeline.readers import reading
-from semcast.pipeline.sources import Format, TraceError, local_path
+from semcast.pipeline.paths import local_path
+from semcast.pipeline.profile.readers import reading
+from semcast.pipeline.profile.sources import Format, TraceError
 
 SAMPLE = 10
 """How many bad rows are shown."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from semcast.pipeline.fold import Fold, unpacked
+from semcast.pipeline.profile.partial import Fold, unpacked
 
 _Ints = npt.NDArray[np.int64]
 

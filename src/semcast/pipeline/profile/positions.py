@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import WHOLE, keep, small_frame
-from semcast.pipeline.survey import Trace
+from semcast.pipeline.profile.validate import Trace
 
 _INDEX_BITS = 33
 """`monotonically_increasing_id` is the partition above this bit, and the row in it below."""

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from semcast.pipeline.fold import FOLDED, Cut, folding, unpacked
 from semcast.pipeline.frames import keep
-from semcast.pipeline.joints import JOINED, joining
-from semcast.pipeline.survey import Trace
+from semcast.pipeline.profile.merge import JOINED, joining
+from semcast.pipeline.profile.partial import FOLDED, Cut, folding, unpacked
+from semcast.pipeline.profile.validate import Trace
 
 _FOLDED, _JOINED = from_arrow_schema(FOLDED), from_arrow_schema(JOINED)
 

@@ -1,0 +1,22 @@
+"""Paths as people write them and as Spark reads them."""
+
+import re
+from urllib.parse import unquote, urlsplit
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names its file system, as in `s3a://bucket/x`."""
+    return "://" in path
+
+
+def local_path(uri: str) -> str:
+    """The path that a person knows: no scheme, no percent signs."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def literal(path: str) -> str:
+    """A path as Spark reads it, which would take `[` and `*` for a pattern."""
+    return path if is_remote(path) else _GLOB.sub(r"\\\1", path)
