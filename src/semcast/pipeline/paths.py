@@ -1,6 +1,7 @@
 """Paths as people write them and as Spark reads them."""
 
 import re
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _GLOB = re.compile(r"([\\*?\[\]{}])")
@@ -18,5 +19,13 @@ def local_path(uri: str) -> str:
 
 
 def literal(path: str) -> str:
-    """A path as Spark reads it, which would take `[` and `*` for a pattern."""
-    return path if is_remote(path) else _GLOB.sub(r"\\\1", path)
+    """A path as Spark reads it, which would take `[` and `*` for a pattern, and no scheme for its default."""
+    return path if is_remote(path) else _GLOB.sub(r"\\\1", as_uri(path))
+
+
+def as_uri(path: str) -> str:
+    """A path as Spark writes to it: of this machine if it names no file system, whatever the cluster's is.
+
+    Hadoop takes names as they are: no percent signs here.
+    """
+    return path if is_remote(path) else f"file://{Path(path).resolve()}"

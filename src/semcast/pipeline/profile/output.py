@@ -9,6 +9,7 @@ from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
 from semcast.pipeline.profile.distances import bin_edges
 from semcast.pipeline.profile.job import Profile
 from semcast.pipeline.profile.summary import StreamProfile
+from semcast.pipeline.writing import write_table
 
 _SUMMARY = {
     "stream": TEXT,
@@ -42,7 +43,7 @@ def write_tables(profile: Profile, folder: str) -> list[str]:
     paths = []
     for name, table in tables.items():
         paths.append(f"{folder}/{name}.parquet")
-        table.write.mode("overwrite").parquet(paths[-1])
+        write_table(table, paths[-1])
     return paths
 
 

@@ -4,24 +4,19 @@ Spark cuts large text files into blocks and reads several files in one task, so 
 A first pass counts the lines of each block; the second adds up what comes before.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
+from semcast.pipeline.failures import failures, reason
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.paths import literal, local_path
 from semcast.pipeline.profile.sources import Format, Source, TraceError, column_names
-
-FAILURES = (PySparkException, Py4JJavaError)
-"""What Spark raises when a job fails."""
 
 _CORRUPT = "_corrupt"
 _ORDINAL_BITS = 40
@@ -172,7 +167,7 @@ def _parquet_table(
         read = read.option("pathGlobFilter", "*.{parquet,pq}")
     try:
         bare = read.parquet(literal(root))
-    except FAILURES as error:
+    except failures() as error:
         raise TraceError(f"{root}: cannot be read: {reason(error)}") from error
     if bare.isEmpty():
         raise TraceError(f"{root} holds no rows")
@@ -223,19 +218,8 @@ def reading(small: DataFrame) -> list[Row]:
     """Collect a few rows; what goes wrong on the way is the file's fault, and said in a line."""
     try:
         return small.collect()
-    except FAILURES as error:
+    except failures() as error:
         raise TraceError(f"cannot be read: {reason(error)}") from error
-
-
-def reason(error: Exception) -> str:
-    """What happened, in a line: what was said last, and which file it was about, without the stack."""
-    said = [line for line in str(error).splitlines() if not line.startswith("\tat ")]
-    causes = [line.removeprefix("Caused by: ") for line in said if line.startswith("Caused by: ")]
-    file = next(
-        (found[0] for line in said if (found := re.search(r"file:/\S+?(?=[,.:]?(?:\s|$))", line))), None
-    )
-    last = causes[-1] if causes else said[0]
-    return last if file is None or file in last else f"{local_path(file)}: {last}"
 
 
 def together(frames: list[DataFrame]) -> DataFrame:
