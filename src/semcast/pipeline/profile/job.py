@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from semcast.pipeline.failures import failures, reason
 from semcast.pipeline.frames import keep
 from semcast.pipeline.profile.commits import commit_distances
 from semcast.pipeline.profile.merge import COUNTED, MERGED, TOP, bin_high, picking, summing, unpacking
 from semcast.pipeline.profile.partial import DISTANCES, SEGMENT, Cut, unpacked
 from semcast.pipeline.profile.positions import positioned, spans
 from semcast.pipeline.profile.read import Trace
-from semcast.pipeline.profile.readers import FAILURES, reason
 from semcast.pipeline.profile.runs import CHUNK, Runs, find_runs
 from semcast.pipeline.profile.segments import Scan, bursts, merged, rows, scan
 from semcast.pipeline.profile.sources import TraceError
@@ -95,7 +95,7 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
         found = scan(trace, Cut(settings.gap, settings.segment, shares), kept)
         try:
             done = _profile(trace, found, settings, kept)
-        except FAILURES as error:
+        except failures() as error:
             raise TraceError(f"cannot be profiled: {reason(error)}") from error
         yield done
 

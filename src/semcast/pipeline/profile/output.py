@@ -1,22 +1,15 @@
 """The tables of a profile, in Parquet: `summary`, `histogram` and `items`."""
 
-import shutil
-from collections.abc import Iterator
 from itertools import accumulate
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.paths import is_remote
 from semcast.pipeline.profile.job import Profile
 from semcast.pipeline.profile.merge import EXACT_BITS
-from semcast.pipeline.profile.partial import packed, unpacked
 from semcast.pipeline.profile.summary import StreamProfile
+from semcast.pipeline.writing import write_table
 
 _SUMMARY = {
     "stream": TEXT,
@@ -45,38 +38,13 @@ _SUMMARY = {
 
 
 def write_tables(profile: Profile, folder: str) -> list[str]:
-    """Write all tables, over those of an earlier profile; returns their paths.
-
-    Spark writes to another file system, named by a URI. Here it is the driver that writes: the disks of
-    executors are not this one.
-    """
-    paths = {name: f"{folder}/{name}.parquet" for name in ("summary", "histogram", "items")}
-    write = _by_spark if is_remote(folder) else _by_driver
-    write(summary(profile), paths["summary"])
-    write(histogram(profile), paths["histogram"])
-    write(item_table(profile), paths["items"])
-    return list(paths.values())
-
-
-def _by_spark(table: DataFrame, path: str) -> None:
-    table.write.mode("overwrite").parquet(path)
-
-
-def _by_driver(table: DataFrame, path: str) -> None:
-    """One piece at a time, so that the driver need not have room for all of them."""
-    target, new = Path(path), Path(f"{path}.new")
-    schema = to_arrow_schema(table.schema)
-    with pq.ParquetWriter(new, schema) as writer:
-        for row in table.mapInArrow(_pack, "packed binary").toLocalIterator():
-            writer.write_table(unpacked(bytes(row["packed"])).cast(schema))
-    if target.is_dir():
-        shutil.rmtree(target)
-    new.replace(target)
-
-
-def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.RecordBatch.from_pydict({"packed": [packed(pa.Table.from_batches([batch]))]})
+    """Write all tables, over those of an earlier profile; returns their paths."""
+    tables = {"summary": summary(profile), "histogram": histogram(profile), "items": item_table(profile)}
+    paths = []
+    for name, table in tables.items():
+        paths.append(f"{folder}/{name}.parquet")
+        write_table(table, paths[-1])
+    return paths
 
 
 def summary(profile: Profile) -> DataFrame:

@@ -1,22 +1,17 @@
 """Files as Spark reads them: every row with its file and its block, in the order of the file."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StringType, StructField, StructType
 
-from semcast.pipeline.paths import for_spark, local_path
+from semcast.pipeline.failures import failures, reason
+from semcast.pipeline.paths import for_spark
 from semcast.pipeline.profile.sources import Format, Source, TraceError, column_names
-
-FAILURES = (PySparkException, Py4JJavaError)
-"""What Spark raises when a job fails."""
 
 _CORRUPT = "_corrupt"
 
@@ -106,7 +101,7 @@ def parquet_table(spark: SparkSession, sources: tuple[Source, ...]) -> Table:
     try:
         # By name, each of them: Spark would pass over files in folders beside others.
         bare = read.parquet(*(for_spark(source.path) for source in sources))
-    except FAILURES as error:
+    except failures() as error:
         raise TraceError(f"{root}: cannot be read: {reason(error)}") from error
     names = bare.columns
     frame = bare.select(
@@ -132,21 +127,3 @@ def partitioned(sources: Iterable[Source]) -> bool:
         if source.path != source.root
         for folder in PurePosixPath(source.path).relative_to(source.root).parts[:-1]
     )
-
-
-def reason(error: Exception) -> str:
-    """What happened, in a line: what was said last, and which file it was about, without the stack."""
-    said = [line for line in str(error).splitlines() if not line.startswith("\tat ")]
-    ours = [
-        found[1]
-        for line in said
-        if (found := re.search(r"\b(?:UnequalPassesError|UnreadableError): (.*)", line))
-    ]
-    if ours:
-        return ours[-1]
-    causes = [line.removeprefix("Caused by: ") for line in said if line.startswith("Caused by: ")]
-    file = next(
-        (found[0] for line in said if (found := re.search(r"file:/\S+?(?=[,.:]?(?:\s|$))", line))), None
-    )
-    last = causes[-1] if causes else said[0]
-    return last if file is None or file in last else f"{local_path(file)}: {last}"

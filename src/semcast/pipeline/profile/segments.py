@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from semcast.pipeline.failures import failures, reason
 from semcast.pipeline.frames import keep
 from semcast.pipeline.profile.merge import MERGED, merging
 from semcast.pipeline.profile.partial import PARTIAL, SAMPLE, Cut, Segment, decoded
 from semcast.pipeline.profile.read import Rows, Trace
-from semcast.pipeline.profile.readers import FAILURES, reason
 from semcast.pipeline.profile.rowgroups import reading
 from semcast.pipeline.profile.scan import ROW, Block, Counted, folding_sorted, numbering, scanning
 from semcast.pipeline.profile.sources import TraceError
@@ -132,7 +132,7 @@ def _segments(partials: DataFrame) -> list[Segment]:
     told = partials.where("share is null").select("segment")
     try:
         return [decoded(bytes(row["segment"])) for row in told.collect()]
-    except FAILURES as error:
+    except failures() as error:
         raise TraceError(f"cannot be read: {reason(error)}") from error
 
 
