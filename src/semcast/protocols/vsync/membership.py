@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
+from semcast.core.certificates import Certificates
 from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
@@ -92,18 +93,18 @@ class Membership(ABC):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
+        self.certificates: Certificates | None = None
+        """Where to note what comes before messages, if somebody records."""
         self.stream: ViewStream | None = None
         """Of the current view."""
         self.state = State.JOINING
-        self.moves: Counter[tuple[State, Cause]] = Counter()
-        """How often each move was made."""
+        self.moves: Counter[tuple[State, Cause]] = Counter()  # how often each was made
         self.confirming = Confirming(out)
         """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
         self._terms = settings.terms()
         self._order = order_of(settings)
-        fail_stop = settings.agreement is Agreement.ORACLE
-        self._oracle = Oracle(settings.detector) if fail_stop else None
+        self._oracle = Oracle(settings.detector) if settings.agreement is Agreement.ORACLE else None
         self._detector = self._oracle or FailureDetector(settings.detector)
         self._ledger = self.ledger_kind(out)
         self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
@@ -237,6 +238,8 @@ class Membership(ABC):
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
+        if self.certificates is not None:
+            stream.certify(self.certificates)
         self.stream = stream
         self._changing = None
         self._commanded = False

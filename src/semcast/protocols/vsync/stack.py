@@ -75,7 +75,7 @@ class VirtualSynchrony(Membership, Stack):
 
     # Inputs
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: ARG002
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:  # noqa: ARG002
         """What earlier incarnations promised, and the last view they were in or agreed to."""
         self._founding.recover(self._ledger.recover(records))
 

@@ -75,6 +75,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "change-only-below-queue": Mutant(ring.ChangeOnlyBelowQueue, by_chance=False),
         "leave-clock-runs-in-send": Mutant(ring.LeaveClockRunsInSend, by_chance=False),
         "window-below-members": Mutant(ring.WindowBelowMembers, by_chance=False),
+        "position-recorded-wrong": Mutant(ring.PositionRecordedWrong),
     },
     "vsync": {
         "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
@@ -118,6 +119,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
         "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
+        "vector-too-small": Mutant(vsync.VectorTooSmall),
     },
 }
 """By stack, its mutants."""

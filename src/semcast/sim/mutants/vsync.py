@@ -21,6 +21,7 @@ from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
+from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
@@ -455,3 +456,23 @@ class TermsIgnored(VirtualSynchrony):
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
         super()._on_hello(now, source, msgspec.structs.replace(frame, terms=self._terms))
+
+
+class _ForgetfulCauses(Causes):
+    def sent(self, first: int, last: int) -> None:
+        times = self._times[self._me]
+        whole = times[-1]
+        if whole is not None:
+            times[-1] = (*whole[:-1], 0)
+        super().sent(first, last)
+        times[-1] = whole
+
+
+class _ForgetfulCertificates(ViewStream):
+    causes_kind = _ForgetfulCauses
+
+
+class VectorTooSmall(VirtualSynchrony):
+    """A sender records vector times without what it has of the last member."""
+
+    view_stream = _ForgetfulCertificates
