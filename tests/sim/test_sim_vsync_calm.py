@@ -12,8 +12,8 @@ from semcast.sim.habits import Habit
 from semcast.sim.hosts import Host
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Scenario, Traffic
-from semcast.sim.simulate import build
-from semcast.sim.swarm import scenario_of, simulate
+from semcast.sim.simulate import build, simulate
+from semcast.sim.swarm import scenario_of
 
 COUNT = 60
 
