@@ -131,6 +131,10 @@ class Founding:
         names = {member.name for member in self._around(now)}
         return [] if self.last is None else [each for each in self.last.members if each.name not in names]
 
+    def abandoned(self, now: Nanos) -> bool:
+        """Whether nobody is here who is in the view that was agreed on."""
+        return self.founded is not None and self._around(now).isdisjoint(self.founded)
+
     # Paxos
 
     def tick(self, now: Nanos) -> None:

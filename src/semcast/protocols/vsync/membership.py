@@ -199,10 +199,12 @@ class Membership(ABC):
         if founding.founded is None or self.stream is not None or self._entering or self.left:
             return
         everybody = list(founding.founded)
-        if self.me not in everybody:
-            return
         lost = founding.last is not None
         view = next_reformed(founding.after) if lost else 1
+        if self.me not in everybody:
+            if founding.abandoned(now):  # agreed on before all of them crashed: there may be one after it
+                founding.learn(Known(view, everybody))
+            return
         welcome = Welcome(
             view,
             everybody,
