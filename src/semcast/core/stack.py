@@ -7,6 +7,7 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation
+from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery, Left, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -34,6 +35,8 @@ class Stack(ABC):
     stats: Statistics
     reader: Reader = Reader()
     """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
+    certificates: Certificates | None = None
+    """Where to note certificates; None where nobody records. The turn puts it here before anything else."""
 
     # Life
 

@@ -119,7 +119,15 @@ class Host:
             transfers=transfers,
         )
         watchers = (self._chronicle,)
-        self._turn = Turn(member, stack, self.application.handover, self, watchers=watchers, renew=renew)
+        self._turn = Turn(
+            member,
+            stack,
+            self.application.handover,
+            self,
+            watchers=watchers,
+            renew=renew,
+            certificates=self._chronicle.certificates,
+        )
         network.attach(number, self._receive)
 
     @property
