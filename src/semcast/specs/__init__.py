@@ -17,6 +17,7 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
+from semcast.specs.crash import nothing_after_crash
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -40,6 +41,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
     "integrity": integrity,
     "fifo_delivery": fifo_delivery,
+    "nothing_after_crash": nothing_after_crash,
     "semantic_sender_reliability": semantic_sender_reliability,
     "semantic_validity": semantic_validity,
     "semantic_agreement": semantic_agreement,

@@ -154,6 +154,7 @@ class _Job:
             *self._order(sums),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(sums, roster),
+            *self._after_crash({row["run"] for row in there if row["undead"]}),
             *self._buffers(),
             *self._states(roster),
             *self._synchrony(sums),
@@ -305,6 +306,11 @@ class _Job:
         at_once = self._keep(cover.covered_at_once(points, chains, listed))
         rest = self._keep(cover.covered_through_others(points, at_once, chains, listed))
         return self._keep(ledger.unpaid(missing, at_once.union(rest)))
+
+    def _after_crash(self, runs: set[str]) -> list[DataFrame]:
+        if not runs or "nothing_after_crash" not in self._names:
+            return []
+        return [states.crash_violations(self._of_runs(runs))]
 
     def _buffers(self) -> list[DataFrame]:
         if "buffer_bound" not in self._names:
