@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.history.decoding import Columns, decode
-from semcast.history.schema import ROW
+from semcast.history.schema import SCHEMA
 from semcast.history.wellformed import problem
 from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
@@ -211,7 +211,7 @@ class _Job:
         if added_kinds(sums).isEmpty():
             return
         for row in added_kinds(self._rows).toLocalIterator():
-            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in ROW.names}))
+            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in SCHEMA.names}))
             fault = problem(event)
             if fault is not None:
                 raise HistoryError(f"run {row['run']}: row {event.index} of {event.process}: {fault}")
