@@ -91,15 +91,15 @@ def test_verify_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, 
     recorded = survey([histories.write(runs, folder)])
     killed: list[int] = []
 
-    def lose_one(_step: str) -> None:
-        """In the middle: what was kept until then is gone."""
-        if len(killed) < 2:
+    def lose_one(step: str) -> None:
+        """In the middle: some of what was kept until then goes with it."""
+        if step == "order":
             killed.append(cluster.kill_executor())
 
     names = ["integrity", "fifo_delivery", "semantic_agreement", "semantic_fifo_completeness"]
     options = Options(names, small_rows=0, memory_rows=0, allow_missing=True)
     report = verify(spark, recorded, options, lose_one)
-    assert len(killed) == 2
+    assert len(killed) == 1
     assert differences(said(report.verdicts), in_memory(runs, names)) == []
 
 

@@ -130,7 +130,6 @@ class _Job:
         self._options = options
         self._wanted = wanted
         self._progress = progress
-        self._kept = kept
         self._small = small
         rows = (held_rows if small else read_rows)(spark, recorded.files)
         self._rows = by_group(rows, recorded.runs)
@@ -178,7 +177,7 @@ class _Job:
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
-        return brought(frame) if self._small else settled(frame, self._kept)
+        return brought(frame) if self._small else settled(frame)
 
     def _wants(self, *prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in self._names)
