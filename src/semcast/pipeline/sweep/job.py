@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.session import slots
+from semcast.pipeline.session import at_once, slots
 from semcast.pipeline.sweep.jobs import cancel, slots_now, tagged, tasks_done
 from semcast.pipeline.sweep.spec import PlannedCell
 from semcast.pipeline.sweep.worker import (
@@ -31,7 +31,7 @@ from semcast.pipeline.sweep.worker import (
 TASK_SECONDS = 1.0
 TASKS_PER_SLOT = 4
 CONCURRENT_WAVES = 2
-POLL_SECONDS = 0.25
+POLL_SECONDS = 1.0
 DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says when a task took its process with it."""
 
@@ -113,16 +113,17 @@ def run_waves(
     planner = Planner(cells, slots(spark), partitions)
     runner = Runner(spark, function, timeout)
     done = 0
-    try:
-        while runner.feed(planner):
-            for outcomes in runner.finished():
-                save(outcomes)
-                planner.learn(outcomes)
-                done += len(outcomes)
-            progress(done + runner.under_way())
-            planner.slots = slots_now(spark, planner.slots)
-    finally:
-        runner.stop()
+    with at_once(spark):  # a plan that is made for each wave is not worth compiling
+        try:
+            while runner.feed(planner):
+                for outcomes in runner.finished():
+                    save(outcomes)
+                    planner.learn(outcomes)
+                    done += len(outcomes)
+                progress(done + runner.under_way())
+                planner.slots = slots_now(spark, planner.slots)
+        finally:
+            runner.stop()
 
 
 class Runner:
