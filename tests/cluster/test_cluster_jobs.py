@@ -103,14 +103,13 @@ def test_verify_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, 
     assert differences(said(report.verdicts), in_memory(runs, names)) == []
 
 
-def nap(cell: Cell) -> Result:
-    time.sleep(0.2)
-    return {"twice": 2 * int(cell["seed"])}
-
-
 def test_sweep_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, disk: Path) -> None:
     cells = planned("f3", [{"seed": seed} for seed in range(40)])
     killed: list[int] = []
+
+    def nap(cell: Cell) -> Result:
+        time.sleep(0.2)
+        return {"twice": 2 * int(cell["seed"])}
 
     def lose_one(done: float, _cells: int) -> None:
         if done > 5 and not killed:
