@@ -77,10 +77,10 @@ def bin_high(low: int) -> int:
 
 def _spare_bits(distances: Ints) -> Ints:
     """How many binary digits a distance has beyond those that count."""
-    _, digits = np.frexp(distances.astype(np.float64))
-    # A double may round up to the next power of two.
-    digits = digits - (np.ldexp(0.5, digits).astype(np.float64) > distances)
-    return np.maximum(digits.astype(np.int64) - EXACT_BITS, 0)
+    digits = np.frexp(distances.astype(np.float64))[1].astype(np.int64)
+    # A double may have been rounded up to the next power of two.
+    digits -= np.left_shift(np.int64(1), np.maximum(digits - 1, 0)) > distances
+    return np.maximum(digits - EXACT_BITS, 0)
 
 
 def _merge(
