@@ -5,7 +5,6 @@ from collections import Counter
 
 from semcast.core.events import Answered
 from semcast.replication.actions import Asked, Join, Leave, Reweigh, asked
-from semcast.replication.books import Books
 from semcast.replication.creation import Cut, Wish
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
@@ -38,14 +37,20 @@ class Swarm:
     """One run."""
 
     def __init__(
-        self, seed: int, kind: type[Machine] = Machine, books: type[Books] = Books, *, churn: bool = True
+        self,
+        seed: int,
+        kind: type[Machine] = Machine,
+        reading: type[Reading] = Reading,
+        *,
+        churn: bool = True,
     ) -> None:
-        self.world = world = World(3, seed, kind, books)
+        self.world = world = World(3, seed, kind)
         rng = self.rng = world.rng
         self.churn = churn
+        self.reading = reading
         size = rng.choice([2, 3, 3, 3, 4, 5])
         limit = rng.choice([3, 12, 1000])
-        self.world = World(size, seed, kind, books, exchange_limit=limit, window=rng.choice([1, 4, 100]))
+        self.world = World(size, seed, kind, exchange_limit=limit, window=rng.choice([1, 4, 100]))
         self.world.rng = rng
         self.world.on_answer = self.answered
         self.paces = rng.choice(PACES)
@@ -153,16 +158,15 @@ class Swarm:
         if not machine.books.prim.index or machine.state not in (State.NON_PRIM, State.REG_PRIM):
             return
         if dice < 0.3:
-            shown = Reading(machine).read("dirty", client.name)
-            assert shown is not None
+            shown = self.reading(machine).read("dirty", client.name)
             known = dict(client.seen)
-            for creator, last in shown.cut:
+            for creator, last in () if shown is None else shown.cut:
                 known[creator] = max(last, known.get(creator, 0))
             client.seen = tuple(sorted(known.items()))
         elif dice < 0.4:
-            Reading(machine).read("weak", client.name)
+            self.reading(machine).read("weak", client.name)
         elif dice < 0.5:
-            Reading(machine).read("session", client.name, client.position)
+            self.reading(machine).read("session", client.name, client.position)
         self.world.nodes[name].drain()
 
     def answered(self, _name: str, answer: Answered) -> None:

@@ -15,7 +15,6 @@ from semcast.core.outbox import Sync
 from semcast.history import History, Recorder, RunInfo
 from semcast.replication import pull
 from semcast.replication.actions import Asked, Change, asked, change
-from semcast.replication.books import Books
 from semcast.replication.creation import Wish
 from semcast.replication.ids import ConfId, Server
 from semcast.replication.machine import Machine
@@ -66,7 +65,7 @@ class Node:
 
     def _machine(self) -> Machine:
         settings = ReplicationSettings(names=self.names, notes=True, **self.world.limits)
-        return self.world.kind(self.world.books(), settings, Outbox())
+        return self.world.kind(self.world.kind.books_kind(), settings, Outbox())
 
     @property
     def state(self) -> State | None:
@@ -175,11 +174,10 @@ class World:
         size: int,
         seed: int = 1,
         kind: type[Machine] = Machine,
-        books: type[Books] = Books,
         **limits: int,
     ) -> None:
         self.rng = Random(seed)
-        self.kind, self.books = kind, books
+        self.kind = kind
         self.limits = limits
         self.names = tuple("abcdefgh"[:size])
         self.nodes: dict[str, Node] = {}
@@ -333,7 +331,7 @@ class World:
         line = machine.books.colours.line
         pull.take(machine, pull.tail(other, line, image.line, 1 << 40), image)
         self.nodes[name].drain()
-        lacking = pull.lacking(machine, image.cut)
+        lacking = machine.lacking(image.cut)
         if not image.takes:
             return False
         pull.hand_in(other, lacking)
@@ -454,6 +452,58 @@ def founded(size: int, **kw: object) -> World:
     )
     assert done, {name: node.state for name, node in world.nodes.items()}
     return world
+
+
+def to_construct(world: World, who: Sequence[str]) -> None:
+    """Go on until all are in Construct and have sent their CPC, and nobody was delivered one."""
+    nodes = [world.nodes[name] for name in who]
+    for _ in range(60000):
+        node = world.rng.choice(nodes)
+        if node.state is State.CONSTRUCT:
+            if node.syncs:
+                node.synced()
+        else:
+            world.progress(node.name)
+        if all(each.state is State.CONSTRUCT and not each.syncs for each in nodes):
+            break
+    conf = world.of[who[0]]
+    assert conf is not None and all(node.state is State.CONSTRUCT for node in nodes)
+    for node in nodes:
+        conf.log += world.queue[node.name]
+        world.queue[node.name] = []
+    for name in who:
+        conf.recv[name] = len(conf.log)
+
+
+def deliver_all(world: World, name: str) -> None:
+    """A server knows that all have everything, and is delivered it."""
+    conf = world.of[name]
+    assert conf is not None
+    conf.safe[name] = len(conf.log)
+    while conf.dlv[name] < len(conf.log):
+        sent = conf.log[conf.dlv[name]]
+        conf.dlv[name] += 1
+        world.nodes[name].deliver(sent)
+
+
+def send_all(world: World, *names: str) -> None:
+    """What servers have to say gets its place, and everybody receives it; nobody is delivered it."""
+    conf = world.of[names[0]]
+    assert conf is not None
+    for name in names:
+        conf.log += world.queue[name]
+        world.queue[name] = []
+    conf.recv = dict.fromkeys(conf.recv, len(conf.log))
+
+
+def make_durable(world: World, name: str) -> None:
+    """What was written is on the disk; nobody has been told so."""
+    node = world.nodes[name]
+    node.durable = len(node.records)
+    journal = node.machine.journal
+    journal.durable = mark = journal.mark()
+    node.machine.notes.durable(mark.line, mark.prim.index, 0, node.machine.books.colours.digest_at(mark.line))
+    node.drain()
 
 
 def put(world: World, name: str, body: bytes = b"x", **kw: object) -> None:

@@ -17,10 +17,10 @@ from semcast.core.statistics import Statistics
 from semcast.replication import messages
 from semcast.replication.actions import Names, Run, RunId
 from semcast.replication.books import Books
-from semcast.replication.creation import QUEUED, STRICT, Creation, Owed, Wish
+from semcast.replication.creation import QUEUED, STRICT, Creation, Cut, Owed, Wish
 from semcast.replication.exchange import Exchange, greens_of, reds_in, reds_of
 from semcast.replication.ids import ConfId, Server, Weighted, servers_of
-from semcast.replication.journal import Journal
+from semcast.replication.journal import Journal, Mark
 from semcast.replication.knowledge import Accounts, Knowledge, Prim, Vulnerable, learn
 from semcast.replication.messages import Actions, Again, Cpc, Done, Installed, Line, Said
 from semcast.replication.notes import RED, YELLOW, Notes
@@ -55,6 +55,7 @@ class Machine:
 
     planner_kind: ClassVar[type[Planner]] = Planner
     journal_kind: ClassVar[type[Journal]] = Journal
+    books_kind: ClassVar[type[Books]] = Books
 
     def __init__(self, books: Books, settings: ReplicationSettings, out: Outbox) -> None:
         self.books = books
@@ -122,6 +123,15 @@ class Machine:
         """Whether it takes part in an attempt without being one of the servers to be."""
         return self.next is None or self.server not in servers_of(self.next.servers)
 
+    def image(self) -> Mark:
+        """What others may be given: what is on the disk."""
+        return self.journal.durable
+
+    def lacking(self, cut: Cut) -> list[Run]:
+        """Reds of this server that one with such a cut lacks, in red order."""
+        known = dict(cut)
+        return [run for run in self.books.colours.in_red_order() if run.first > known.get(run.creator, 0)]
+
     @property
     def limit(self) -> int:
         """The position up to which the service may be given actions."""
@@ -140,9 +150,10 @@ class Machine:
         """Recover (figure 6.18): a new epoch, own actions that were not delivered are red, sync; then go on."""
         books = self.books
         self.journal.recovered()
+        epoch = self._epoch(epoch)
         self._recovered = books.colours.arrivals - len(books.colours.reds)
         self.notes.store(server, books.colours.line, books.prim.index, list(books.colours.reds.values()))
-        self._write(Boot(server, max(epoch, books.epoch + 1), names))
+        self._write(Boot(server, epoch, names))
         self._own_red()
 
         def up() -> None:
@@ -151,6 +162,10 @@ class Machine:
             then()
 
         self.journal.sync(up)
+
+    def _epoch(self, least: int) -> int:
+        """Ids of actions are never used twice: not even of those that were sent and not written."""
+        return max(least, self.books.epoch + 1)
 
     def returned(self) -> None:
         """It has what it lacked, and is about to enter the group again."""
@@ -219,6 +234,10 @@ class Machine:
             if self.exchange is exchange and self.state is State.EXCHANGE_STATES:
                 self.say(self.told(exchange.conf))
 
+        self._withhold_state(tell)
+
+    def _withhold_state(self, tell: Callable[[], None]) -> None:
+        """Others rely on what a state says: it waits for the disk."""
         self.journal.sync(tell)
 
     def told(self, conf: ConfId) -> messages.State:
@@ -248,10 +267,16 @@ class Machine:
         message = messages.decode(payload)
         if message is None:
             self.stats.malformed += 1
-        elif self.exchange is None or self.state not in IN_GROUP or message.conf != self.exchange.conf:
+        elif self.exchange is None or self.state not in IN_GROUP:
             self.stats.stale += 1
+        elif message.conf != self.exchange.conf:
+            self._on_stale(message)
         else:
             self._on[type(message)](sender, message)
+
+    def _on_stale(self, _message: Said) -> None:
+        """The states do not tell of it (slip 3)."""
+        self.stats.stale += 1
 
     def _on_actions(self, sender: MemberId, message: Actions) -> None:
         """OR-1.1 in a primary; yellow where it is over; red elsewhere."""
@@ -333,10 +358,14 @@ class Machine:
             self._shift_to(Cause.ABSENT)
             self.exit = "not counted in the exchange: this server pulls what it lacks"
             return
-        if plan.founders and not self.books.members.founders:
-            self._write(Founders(plan.founders))
+        self._learn_founders(plan.founders)
         self._shift_to(Cause.STATES)
         self._take_turn(exchange)
+
+    def _learn_founders(self, founders: Weighted) -> None:
+        """Before any action is taken: the servers of the group are those and what actions made of them."""
+        if founders and not self.books.members.founders:
+            self._write(Founders(founders))
 
     def _take_turn(self, exchange: Exchange) -> None:
         if exchange.over():
@@ -411,6 +440,7 @@ class Machine:
         exchange.ended = True
         for run in exchange.staged:
             self._red(run)
+        exchange.staged = []
         states = {server: exchange.states[server] for server in self._counted}
         for server, state in states.items():
             self.lines.told(server, state.green)
@@ -442,7 +472,7 @@ class Machine:
 
     def _construct(self, exchange: Exchange, known: Knowledge, part: Weighted) -> None:
         """Remember the attempt on the disk, then agree to it (Claim 2). Guests do the same."""
-        attempt = known.attempt + 1
+        attempt = self._number(known)
         self.next = Vulnerable(known.prim.index, attempt, exchange.conf, part)
         self._write(Learnt(known.prim, attempt, self._record_of_attempt(), known.yellow))
         self._shift_to(Cause.QUORUM)
@@ -451,7 +481,14 @@ class Machine:
             if self.exchange is exchange and self.state is State.CONSTRUCT:
                 self.say(Cpc(exchange.conf), safe=True)
 
+        self._withhold_cpc(tell)
+
+    def _withhold_cpc(self, tell: Callable[[], None]) -> None:
+        """An attempt must be remembered by who agreed to it."""
         self.journal.sync(tell)
+
+    def _number(self, known: Knowledge) -> int:
+        return known.attempt + 1
 
     def _record_of_attempt(self) -> Vulnerable | None:
         return self.next
@@ -594,7 +631,7 @@ class Machine:
         self._write(Own(run))
         self.creation.made(run.first, wishes)
         self.stats.sent += len(wishes)
-        self.notes.requests(run, [wish.level for wish in wishes])
+        self.notes.requests(run, wishes)
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
         self._told_line = self.told_line()
         self.journal.keep_up()

@@ -7,6 +7,7 @@ from semcast.core.events import Note
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.replication.actions import ASKED, Asked, Run, read_asked
+from semcast.replication.creation import Wish
 from semcast.replication.ids import Server
 from semcast.replication.knowledge import Prim
 from semcast.replication.messages import Again
@@ -36,14 +37,16 @@ class Notes:
         if self.wanted:
             self._note(Note("phase", level=name))
 
-    def requests(self, run: Run, levels: Sequence[str]) -> None:
+    def requests(self, run: Run, wishes: Sequence[Wish]) -> None:
         """It made actions: one row for each, since each may be answered in another way."""
         if not self.wanted:
             return
-        for index, (action, level) in enumerate(zip(run.actions, levels, strict=True), run.first):
-            request = read_asked(action) if action[0] == ASKED else None
+        for index, wish in enumerate(wishes, run.first):
+            request = read_asked(wish.action) if wish.action[0] == ASKED else None
             members = None if request is None else (as_client(request),)
-            self._note(Note("request", run.creator.member, index, 1, level=level, members=members))
+            seen = " ".join(f"{creator.member}:{last}" for creator, last in wish.seen) or None
+            creator = run.creator.member
+            self._note(Note("request", creator, index, 1, level=wish.level, members=members, digest=seen))
 
     def colour(self, level: str, run: Run) -> None:
         """Actions are red or yellow."""

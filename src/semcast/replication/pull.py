@@ -8,7 +8,6 @@ in its own reds, which a member multicasts for it, in red order.
 import msgspec
 
 from semcast.replication.actions import Run
-from semcast.replication.creation import Cut
 from semcast.replication.exchange import reds_of
 from semcast.replication.ids import Creator, Number, Server, Weighted
 from semcast.replication.knowledge import Prim
@@ -36,7 +35,7 @@ class Image(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def image(machine: Machine, server: Server) -> Image:
     """Of this server, for one who asks."""
-    books, mark = machine.books, machine.journal.durable
+    books, mark = machine.books, machine.image()
     since = books.members.since.get(server)
     return Image(
         mark.line,
@@ -79,12 +78,6 @@ def take(machine: Machine, runs: list[Run], offered: Image) -> None:
         machine.journal.write(Fetched(run))
     machine.journal.write(Pulled(offered.prim, offered.attempt, offered.founders))
     machine.pulled(line)
-
-
-def lacking(machine: Machine, cut: Cut) -> list[Run]:
-    """Reds of this server that one with such a cut lacks, in red order."""
-    known = dict(cut)
-    return [run for run in machine.books.colours.in_red_order() if run.first > known.get(run.creator, 0)]
 
 
 def hand_in(machine: Machine, runs: list[Run]) -> None:

@@ -192,18 +192,14 @@ def repl_causal(history: History) -> Verdict:
     """What a client or a server saw without a place comes before what was made because of it."""
     ledger = ledger_of(history)
     findings = Findings("repl_causal")
-    seen: dict[str, list[tuple[int, list[Action]]]] = {}
-    for _, read in _answers(ledger, "dirty"):
-        if read.members:
-            seen.setdefault(read.members[0].name, []).append((read.at, _shown(read)))
     for life, request, reds in _requests(ledger):
-        client = request.members[0].name if request.members else None
-        shown = [action for at, some in seen.get(client or "", ()) if at < request.at for action in some]
         assert request.sender is not None
         position = ledger.positions.get((request.sender, request.seq))
-        for action in (*reds, *shown):
+        if position is None:
+            continue
+        for action in (*reds, *_seen(request)):
             other = ledger.positions.get(action)
-            if position is not None and (other is None or other > position) and not _gone(ledger, action):
+            if (other is None or other > position) and not _gone(ledger, action):
                 findings.count(1)
                 reason = f"({request.sender},{request.seq}) at {position} before ({action[0]},{action[1]})"
                 findings.example(f"{reason} which it had seen at {life.process}", request)
@@ -215,14 +211,13 @@ def _gone(ledger: Ledger, action: Action) -> bool:
     return action not in ledger.positions and (not ledger.quiesced or bool(ledger.dead()))
 
 
-def _shown(read: Event) -> list[Action]:
+def _seen(request: Event) -> list[Action]:
+    """The last action of each creator that the client had seen; the others come before those anyway."""
     found: list[Action] = []
-    for part in text_of(read).split():
-        who, _, span = part.rpartition(":")
-        first, _, count = span.partition("+")
-        name, _, epoch = who.partition("#")
-        creator = MemberId(name, int(epoch or 0))
-        found += [(creator, index) for index in range(int(first), int(first) + int(count))]
+    for part in text_of(request).split():
+        who, _, last = part.rpartition(":")
+        name, _, epoch = who.rpartition("#")
+        found.append((MemberId(name, int(epoch)) if name else MemberId(who), int(last)))
     return found
 
 

@@ -7,7 +7,8 @@ by who made them (`sender`: the server from one start to the next), their index 
   number of the last primary, and `count` that of the red runs, which follow as rows;
 - phase: it is in another state, `level`;
 - request: it made these actions; `level` says when they are answered. With `members`, it is one action that a
-  client asked for under a number, which stands in the place of the incarnation;
+  client asked for under a number, which stands in the place of the incarnation; the text names the last action
+  of each creator that the client had seen without a place;
 - colour: these actions are red, yellow or green (`level`) here from now on; green at a position, `order`; the
   others have a Lamport clock, `view`;
 - done: a request of a client (`members`, as above) is done at `order`: no earlier action asked for the same;
@@ -67,7 +68,7 @@ def _ordered(event: Event) -> str | None:
 
 STORE = add_kind("store", ("count", "order", "view", "members"), _store)
 PHASE = add_kind("phase", ("level",))
-REQUEST = add_kind("request", (*_ACTIONS, "level", "members"), _of_actions)
+REQUEST = add_kind("request", (*_ACTIONS, "level", "members", "annotation"), _of_actions)
 COLOUR = add_kind("colour", (*_ACTIONS, "view", "level", "order"), _colour)
 DONE = add_kind("done", ("order", "members"), _ordered)
 AGAIN = add_kind("again", (*_ACTIONS, "order", "annotation"), _of_actions)
