@@ -38,8 +38,9 @@ class Owed(msgspec.Struct, frozen=True, gc=False):
 class Creation:
     """The requests of one server."""
 
-    def __init__(self, most: int, run_bytes: int) -> None:
+    def __init__(self, most: int, run_bytes: int, *, watched: bool = False) -> None:
         self._most = most
+        self._watched = watched  # also what nobody waits for is followed, for the history
         self._run_bytes = run_bytes
         self._wishes: deque[Wish] = deque()
         self._queued: deque[Owed] = deque()
@@ -62,6 +63,11 @@ class Creation:
         """Behind all others, in every state (slip 9)."""
         self._wishes += wishes
 
+    def adopt(self, former: "Creation") -> None:
+        """What waited at the same server before it came back from outside."""
+        self._wishes += former._wishes
+        self.blocked = former.blocked
+
     def take(self, refuse: Callable[[Wish], bool]) -> list[Wish]:
         """The wishes of the next run; those that are refused are answered by whoever refuses."""
         taken: list[Wish] = []
@@ -78,7 +84,7 @@ class Creation:
     def made(self, first: int, wishes: Sequence[Wish]) -> None:
         """They are actions now, from this index on."""
         for index, wish in enumerate(wishes, first):
-            if wish.ticket is not None:
+            if wish.ticket is not None or self._watched:
                 owed = Owed(index, wish, read_asked(wish.action) if wish.action[0] == ASKED else None)
                 (self._queued if wish.level == QUEUED else self._strict).append(owed)
 

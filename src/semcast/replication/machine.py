@@ -64,7 +64,7 @@ class Machine:
         self.stats = Statistics()
         self.journal = self.journal_kind(books, out)
         self.notes = Notes(out, wanted=settings.notes)
-        self.creation = Creation(settings.buffer, settings.run_bytes)
+        self.creation = Creation(settings.buffer, settings.run_bytes, watched=settings.notes)
         self.lines = GreenLines()
         self.state = State.BOOT
         self.exchange: Exchange | None = None
@@ -152,7 +152,9 @@ class Machine:
         self.journal.recovered()
         epoch = self._epoch(epoch)
         self._recovered = books.colours.arrivals - len(books.colours.reds)
-        self.notes.store(server, books.colours.line, books.prim.index, list(books.colours.reds.values()))
+        self.notes.store(
+            server, epoch, books.colours.line, books.prim.index, list(books.colours.reds.values())
+        )
         self._write(Boot(server, epoch, names))
         self._own_red()
 
@@ -671,8 +673,8 @@ class Machine:
         return self.books.requests.position(request.client, request.number) or position
 
     def _reply(self, owed: Owed, level: str, position: int) -> None:
-        assert owed.wish.ticket is not None
-        self.out.deliver(Answered(owed.wish.ticket, level, position))
+        if owed.wish.ticket is not None:
+            self.out.deliver(Answered(owed.wish.ticket, level, position))
         creator = self.books.creator.member
         self.notes.reply(level, creator, owed.index, position)
 

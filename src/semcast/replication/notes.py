@@ -25,10 +25,11 @@ class Notes:
     def _note(self, note: Note) -> None:
         self._out.deliver(note)
 
-    def store(self, server: Server, line: int, index: int, reds: Sequence[Run]) -> None:
+    def store(self, server: Server, epoch: int, line: int, index: int, reds: Sequence[Run]) -> None:
         """The server starts, with what its disk had."""
         if self.wanted:
-            self._note(Note("store", count=len(reds), order=line, view=index, members=(as_member(server),)))
+            members = (as_member(server),)
+            self._note(Note("store", None, epoch, len(reds), index, order=line, members=members))
             for run in reds:
                 self.colour(RED, run)
 

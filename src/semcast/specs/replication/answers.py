@@ -152,7 +152,7 @@ def repl_dirty(history: History) -> Verdict:
     """A dirty read shows the same and exactly the reds that are known, in red order; none in a primary."""
     ledger = ledger_of(history)
     findings = Findings("repl_dirty")
-    stores = {life.process: life.server for life in ledger.lives}
+    stores = {life.creator: life.server for life in ledger.lives}
     for life, read, phase, durable, reds in _reads(ledger):
         if read.level != "dirty":
             continue

@@ -3,7 +3,7 @@
 A server is a name and a store: in `members` the store stands in the place of the incarnation. Actions are named
 by who made them (`sender`: the server from one start to the next), their index (`seq`) and how many (`count`).
 
-- store: the server starts, with this store (`members`); `order` is the green line that its disk had, `view` the
+- store: the server starts, with this store (`members`) and this epoch (`seq`); `order` is the green line that its disk had, `view` the
   number of the last primary, and `count` that of the red runs, which follow as rows;
 - phase: it is in another state, `level`;
 - request: it made these actions; `level` says when they are answered. With `members`, it is one action that a
@@ -66,7 +66,7 @@ def _ordered(event: Event) -> str | None:
     return None if event.order is not None else f"{event.kind.value} without a position"
 
 
-STORE = add_kind("store", ("count", "order", "view", "members"), _store)
+STORE = add_kind("store", ("seq", "count", "order", "view", "members"), _store)
 PHASE = add_kind("phase", ("level",))
 REQUEST = add_kind("request", (*_ACTIONS, "level", "members", "annotation"), _of_actions)
 COLOUR = add_kind("colour", (*_ACTIONS, "view", "level", "order"), _colour)

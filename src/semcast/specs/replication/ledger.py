@@ -48,6 +48,8 @@ class Life:
         start = next(event for event in events if event.kind is STORE)
         assert start.members is not None
         self.server = start.members[0]
+        self.creator = MemberId(process.name, start.seq)
+        """Who its actions are by."""
         self.began = start.at
         self.recovered, self.recovered_primary = start.order or 0, start.view or 0
         self.crashed = any(event.kind is Kind.CRASH for event in events)
@@ -96,12 +98,13 @@ class Ledger:
 
     def __init__(self, history: History) -> None:
         self.quiesced = history.info.quiesced
-        self.cut_off = frozenset(history.info.cut_off)
         self.lives = [
             Life(process, list(history.of(process)))
             for process in history.processes
             if any(event.kind is STORE for event in history.of(process))
         ]
+        self.cut_off = frozenset(life.creator for life in self.lives if life.process in history.info.cut_off)
+        """Creators whose recordings end before they did."""
         self.lives.sort(key=lambda life: (life.began, life.process))
         self.by_server: dict[MemberId, list[Life]] = {}
         for life in self.lives:
@@ -129,7 +132,7 @@ class Ledger:
         return [
             lives[-1]
             for lives in self.by_server.values()
-            if not lives[-1].crashed and not lives[-1].left and lives[-1].process not in self.cut_off
+            if not lives[-1].crashed and not lives[-1].left and lives[-1].creator not in self.cut_off
         ]
 
     def dead(self) -> list[MemberId]:

@@ -80,7 +80,7 @@ def repl_liveness(history: History) -> Verdict:
 
 def _owed(ledger: Ledger, creator: MemberId) -> bool:
     """Whether all that a creator requested must get a place: it did not crash."""
-    return any(life.process == creator and not life.crashed and not life.left for life in ledger.lives)
+    return any(life.creator == creator and not life.crashed and not life.left for life in ledger.lives)
 
 
 def _line(life: Life) -> int:
