@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.rows import Row, against
-from semcast.pipeline.profile import profile
+from semcast.pipeline.profile.job import profile
+from semcast.pipeline.profile.read import read_trace
 from semcast.pipeline.session import spark_session
-from semcast.pipeline.traces import read_trace
 
 ROWS = 10_000_000
 KEYS = 100_000

@@ -186,8 +186,9 @@ def test_what_is_promised_depends_on_what_was_asked_for() -> None:
     fifo, causal, total = (promised(order) for order in ("fifo", "causal", "total"))
     assert {"fifo_delivery", "vs_primary_partition", "vs_state_transfer"} < fifo
     assert "vs_view_synchrony" not in fifo | causal | total
-    assert causal - fifo == {"causal_delivery", "semantic_causal_completeness"}
+    assert causal - fifo == {"causal_delivery", "semantic_causal_completeness", "vector_certificate"}
     assert total - causal == {"total_order"}
+    assert causal - total == {"vector_certificate"}
     assert promised("fifo", uniform=True) - fifo == {"vs_semantic_uniform_agreement"}
     assert promised("total", uniform=True) - total == {"vs_semantic_uniform_agreement", "uniform_total_order"}
 

@@ -1,9 +1,11 @@
 """Values on the command line: durations, ranges, lists."""
 
 import re
+from pathlib import Path
 
 from semcast.cli.errors import UsageError
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.pipeline.paths import is_remote, local_path
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m)")
@@ -35,3 +37,12 @@ def seed_range(text: str) -> range:
     if last <= first:
         raise UsageError(f"{text!r}: the range is empty")
     return range(first, last)
+
+
+def check_folder(option: str, name: str | None) -> None:
+    """Refuse to take a file for a folder to write to; what is at a URI is found out later."""
+    if name is None or is_remote(local_path(name)):
+        return
+    path = Path(local_path(name))
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{option} {name}: there is a file of that name")

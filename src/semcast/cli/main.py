@@ -14,6 +14,7 @@ from semcast.cli import (
     keygen,
     members,
     model,
+    pipeline,
     profile,
     reform,
     report,
@@ -24,7 +25,7 @@ from semcast.cli import (
     top,
     verify,
 )
-from semcast.cli.errors import UsageError
+from semcast.cli.errors import JobError, UsageError
 from semcast.extensions import ExtensionError, load_families
 
 VERBS = (
@@ -43,6 +44,7 @@ VERBS = (
     profile,
     sweep,
     verify,
+    pipeline,
     report,
 )
 
@@ -61,7 +63,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 means that all is well, 1 that something was found, 2 that it was asked wrongly."""
+    """Run one command.
+
+    0 means that all is well, 1 that something was found, 2 that it was asked wrongly, 3 that it failed.
+    """
     try:
         args = build_parser().parse_args(argv)
     except ExtensionError as error:
@@ -73,6 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"semcast {args.verb}: {error}", file=sys.stderr)
         return 2
+    except JobError as error:
+        print(f"semcast {args.verb}: {error}", file=sys.stderr)
+        return 3
     except BrokenPipeError:
         # Somebody closed our output (`semcast ... | head`): nothing left to say, not even at the very end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

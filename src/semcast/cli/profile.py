@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,13 +12,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from semcast.cli.arguments import check_folder
 from semcast.cli.errors import UsageError
+from semcast.cli.spark import add_spark_options, spark_failures, start_spark
+from semcast.pipeline.paths import is_remote, local_path
 
 if TYPE_CHECKING:
-    from semcast.pipeline.profile import Profile, Settings
-    from semcast.pipeline.summary import StreamProfile
-    from semcast.pipeline.survey import BadRows
-    from semcast.pipeline.traces import Columns
+    from semcast.pipeline.profile.job import Profile, Settings
+    from semcast.pipeline.profile.read import Columns
+    from semcast.pipeline.profile.summary import StreamProfile
+    from semcast.pipeline.profile.validate import BadRows
 
 BUFFERS = (10, 20, 30)
 CHART = "profile.png"
@@ -31,7 +35,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Profile traces (CSV, JSON lines, Parquet; files or folders): how far messages are from"
         " what makes them obsolete, and which buffers would let a slow receiver skip how much.",
     )
-    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a file or a folder")
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a file or a folder, or the URI of one")
     columns = parser.add_argument_group("the columns of the traces, where they are called otherwise")
     for role, meaning in (
         ("key", "the item that a message writes"),
@@ -57,19 +61,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--ts-rate", type=float, metavar="Ts", help="messages a second that the sender sends")
     parser.add_argument("--tr-rate", type=float, metavar="Tr", help="and that the slow receiver takes")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"write Parquet tables and {CHART} there")
-    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    parser.add_argument(
+        "--out", metavar="DIR", help=f"write Parquet tables and {CHART} there (a URI: the tables only)"
+    )
+    add_spark_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Profile and print."""
     _check(args)
-    try:
-        import pyspark  # noqa: F401, PLC0415 (the extra may be missing)
-    except ImportError as error:
-        raise UsageError(f"{error.name} is not installed: pip install 'semcast[pipeline]'") from error
-    streams, bad = _profiled(args)
+    with spark_failures():
+        streams, bad = _profiled(args)
     rates = None if args.ts_rate is None else (args.ts_rate, args.tr_rate)
     if args.json:
         print(json.dumps(_as_json(streams, bad, rates), indent=2))
@@ -89,51 +92,52 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--ts-rate and --tr-rate go together")
     if args.ts_rate is not None and not (args.ts_rate > 0 and args.tr_rate > 0):
         raise UsageError("--ts-rate and --tr-rate must be above 0")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out}: there is a file of that name")
+    check_folder("--out", args.out)
 
 
 def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
-    from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
-    from semcast.pipeline.profile import profiled  # noqa: PLC0415
-    from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session  # noqa: PLC0415
-    from semcast.pipeline.sources import TraceError, are_small  # noqa: PLC0415
-    from semcast.pipeline.traces import read_trace  # noqa: PLC0415
+    from semcast.pipeline.profile.job import profiled  # noqa: PLC0415
+    from semcast.pipeline.profile.read import read_trace  # noqa: PLC0415
+    from semcast.pipeline.profile.sources import TraceError, are_small  # noqa: PLC0415
+    from semcast.pipeline.session import SMALL_ROWS, at_once  # noqa: PLC0415
 
-    small = are_small(args.traces)
+    traces = [local_path(trace) for trace in args.traces]
+    small = are_small(traces)
     try:
-        spark = spark_session("semcast profile", master=args.master, rows_hint=SMALL_ROWS if small else None)
+        spark = start_spark("semcast profile", args, rows_hint=SMALL_ROWS if small else None)
         with at_once(spark) if small else nullcontext():
-            trace = read_trace(spark, args.traces, _columns(args), max_bad=args.max_bad)
+            trace = read_trace(spark, traces, _columns(args), max_bad=args.max_bad)
             with profiled(trace, _settings(args)) as done:
                 if args.out is not None:
-                    _write(args.out, done)
-                return done.streams, trace.bad
-    except (NoJavaError, TraceError) as error:
+                    _write(local_path(args.out), done)
+                return done.streams, done.bad
+    except TraceError as error:
         raise UsageError(str(error)) from error
 
 
 def _columns(args: argparse.Namespace) -> "Columns":
-    from semcast.pipeline.traces import Columns  # noqa: PLC0415
+    from semcast.pipeline.profile.read import Columns  # noqa: PLC0415
 
     group = None if args.groups in (None, "ts") else args.groups
     return Columns(args.stream, args.seq, args.time, args.key, args.bytes, args.kind, group)
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
-    from semcast.pipeline.profile import Settings  # noqa: PLC0415
+    from semcast.pipeline.profile.job import Settings  # noqa: PLC0415
 
     groups = args.groups if args.groups in (None, "ts") else "group"
     return Settings(purge=args.purge, gap=args.gap, groups=groups)
 
 
-def _write(folder: Path, done: "Profile") -> None:
-    from semcast.pipeline.chart import draw  # noqa: PLC0415
-    from semcast.pipeline.tables import write_tables  # noqa: PLC0415
+def _write(folder: str, done: "Profile") -> None:
+    from semcast.pipeline.profile.chart import draw  # noqa: PLC0415
+    from semcast.pipeline.profile.output import write_tables  # noqa: PLC0415
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_tables(done, folder.resolve().as_uri())
-    draw(done.streams, folder / CHART)
+    write_tables(done, folder)
+    if is_remote(folder):
+        print(f"semcast profile: no {CHART} at {folder}: only tables go to a URI", file=sys.stderr)
+    else:
+        draw(done.streams, Path(folder) / CHART)
 
 
 def _show(
@@ -228,7 +232,7 @@ def _as_json(
 
 
 def _stream_json(profile: "StreamProfile", rates: tuple[float, float] | None) -> dict[str, object]:
-    from semcast.pipeline.summary import as_dict  # noqa: PLC0415
+    from semcast.pipeline.profile.summary import as_dict  # noqa: PLC0415
 
     found = as_dict(profile, BUFFERS)
     if rates is not None:

@@ -109,9 +109,9 @@ def _recordings(args: argparse.Namespace) -> tuple[tuple[Recordings, ...], str]:
         return (), "The recordings were not profiled (--no-data)."
     try:
         from semcast.pipeline.java import NoJavaError  # noqa: PLC0415 (needs the extra)
+        from semcast.pipeline.profile.sources import TraceError  # noqa: PLC0415
         from semcast.pipeline.report.profiles import profile_data, recordings_in  # noqa: PLC0415
         from semcast.pipeline.session import spark_session  # noqa: PLC0415
-        from semcast.pipeline.sources import TraceError  # noqa: PLC0415
     except ImportError as error:
         return (), f"The recordings were not profiled: {error.name} is not installed (semcast[pipeline])."
     if not recordings_in(args.data):

@@ -14,7 +14,9 @@ from rich.table import Table
 
 from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
+from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.core.ids import SECOND
+from semcast.pipeline.paths import is_remote, local_path
 from semcast.pipeline.sweep.spec import Spec, SpecError, read_spec
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser("sweep", help="run grids of simulations on Spark")
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC.toml")
-    parser.add_argument("--out", type=Path, default=Path("out/sweep"), help="default: %(default)s")
-    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    parser.add_argument("--out", default="out/sweep", help="default: %(default)s")
+    add_spark_options(parser)
     parser.add_argument("--jobs", type=int, help="cells at a time on this machine (default: its cores)")
     parser.add_argument("--timeout", default="60s", help="time a cell may take (default: %(default)s)")
     parser.add_argument("--limit", type=int, help="run no more than so many cells of each spec")
@@ -50,19 +52,19 @@ def run(args: argparse.Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise UsageError("--limit must be at least 1")
     master = _master(args)
-    try:
-        from semcast.pipeline.session import spark_session  # noqa: PLC0415 (needs the extra)
-    except ImportError as error:
-        raise UsageError(f"{error}: install semcast[pipeline]") from error
-    summaries = sweep_specs(
-        spark_session("semcast sweep", master=master),
-        specs,
-        args.out,
-        timeout=timeout,
-        limit=args.limit,
-        retry=args.retry,
-        fresh=args.fresh,
-    )
+    out = local_path(args.out)
+    if is_remote(out):
+        raise UsageError(f"--out {args.out}: the driver writes outcomes: name a folder of this machine")
+    with spark_failures():
+        summaries = sweep_specs(
+            start_spark("semcast sweep", args, master=master),
+            specs,
+            Path(out),
+            timeout=timeout,
+            limit=args.limit,
+            retry=args.retry,
+            fresh=args.fresh,
+        )
     if args.json:
         print(json.dumps(msgspec.to_builtins(summaries), indent=2))
     else:

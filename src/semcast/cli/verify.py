@@ -10,8 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from semcast.cli.arguments import check_folder
 from semcast.cli.errors import UsageError
+from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.history import HistoryError, converted
+from semcast.pipeline.paths import is_remote, local_path
 from semcast.specs import PROPERTIES, Status
 
 if TYPE_CHECKING:
@@ -25,10 +28,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "verify",
         help="verify recorded histories of any size, on Spark",
-        description="Verify recorded histories. Exits with 1 if a property is violated.",
+        description="Verify recorded histories. Exits with 1 if a property is violated (with --strict: or"
+        " unknown).",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="HISTORY", type=Path, help="a file or journal, or a folder"
+        "paths", nargs="+", metavar="HISTORY", help="a file or journal, a folder, or the URI of one"
     )
     parser.add_argument(
         "--property",
@@ -37,9 +41,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="append",
         help="verify this property only; may be repeated (default: all that the stack of a run promises)",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write all violations as Parquet there")
+    parser.add_argument("--out", metavar="DIR", help="write all violations as Parquet there")
+    parser.add_argument(
+        "--stage",
+        metavar="DIR",
+        help="where journals, and histories at URIs, lie as files meanwhile: on a cluster a folder that all"
+        " machines see (default: the temporary folder)",
+    )
+    parser.add_argument("--strict", action="store_true", help="a property that cannot be told is a failure")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--master", help="a Spark master (default: this machine)")
+    add_spark_options(parser)
     parser.add_argument(
         "--max-sample", type=int, default=10, metavar="N", help="examples to show of each (default: 10)"
     )
@@ -50,18 +61,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify and print; 0 if nothing is violated, 1 if something is."""
+    """Verify and print; 0 if nothing is violated, 1 if something is, or with `--strict` unknown."""
     _check(args)
-    try:
-        import pyspark  # noqa: F401, PLC0415 (the extra may be missing)
-    except ImportError as error:
-        raise UsageError(f"{error.name} is not installed: pip install 'semcast[pipeline]'") from error
-    report = _report(args)
+    with spark_failures():
+        report = _report(args)
     if args.json:
         print(json.dumps(_as_json(report), indent=2))
     else:
         _show(report)
-    return 1 if _violated(report) else 0
+    return 1 if _violated(report) or (args.strict and _unknown(report)) else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -70,29 +78,52 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
     if args.max_sample < 1:
         raise UsageError("--max-sample must be at least 1")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out}: there is a file of that name")
+    check_folder("--out", args.out)
+    if args.stage is not None and not Path(args.stage).is_dir():
+        raise UsageError(f"--stage {args.stage}: no such folder")
 
 
 def _report(args: argparse.Namespace) -> "Report":
-    from semcast.pipeline.java import NoJavaError  # noqa: PLC0415
-    from semcast.pipeline.session import spark_session  # noqa: PLC0415
+    from semcast.pipeline.session import seen_by_executors  # noqa: PLC0415
     from semcast.pipeline.verify import Options, survey, verify, wanted_properties  # noqa: PLC0415
 
     options = Options(args.properties, args.max_sample, args.allow_missing, args.out)
     try:
-        with tempfile.TemporaryDirectory(prefix="semcast-") as folder:
-            recorded = survey(converted(args.paths, Path(folder)))
+        with (
+            tempfile.TemporaryDirectory(prefix="semcast-", dir=args.stage) as folder,
+            Console(stderr=True).status("starting Spark") as status,
+        ):
+            recorded = survey(converted(_brought(args, Path(folder)), Path(folder)))
             wanted_properties(recorded.runs, args.properties)
-            with Console(stderr=True).status("starting Spark") as status:
-                spark = spark_session("semcast verify", master=args.master, rows_hint=recorded.rows)
-                return verify(spark, recorded, options, lambda step: status.update(f"verifying: {step}"))
-    except (HistoryError, NoJavaError) as error:
+            spark = start_spark("semcast verify", args, rows_hint=recorded.rows)
+            if recorded.rows > options.small_rows:
+                seen_by_executors(spark, recorded.files)
+            return verify(spark, recorded, options, lambda step: status.update(f"verifying: {step}"))
+    except HistoryError as error:
         raise UsageError(str(error)) from error
+
+
+def _brought(args: argparse.Namespace, folder: Path) -> list[Path]:
+    """Where the histories are on this machine; those at URIs are brought to a folder first."""
+    from semcast.pipeline.fetching import fetch  # noqa: PLC0415
+
+    found = []
+    for number, name in enumerate(map(local_path, args.paths)):
+        if is_remote(name):
+            inside = folder / f"from-{number}"
+            fetch(start_spark("semcast verify", args), name, inside)
+            found.append(inside)
+        else:
+            found.append(Path(name))
+    return found
 
 
 def _violated(report: "Report") -> list["Verdict"]:
     return [verdict for verdict in report.verdicts if verdict.status is Status.VIOLATED]
+
+
+def _unknown(report: "Report") -> list["Verdict"]:
+    return [verdict for verdict in report.verdicts if verdict.status is Status.UNKNOWN]
 
 
 def _show(report: "Report") -> None:
@@ -131,6 +162,7 @@ def _as_json(report: "Report") -> dict[str, object]:
         ],
         "events": report.events,
         "violated": len(_violated(report)),
+        "unknown": len(_unknown(report)),
     }
 
 

@@ -53,6 +53,13 @@ class Left(msgspec.Struct, frozen=True):
     again: bool = False
 
 
+class NotAdmitted(msgspec.Struct, frozen=True):
+    """Somebody wants to be in the group, or to form it with this member, and cannot; and why."""
+
+    member: MemberId
+    cause: str
+
+
 class Minority(msgspec.Struct, frozen=True):
     """This member is cut off from the majority: nothing is sent or changed here until they meet again."""
 
@@ -179,6 +186,7 @@ Event = (
     | TransitionalView
     | Sent
     | Left
+    | NotAdmitted
     | Minority
     | Blocked
     | Unblocked

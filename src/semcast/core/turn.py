@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Protocol
 
+from semcast.core.certificates import Certificates
 from semcast.core.events import (
     Confirmed,
     Delivery,
@@ -86,6 +87,7 @@ class Turn:
         world: what is done to the rest of the world.
         watchers: told of all that happens.
         renew: names the next incarnation of a member that was put out against its will.
+        certificates: where the stack notes them, for a watcher that records.
     """
 
     def __init__(
@@ -97,11 +99,13 @@ class Turn:
         *,
         watchers: Sequence[Watcher] = (),
         renew: Renew | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         self.member = member
         self.stack = stack
         self.handover = handover
         stack.reader = handover.reader
+        stack.certificates = certificates
         self.settled = False
         """Whether the stack has looked for others and begun to work, with them or alone."""
         self.first_view = 0
@@ -120,10 +124,10 @@ class Turn:
         self._calls = 0  # of the application, in this turn
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
-    def start(self, now: Nanos, records: Sequence[bytes] | None = None) -> None:
-        """The first turn. Where there is a disk, `records` is what it kept."""
+    def start(self, now: Nanos, records: Sequence[bytes] | None = None, first: int = 0) -> None:
+        """The first turn. Where there is a disk, `records` is what it kept, from position `first` on."""
         if records is not None:
-            self.stack.recover(now, records)
+            self.stack.recover(now, records, first)
         self.stack.start(now)
         self.run(now)
 
@@ -272,6 +276,9 @@ class Turn:
         self._refused = False
         self.member, self.stack = chosen[0], stack
         stack.reader = self.handover.reader
+        stack.certificates = former.certificates
+        if stack.certificates is not None:
+            stack.certificates.renew()
         self.handover.renewed = True
         self._world.renew(self.member)
         for watcher in self._watchers:

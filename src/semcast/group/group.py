@@ -88,6 +88,7 @@ class Group:
             watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
             renew=self._renew,
             disk=parts.disk,
+            certificates=self._recordings[0].certificates if self._recordings else None,
         )
         self._hub = Hub(
             parts.member,

@@ -8,7 +8,16 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from semcast.core.events import Delivery, Event, Left, Minority, StateLost, TransitionalView, ViewChange
+from semcast.core.events import (
+    Delivery,
+    Event,
+    Left,
+    Minority,
+    NotAdmitted,
+    StateLost,
+    TransitionalView,
+    ViewChange,
+)
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
@@ -20,6 +29,8 @@ _NETWORK = logging.getLogger("semcast.network")
 _VIEWS = logging.getLogger("semcast.views")
 _AGAIN = 60.0
 """Seconds after which the same trouble is told again."""
+_MOST_REFUSED = 64
+"""Processes of which it is remembered that they were refused."""
 _HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
 """Several groups may share a meeting point, and sessions end."""
 
@@ -50,6 +61,7 @@ class GroupLog(Watcher):
         self._group = plain(group)
         self._member = member
         self._left: Left | None = None
+        self._refused: dict[tuple[MemberId, str], float] = {}  # who was not let in and why, told when
 
     def joins(self, stack: str, host: str, port: int) -> None:
         """It begins to look for others."""
@@ -89,6 +101,8 @@ class GroupLog(Watcher):
                 self._view(event)
             elif isinstance(event, Left):
                 self._out(event)
+            elif isinstance(event, NotAdmitted):
+                self._not_admitted(event)
             elif isinstance(event, Minority):
                 _GROUP.warning(
                     "%s: %s is cut off from the majority: %d can be reached, %d are needed; it waits",
@@ -97,6 +111,16 @@ class GroupLog(Watcher):
                     event.reachable,
                     event.needed,
                 )
+
+    def _not_admitted(self, event: NotAdmitted) -> None:
+        """Who is refused comes again and again: once in a while is enough."""
+        what, now = (event.member, event.cause), time.monotonic()
+        if now - self._refused.get(what, -_AGAIN) < _AGAIN:
+            return
+        if len(self._refused) >= _MOST_REFUSED:
+            self._refused.clear()
+        self._refused[what] = now
+        _GROUP.warning("%s: %s is not let in: %s", self._group, plain(str(event.member)), plain(event.cause))
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
         """Views come between messages."""

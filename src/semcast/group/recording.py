@@ -10,6 +10,7 @@ from pathlib import Path
 from zlib import crc32
 
 from semcast.core.annotations import Item
+from semcast.core.certificates import Certificate, Certificates, Place, Vector, cut
 from semcast.core.events import Delivery, Event, Merged, Purged, Sent, TransitionalView, ViewChange
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
@@ -23,6 +24,7 @@ from semcast.history.journal import (
     DeliveredRow,
     JournalWriter,
     MergedRow,
+    Note,
     NotedRow,
     PurgedRow,
     Row,
@@ -80,6 +82,8 @@ class Recording(Watcher):
         self._writer = journal(member)
         self._announced = announced
         self._clock = clock
+        self.certificates = Certificates()
+        """Where the stack notes them."""
         self._next = 1
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
@@ -93,7 +97,9 @@ class Recording(Watcher):
         rows: list[Row] = []
         for event in events:
             if type(event) is Sent:
-                _note_sent(rows, event.batch, event.view, event.safe)
+                batch = event.batch
+                for part, certificate in cut(batch, self.certificates.sent(batch.first, batch.last)):
+                    _note_sent(rows, part, event.view, event.safe, certificate)
             elif type(event) is Purged:
                 _note_purged(rows, event.id, event.by)
             elif isinstance(event, ViewChange | TransitionalView):
@@ -116,33 +122,15 @@ class Recording(Watcher):
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
         """Messages and views on their way to the application."""
         rows: list[Row] = []
-        sender: MemberId | None = None
-        first = following = size = crc = 0
-        order: int | None = None
         for each in deliveries:
-            if (
-                type(each) is Batch
-                and each.first == following
-                and each.sender == sender
-                and each.order == (None if order is None else order + following - first)
-            ):
-                following += len(each.payloads)
-                size += each.size
-                crc = crc32(b"".join(each.payloads), crc)
-                continue
-            if sender is not None:
-                rows.append(DeliveredRow(sender, first, following - first, size, order, crc))
-                sender = None
             if isinstance(each, Batch):
-                sender, first, size, order = each.sender, each.first, each.size, each.order
-                following = first + len(each.payloads)
-                crc = crc32(b"".join(each.payloads))
+                certified = self.certificates.delivered(each.sender, each.first, each.last)
+                for part, certificate in cut(each, certified):
+                    _note_delivered(rows, part, certificate)
             elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
             elif isinstance(each, Merged):
                 rows.append(MergedRow(each.count))
-        if sender is not None:
-            rows.append(DeliveredRow(sender, first, following - first, size, order, crc))
         self._write(rows)
 
     def close(self) -> None:
@@ -154,38 +142,90 @@ class Recording(Watcher):
             self._writer.append(self._clock(), rows)
 
 
-def _note_sent(rows: list[Row], batch: Batch, view: int | None, safe: bool) -> None:
+def _note_delivered(rows: list[Row], batch: Batch, certificate: Certificate | None) -> None:
     """Go on with the last row where that can be."""
-    if batch.items is not None:
-        sizes = list(map(len, batch.payloads))
-        crcs = list(map(crc32, batch.payloads))
-        rows.append(NotedRow(batch.first, view, safe, sizes, list(map(Item, batch.items)), crcs))
-        return
     last = rows[-1] if rows else None
-    first, note = batch.first, batch.annotation
-    if note is None:
-        if (
-            type(last) is SentRow
-            and last.seq + last.count == first
-            and last.view == view
-            and last.safe is safe
-        ):
-            last.count += len(batch.payloads)
-            last.size += batch.size
-            last.crc = crc32(b"".join(batch.payloads), last.crc or 0)
-        else:
-            crc = crc32(b"".join(batch.payloads))
-            rows.append(SentRow(first, len(batch.payloads), batch.size, view, safe, crc))
+    ring, vector = _columns(certificate)
+    data = b"".join(batch.payloads)
+    if (
+        type(last) is DeliveredRow
+        and last.seq + last.count == batch.first
+        and last.sender == batch.sender
+        and batch.order == (None if last.order is None else last.order + last.count)
+        and ring == (None if last.ring is None else last.ring.after(last.count))
+        and vector == (None if last.vector is None else ())
+    ):
+        last.count += len(batch.payloads)
+        last.size += len(data)
+        last.crc = crc32(data, last.crc or 0)
         return
-    stored = note if type(note) is Item else note_of(note)
-    if type(last) is NotedRow and last.view == view and last.safe is safe:
-        notes = last.notes
-        if last.seq + len(notes) == first and last.crcs is not None:
-            last.sizes.append(batch.size)
-            last.crcs.append(crc32(batch.payloads[0]))
-            notes.append(stored)
-            return
-    rows.append(NotedRow(first, view, safe, [batch.size], [stored], [crc32(batch.payloads[0])]))
+    count = len(batch.payloads)
+    rows.append(
+        DeliveredRow(batch.sender, batch.first, count, len(data), batch.order, crc32(data), ring, vector)
+    )
+
+
+def _note_sent(
+    rows: list[Row], batch: Batch, view: int | None, safe: bool, certificate: Certificate | None = None
+) -> None:
+    """Go on with the last row where that can be."""
+    ring, vector = _columns(certificate)
+    if batch.items is not None:
+        sizes, crcs = list(map(len, batch.payloads)), list(map(crc32, batch.payloads))
+        items: list[Note] = list(map(Item, batch.items))
+        rows.append(NotedRow(batch.first, view, safe, sizes, items, crcs, ring, vector))
+    elif batch.annotation is None:
+        _note_plain(rows, batch, view, safe, ring, vector)
+    else:
+        _note_annotated(rows, batch, view, safe, ring, vector)
+
+
+def _note_plain(
+    rows: list[Row], batch: Batch, view: int | None, safe: bool, ring: Place | None, vector: Vector | None
+) -> None:
+    last, data = rows[-1] if rows else None, b"".join(batch.payloads)
+    if (
+        type(last) is SentRow
+        and last.seq + last.count == batch.first
+        and last.view == view
+        and last.safe is safe
+        and ring == (None if last.ring is None else last.ring.after(last.count))
+        and vector == (None if last.vector is None else ())
+    ):
+        last.count += len(batch.payloads)
+        last.size += len(data)
+        last.crc = crc32(data, last.crc or 0)
+    else:
+        count = len(batch.payloads)
+        rows.append(SentRow(batch.first, count, len(data), view, safe, crc32(data), ring, vector))
+
+
+def _note_annotated(
+    rows: list[Row], batch: Batch, view: int | None, safe: bool, ring: Place | None, vector: Vector | None
+) -> None:
+    last, note = rows[-1] if rows else None, batch.annotation
+    assert note is not None
+    stored, crc = note if type(note) is Item else note_of(note), crc32(batch.payloads[0])
+    if (
+        type(last) is NotedRow
+        and last.view == view
+        and last.safe is safe
+        and last.seq + len(last.notes) == batch.first
+        and last.crcs is not None
+        and ring == (None if last.ring is None else last.ring.after(len(last.notes)))
+        and vector == (None if last.vector is None else ())
+    ):
+        last.sizes.append(batch.size)
+        last.crcs.append(crc)
+        last.notes.append(stored)
+        return
+    rows.append(NotedRow(batch.first, view, safe, [batch.size], [stored], [crc], ring, vector))
+
+
+def _columns(certificate: Certificate | None) -> tuple[Place | None, Vector | None]:
+    if isinstance(certificate, Place):
+        return certificate, None
+    return None, certificate
 
 
 def _note_purged(rows: list[Row], victim: MessageId, by: MessageId | None) -> None:

@@ -20,8 +20,9 @@ from semcast.history.journal import (
     SentRow,
     ViewRow,
 )
-from semcast.history.schema import CERTIFICATES, NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind
+from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind
 from semcast.history.wellformed import problem
+from semcast.history.writer import ring_cell
 
 _ANNOTATION, _MEMBERS = SCHEMA.field("annotation").type, SCHEMA.field("members").type
 _COLUMNS = (
@@ -36,6 +37,8 @@ _COLUMNS = (
     "order",
     "bytes",
     "crc",
+    "ring",
+    "vector",
 )
 """What differs from row to row, in the order of its cells."""
 _WIDTH = len(_COLUMNS)
@@ -98,7 +101,7 @@ class Block:
 
     def end(self, at: Nanos, kind: Kind) -> None:
         """The last row of all."""
-        self._cells += (kind.value, at, None, 0, 0, 0, None, None, None, 0, None)
+        self._cells += (kind.value, at, None, 0, 0, 0, None, None, None, 0, None, None, None)
 
     def _delivered(self, at: Nanos, row: DeliveredRow) -> None:
         who = row.sender
@@ -116,6 +119,8 @@ class Block:
             row.order,
             row.size,
             row.crc,
+            row.ring,
+            row.vector,
         )
 
     def _sent(self, at: Nanos, row: SentRow) -> None:
@@ -133,6 +138,8 @@ class Block:
             None,
             row.size,
             row.crc,
+            row.ring,
+            row.vector,
         )
 
     def _noted(self, at: Nanos, row: NotedRow) -> None:
@@ -143,8 +150,12 @@ class Block:
         self._check_multicast(row.seq, count)
         name, incarnation = self._process.name, self._process.incarnation
         view, level, cells = row.view, SAFE if row.safe else None, self._cells
-        for seq, (size, crc, _) in enumerate(messages, row.seq):
-            cells += (_MULTICAST, at, name, incarnation, seq, 1, view, level, None, size, crc)
+        ring, vector = row.ring, row.vector
+        for place, (size, crc, _) in enumerate(messages):
+            where = None if ring is None else ring.after(place)
+            cells += (_MULTICAST, at, name, incarnation, row.seq + place, 1, view, level, None, size, crc)
+            cells += (where, vector)
+            vector = None if vector is None else ()
         self._noted_rows += range(before, before + count)
         for _, _, note in messages:
             if type(note) is Item:
@@ -165,7 +176,7 @@ class Block:
             self._refuse(Kind.PURGE, who, min(row.seqs), 1)
         name, incarnation, cells = who.name, who.incarnation, self._cells
         for seq in row.seqs[:count]:
-            cells += (_PURGE, at, name, incarnation, seq, 1, None, None, None, 0, None)
+            cells += (_PURGE, at, name, incarnation, seq, 1, None, None, None, 0, None, None, None)
         if row.by is not None:
             self._noted_rows += range(before, before + count)
             self._notes += _ONE_ID * count
@@ -182,9 +193,10 @@ class Block:
         if not row.transitional:
             self.seen.update(view.members)
         self._cells += (kind.value, at, name, incarnation, 0, 0, view.id, level, view.reformed, 0, None)
+        self._cells += (None, None)
 
     def _merged(self, at: Nanos, row: MergedRow) -> None:
-        self._cells += (Kind.MERGED.value, at, None, 0, 0, row.count, None, None, None, 0, None)
+        self._cells += (Kind.MERGED.value, at, None, 0, 0, row.count, None, None, None, 0, None, None, None)
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender
@@ -201,6 +213,8 @@ class Block:
             None,
             None,
             0,
+            None,
+            None,
             None,
         )
 
@@ -230,16 +244,12 @@ class Block:
 
     def _table(self) -> pa.Table:
         count = len(self)
-        columns = {
-            name: pa.array(self._cells[place::_WIDTH], SCHEMA.field(name).type)
-            for place, name in enumerate(_COLUMNS)
-        }
+        columns = {name: _column(name, self._cells[place::_WIDTH]) for place, name in enumerate(_COLUMNS)}
         for name, value in self._same.items():
             columns[name] = pa.repeat(pa.scalar(value, SCHEMA.field(name).type), count)
         columns["index"] = pa.array(range(self._first, self._first + count), pa.int64())
         columns["annotation"] = self._annotations(count)
         columns["members"] = self._views(count)
-        columns |= {name: pa.nulls(count, SCHEMA.field(name).type) for name in CERTIFICATES}
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
     def _annotations(self, count: int) -> pa.Array:
@@ -279,3 +289,10 @@ class Block:
         for row, members in self._members.items():
             rows[row] = [(member.name, member.incarnation) for member in members]
         return pa.array(rows, _MEMBERS)
+
+
+def _column(name: str, cells: list[Any]) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    if name == "ring":
+        cells = list(map(ring_cell, cells))
+    return pa.array(cells, kind)

@@ -7,9 +7,10 @@ import msgspec
 import pyarrow as pa
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.certificates import Place
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event
-from semcast.history.schema import ROW, AnnotationKind, Kind, kind_named
+from semcast.history.schema import SCHEMA, AnnotationKind, Kind, kind_named
 
 _Struct = dict[str, object]
 
@@ -35,11 +36,13 @@ class Columns(msgspec.Struct, gc=False):
     members: list[_Struct | None] | None
     bytes: int
     crc: int | None
+    ring: _Struct | None
+    vector: list[_Struct | None] | None
 
 
 def rows_of(table: pa.Table) -> Iterator[Columns]:
     """The rows of a table that has at least these columns."""
-    return map(Columns, *(table.column(name).to_pylist() for name in ROW.names))
+    return map(Columns, *(table.column(name).to_pylist() for name in SCHEMA.names))
 
 
 def decode(row: Columns) -> Event:
@@ -64,6 +67,8 @@ def decode(row: Columns) -> Event:
         order=row.order,
         members=None if row.members is None else tuple(map(_member_of, row.members)),
         crc=row.crc,
+        ring=None if row.ring is None else _place(row.ring),
+        vector=None if row.vector is None else tuple(map(_change, row.vector)),
     )
 
 
@@ -77,6 +82,24 @@ def _member_of(struct: _Struct | None) -> MemberId:
         case {"name": str(name), "incarnation": int(incarnation)}:
             return _member(name, incarnation)
     raise ValueError("a view with an incomplete member")
+
+
+def _place(struct: _Struct) -> Place:
+    match struct:
+        case {"configuration": int(number), "packet": int(packet), "index": int(index)}:
+            name, incarnation = struct["representative"], struct["incarnation"]
+            who = (
+                _member(name, incarnation) if isinstance(name, str) and isinstance(incarnation, int) else None
+            )
+            return Place(number, who, packet, index)
+    raise ValueError("an incomplete place in the order of the ring")
+
+
+def _change(struct: _Struct | None) -> tuple[int, int]:
+    match struct:
+        case {"rank": int(rank), "seq": int(seq)}:
+            return rank, seq
+    raise ValueError("an incomplete vector time")
 
 
 def _meaning(kind: Kind, struct: _Struct) -> tuple[Annotation | None, MessageId | None, str | None]:

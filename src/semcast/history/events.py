@@ -6,6 +6,7 @@ from itertools import chain
 import msgspec
 
 from semcast.core.annotations import Annotation
+from semcast.core.certificates import Certificate, Place, Vector
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.schema import FIFO, GONE, Kind
 
@@ -114,6 +115,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     members: tuple[MemberId, ...] | None = None
     crc: int | None = None
     """The CRC-32 of the payloads of the run, one behind the other; None where it is not known."""
+    ring: Place | None = None
+    """Where the first message was in the order of the ring; the others follow in the same packet."""
+    vector: Vector | None = None
+    """What changed in the vector time of the sender since the row before about messages of it."""
 
     @property
     def last(self) -> int:
@@ -125,8 +130,21 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         assert self.seq <= seq <= self.last
         if self.count == 1:
             return self
-        order = None if self.order is None else self.order + seq - self.seq
-        return msgspec.structs.replace(self, seq=seq, count=1, size=0, crc=None, order=order)
+        offset = seq - self.seq
+        order = None if self.order is None else self.order + offset
+        ring = None if self.ring is None else self.ring.after(offset)
+        vector = self.vector if not offset or self.vector is None else ()
+        return msgspec.structs.replace(
+            self, seq=seq, count=1, size=0, crc=None, order=order, ring=ring, vector=vector
+        )
+
+    def certified(self, certificate: Certificate | None) -> "Event":
+        """The event with a certificate."""
+        if certificate is None:
+            return self
+        if isinstance(certificate, Place):
+            return msgspec.structs.replace(self, ring=certificate)
+        return msgspec.structs.replace(self, vector=certificate)
 
     def __str__(self) -> str:
         return f"{self.process}[{self.index}] at {self.at} ns: {self.kind.value}{self._object()}"

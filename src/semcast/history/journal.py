@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
+from semcast.core.certificates import Place
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
 from semcast.history.events import HistoryError, RunInfo
@@ -49,6 +50,9 @@ class SentRow(msgspec.Struct, array_like=True, tag=1, gc=False):
     safe: bool
     crc: int | None = None
     """Of all payloads, one behind the other; so it is in all rows. None in version 1."""
+    ring: Place | None = None
+    """Certificates of the first message (`semcast.core.certificates`); so it is in all rows."""
+    vector: tuple[tuple[int, int], ...] | None = None
 
 
 class NotedRow(msgspec.Struct, array_like=True, tag=2):
@@ -60,6 +64,8 @@ class NotedRow(msgspec.Struct, array_like=True, tag=2):
     sizes: list[int]
     notes: list[Note]
     crcs: list[int] | None = None
+    ring: Place | None = None
+    vector: tuple[tuple[int, int], ...] | None = None
 
 
 class DeliveredRow(msgspec.Struct, array_like=True, tag=3, gc=False):
@@ -72,6 +78,8 @@ class DeliveredRow(msgspec.Struct, array_like=True, tag=3, gc=False):
     order: int | None = None
     """The position of the first in the total order, if there is one."""
     crc: int | None = None
+    ring: Place | None = None
+    vector: tuple[tuple[int, int], ...] | None = None
 
 
 class PurgedRow(msgspec.Struct, array_like=True, tag=4):

@@ -13,7 +13,7 @@ from semcast.history.decoding import Columns, decode
 from semcast.history.events import Event, History, HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
 from semcast.history.replay import Journal, read_journal
-from semcast.history.schema import ROW, Kind
+from semcast.history.schema import SCHEMA, Kind
 from semcast.history.versions import completed, described
 from semcast.history.wellformed import problem
 
@@ -134,14 +134,14 @@ def _load(file: Path) -> tuple[RunInfo, pa.Table]:
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
             info = described(file, parquet)
-            there = [name for name in ROW.names if name in parquet.schema_arrow.names]
+            there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
             return info, completed(parquet.read(columns=there))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error
 
 
 def _rows(file: Path, info: RunInfo, table: pa.Table) -> Iterator[_Row]:
-    columns = [_column(file, table, field) for field in ROW]
+    columns = [_column(file, table, field) for field in SCHEMA]
     for row, values in enumerate(map(Columns, *columns)):
         try:
             event = decode(values)

@@ -1,6 +1,6 @@
 """The recorder: a few values per call while the run goes on, everything else when it is over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 from zlib import crc32
@@ -8,6 +8,7 @@ from zlib import crc32
 import msgspec
 
 from semcast.core.annotations import Annotation, Item
+from semcast.core.certificates import Certificate, Certified, Place, cut, later
 from semcast.core.events import Note, Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
@@ -35,7 +36,29 @@ class _Claim(NamedTuple):
     safe: bool
 
 
-_Extra = Note | _Claim | Annotation | MessageId | View | Sent | _State | _Receipt | int | None
+class _Left(NamedTuple):
+    sent: Sent
+    certificate: Certificate | None
+
+
+class _Vector(NamedTuple):
+    changes: tuple[tuple[int, int], ...]
+
+
+_Extra = (
+    Note
+    | _Claim
+    | Annotation
+    | MessageId
+    | View
+    | _Left
+    | _State
+    | _Receipt
+    | Place
+    | _Vector
+    | int
+    | None
+)
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
 """kind, at, process, sender, seq, count, size, crc, and what only this kind has."""
 _ROW_CELLS = 9
@@ -82,16 +105,15 @@ class Recorder:
         """`process` was in so many views of which its application is told nothing."""
         self._add((Kind.MERGED, at, process, None, 0, views, 0, None, None))
 
-    def sent(self, at: Nanos, process: MemberId, sent: Sent) -> None:
+    def sent(self, at: Nanos, process: MemberId, sent: Sent, certified: Sequence[Certified] = ()) -> None:
         """Messages of `process` that waited have left, in a view."""
-        batch = sent.batch
-        if batch.items is not None:
-            for single in batch.singles():
-                self.sent(at, process, Sent(single, sent.view, sent.safe))
-            return
-        data = b"".join(batch.payloads)
-        count, size, crc = len(batch.payloads), len(data), crc32(data)
-        self._add((_MULTICAST, at, process, batch.sender, batch.first, count, size, crc, sent))
+        for batch, certificate in cut(sent.batch, certified):
+            singles = [batch] if batch.items is None else batch.singles()
+            for place, single in enumerate(singles):
+                data = b"".join(single.payloads)
+                count, size, crc = len(single.payloads), len(data), crc32(data)
+                left = _Left(Sent(single, sent.view, sent.safe), later(certificate, place))
+                self._add((_MULTICAST, at, process, single.sender, single.first, count, size, crc, left))
 
     def multicast(self, at: Nanos, process: MemberId, batch: Batch) -> None:
         """`process` multicast its own messages."""
@@ -99,11 +121,20 @@ class Recorder:
         count, size, crc = len(batch.payloads), len(data), crc32(data)
         self._add((_MULTICAST, at, process, batch.sender, batch.first, count, size, crc, batch.annotation))
 
-    def deliver(self, at: Nanos, process: MemberId, batch: Batch, order: int | None = None) -> None:
+    def deliver(
+        self,
+        at: Nanos,
+        process: MemberId,
+        batch: Batch,
+        order: int | None = None,
+        certified: Sequence[Certified] = (),
+    ) -> None:
         """The application at `process` got these messages; `order` is the position of the first, if any."""
-        data = b"".join(batch.payloads)
-        count, size, crc = len(batch.payloads), len(data), crc32(data)
-        self._add((_DELIVER, at, process, batch.sender, batch.first, count, size, crc, order))
+        for part, certificate in cut(batch, certified):
+            data = b"".join(part.payloads)
+            count, size, crc = len(part.payloads), len(data), crc32(data)
+            extra = order if certificate is None else _as_extra(certificate)
+            self._add((_DELIVER, at, process, part.sender, part.first, count, size, crc, extra))
 
     def purge(self, at: Nanos, process: MemberId, purged: Purged, order: int | None = None) -> None:
         """`process` gave up a message for another; `order` is the position it would have had, if any."""
@@ -179,10 +210,21 @@ def _continues(before: _Row, row: _Row) -> bool:
 
 
 def _says_no_more(before: _Row, row: _Row) -> bool:
-    """Whether neither has anything of its own, or `row` only the position that follows those of `before`."""
+    """Whether neither has anything of its own, or `row` only what follows from what `before` says."""
     if isinstance(before[8], int):
         return row[8] == before[8] + before[5]
+    if isinstance(before[8], Place):
+        return row[8] == before[8].after(before[5])
+    if isinstance(before[8], _Vector):
+        return row[8] == _UNCHANGED
     return row[8] is None and before[8] is None
+
+
+_UNCHANGED = _Vector(())
+
+
+def _as_extra(certificate: Certificate) -> Place | _Vector:
+    return certificate if isinstance(certificate, Place) else _Vector(certificate)
 
 
 def _joined(before: _Row, row: _Row) -> _Row:
@@ -211,7 +253,12 @@ def _event(group: str, index: int, row: _Row) -> Event:
             order=extra.reformed,
             members=extra.members,
         )
-    if isinstance(extra, Sent):
+    if isinstance(extra, Place):
+        return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc, ring=extra)
+    if isinstance(extra, _Vector):
+        return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc, vector=extra.changes)
+    if isinstance(extra, _Left):
+        sent = extra.sent
         return Event(
             process,
             index,
@@ -222,11 +269,11 @@ def _event(group: str, index: int, row: _Row) -> Event:
             seq,
             count,
             size,
-            extra.batch.annotation,
-            view=extra.view,
-            level=SAFE if extra.safe else None,
+            sent.batch.annotation,
+            view=sent.view,
+            level=SAFE if sent.safe else None,
             crc=crc,
-        )
+        ).certified(extra.certificate)
     if isinstance(extra, _Claim):
         view = extra.view
         return Event(

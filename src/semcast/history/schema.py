@@ -25,12 +25,15 @@ What a kind puts into shared columns:
 
 A family may add kinds of its own (`add_kind`).
 
-Two columns are for certificates, by which a checker of large runs need not search; nothing writes them yet:
+Two columns are for certificates, by which a checker of large runs need not search (`core.certificates`). Of
+multicast and deliver rows they are about the first message; what follows in the row follows from it:
 
-- ring: where a message was in the order of the ring: the number of its `configuration` and who formed that
-  (`representative`, `incarnation`), the `packet` and the `index` of the message in the packet;
-- vector: what changed in the vector clock since the row before, as pairs of the `rank` of a sender in the
-  view and the last `seq` of that sender that comes before.
+- ring: where the message was in the order of the ring: the number of its `configuration` and who formed that
+  (`representative`, `incarnation`), the `packet` and the `index` of the message in the packet. All messages
+  of a row are in one packet, one behind the other;
+- vector: what changed in the vector time of the sender since the row before about messages of it, of this
+  process in this view, as pairs of the `rank` of a member of the view and the last `seq` of it that comes
+  before, directly or through others. All messages of a row have the same vector time.
 
 Version 1 has neither of them, nor `crc`, nor left rows, and one group for each run.
 """
@@ -197,10 +200,6 @@ SCHEMA = pa.schema(
         pa.field("vector", _VECTOR),
     ]
 )
-CERTIFICATES = ("ring", "vector")
-ROW = pa.schema([field for field in SCHEMA if field.name not in CERTIFICATES])
-"""The columns that make an event."""
-
 SHARED = frozenset(
     ("sender", "seq", "count", "view", "level", "order", "annotation", "members", "bytes", "crc")
 )
@@ -213,5 +212,5 @@ Kind.CONFIRMED = add_kind("confirmed", ("sender", "seq", "count", "view", "level
 
 def columns_of(version: int) -> pa.Schema:
     """The columns that files of this version have."""
-    later = ("crc", *CERTIFICATES) if version == 1 else ()
+    later = ("crc", "ring", "vector") if version == 1 else ()
     return pa.schema([field for field in SCHEMA if field.name not in later])

@@ -10,6 +10,8 @@ from semcast.history.schema import CRC_MASK, SHARED, Kind
 
 def problem(event: Event) -> str | None:
     """What is wrong with the event in itself, if anything is."""
+    if event.kind not in _ABOUT_MESSAGES and (event.ring is not None or event.vector is not None):
+        return f"{event.kind.value} with a certificate, which is for messages that are sent or delivered"
     match event.kind:
         case Kind.MULTICAST:
             return _message_problem(event) or _authorship_problem(event)
@@ -24,6 +26,7 @@ def problem(event: Event) -> str | None:
     return None if event.kind.columns is None else _added_problem(event)
 
 
+_ABOUT_MESSAGES = (Kind.MULTICAST, Kind.DELIVER)
 _FIELDS = {"bytes": "size"}
 """The fields of events that are not named as their columns."""
 
@@ -51,6 +54,10 @@ def _message_problem(event: Event) -> str | None:
         return f"{kind} of {event.count} messages: at least one is needed"
     if event.crc is not None and (event.size < 0 or not 0 <= event.crc <= CRC_MASK):
         return f"{kind} of {event.size} bytes with CRC {event.crc}: that cannot be"
+    if event.ring is not None and (event.ring.packet < 1 or event.ring.index < 0):
+        return f"{kind} at index {event.ring.index} of packet {event.ring.packet}: that cannot be"
+    if any(rank < 0 or seq < 1 for rank, seq in event.vector or ()):
+        return f"{kind} with a vector time that cannot be"
     if event.annotation is not None and event.count > 1:
         return f"an annotation speaks for one message, and this row is about {event.count}"
     return None

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semcast.core.annotations import Enumeration, Item
+from semcast.core.certificates import Place
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History, RunInfo
-from semcast.history.schema import CERTIFICATES, RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, AnnotationKind
+from semcast.history.schema import RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, AnnotationKind
 
 _NAMES = ("run", "process", "kind", "group", "sender", "level", "annotation.kind")
 _COUNTED = ("index", "at_ns", "seq", "count", "view", "order", "bytes", "crc")
@@ -55,7 +56,8 @@ def _table(history: History) -> pa.Table:
         "members": [_members(event.members) for event in events],
         "bytes": [event.size for event in events],
         "crc": [event.crc for event in events],
-        **{name: pa.nulls(len(events), SCHEMA.field(name).type) for name in CERTIFICATES},
+        "ring": [ring_cell(event.ring) for event in events],
+        "vector": [event.vector for event in events],
     }
     return pa.table(columns, schema=SCHEMA.with_metadata(metadata_of(history.info)))
 
@@ -78,6 +80,15 @@ def _annotation(event: Event) -> dict[str, object] | None:
         "bitmap": annotation.bitmap.to_bytes((annotation.bitmap.bit_length() + 7) // 8, "little"),
         "total": annotation.total,
     }
+
+
+def ring_cell(place: Place | None) -> tuple[int, str | None, int, int, int] | None:
+    """A place as it is stored."""
+    if place is None:
+        return None
+    who = place.representative
+    name, incarnation = (None, 0) if who is None else (who.name, who.incarnation)
+    return place.configuration, name, incarnation, place.packet, place.index
 
 
 def _id(message: MessageId) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover, Outgoing
 from semcast.core.holdup import Holdup
@@ -30,7 +31,13 @@ class Post(Protocol):
 class Disk(Protocol):
     """Where a seat's records go. Another thread writes them."""
 
-    records: Sequence[bytes]
+    @property
+    def records(self) -> Sequence[bytes]:
+        """What it kept."""
+
+    @property
+    def first(self) -> int:
+        """The position of the first of these."""
 
     def store(self, writes: Sequence[Write]) -> None:
         """Have records written, in order."""
@@ -96,6 +103,7 @@ class Seat:
         watchers: told of all that happens.
         renew: called, there, with a member that was put out of its group; names the one that comes back.
         disk: of the member, where it has one.
+        certificates: where the stack notes them, for a watcher that records.
     """
 
     def __init__(
@@ -108,6 +116,7 @@ class Seat:
         watchers: Sequence[Watcher] = (),
         renew: Renew | None = None,
         disk: Disk | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         self.handover = handover
         self.failure: BaseException | None = None
@@ -115,7 +124,15 @@ class Seat:
         self.wake_loop: Callable[[], None] = _nobody
         """Set by whoever runs the loop: called when the application did something."""
         self._effects = Effects(wake_application, disk)
-        self._turn = Turn(member, stack, handover, self._effects, watchers=watchers, renew=renew)
+        self._turn = Turn(
+            member,
+            stack,
+            handover,
+            self._effects,
+            watchers=watchers,
+            renew=renew,
+            certificates=certificates,
+        )
         self._started_at: Nanos = 0
         self._told = False  # observers know that it has left
 
@@ -210,7 +227,10 @@ class Seat:
         """The first turn."""
         self._started_at = now
         disk = self._effects.disk
-        self._turn.start(now, None if disk is None else disk.records)
+        if disk is None:
+            self._turn.start(now)
+        else:
+            self._turn.start(now, disk.records, disk.first)
 
     def run(self, now: Nanos, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:
         """A turn."""

@@ -5,6 +5,9 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from semcast.pipeline.session import in_one_process
 
 TEXT = pa.string()
 WHOLE = pa.int64()
@@ -18,8 +21,10 @@ def small_frame(
 ) -> DataFrame:
     """A table of the driver's, by Arrow: a list of tuples would start Python workers to convert it."""
     listed = list(rows)
+    schema = pa.schema(list(columns.items()))
     arrays = [pa.array([row[n] for row in listed], kind) for n, kind in enumerate(columns.values())]
-    return spark.createDataFrame(pa.table(arrays, names=list(columns)))
+    # The types are given: a Spark Connect client cannot tell those of an empty table.
+    return spark.createDataFrame(pa.table(arrays, schema=schema), schema=from_arrow_schema(schema))
 
 
 def brought(frame: DataFrame) -> DataFrame:
@@ -31,4 +36,17 @@ def keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """Have Spark keep what it works out, until `kept` is closed."""
     frame = frame.persist()
     kept.callback(frame.unpersist)
+    return frame
+
+
+def settled(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    """Worked out now, and once, until `kept` is closed: what builds on it starts from its rows.
+
+    Where executors may be lost, Spark keeps how the rows came about, and works out again what went with one;
+    else it forgets that, and plans more quickly.
+    """
+    if in_one_process(frame.sparkSession):
+        return frame.localCheckpoint()
+    frame = keep(frame, kept)
+    frame.count()
     return frame

@@ -2,26 +2,33 @@
 
 Everything that a local session writes lives in a scratch folder that goes when the process ends. It says
 nothing on stderr, unless the variable `SEMCAST_SPARK_LOG` names a level (`warn`, `info`).
+
+What the user set wins over what is set here: `conf`, `spark-submit --conf`, `PYSPARK_SUBMIT_ARGS`, and the
+`spark-defaults.conf` of a cluster. A session that somebody else made is taken as it is.
 """
 
-import atexit
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
-from semcast.pipeline.java import find_java, java_home_for_spark
+from semcast.pipeline.executors import is_connect, look_for, probe, ship
+from semcast.pipeline.failures import ClusterError, failures, told
+from semcast.pipeline.scratch import launch_folder, log_level, scratch_folder, spark_home
 
 ROWS_PER_PARTITION = 3_000_000
 SMALL_ROWS = 200_000
 """Of so few rows planning, compiling and scheduling cost more than the work on them."""
+
+CONNECT = "sc://"
+"""How addresses of Spark Connect servers begin."""
 
 _QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java compiles quickly rather than well."""
@@ -36,26 +43,20 @@ _AT_ONCE = {
 }
 """Settings for few rows: plans are made once and in a hurry, not compiled, and everything is one task."""
 
+_USERS = "semcast.settings.of.the.user"
+"""A setting of sessions made here: the names of those that the user gave, which nothing overrides."""
+
 _LONGEST_SOCKET_FOLDER = 60
 """Names of sockets end at 107 bytes, and Spark adds some 45."""
 
-_LOG4J = """\
-rootLogger.level = {level}
-rootLogger.appenderRef.stderr.ref = stderr
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = {level}
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
-"""
+_MOST_SLOTS = 4096
 
 
 def spark_session(
     app: str,
     *,
     master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     rows_hint: int | None = None,
     shuffle_partitions: int | None = None,
 ) -> SparkSession:
@@ -63,30 +64,29 @@ def spark_session(
 
     Args:
         app: what the cluster shows.
-        master: any Spark master; by default that of `spark-submit` if it started us, else all local cores.
+        master: any Spark master, or a Spark Connect server (`sc://host:port`); by default that of
+            `spark-submit` if it started us, else `SPARK_REMOTE`, else all local cores.
+        conf: settings of the user.
         rows_hint: how many rows will be shuffled, about.
         shuffle_partitions: the number of partitions after a shuffle, instead of one chosen by `rows_hint`.
+
+    Raises:
+        ClusterError: there is no such cluster, or its executors cannot run the package.
+        NoJavaError: there is no Java that the driver can run on.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master is None and not submitted:
-        master = "local[*]"
-    settings = _settings(shuffle_partitions or partitions_for(rows_hint))
-    local = master is not None and master.startswith("local")
-    if local:
-        small = rows_hint is not None and rows_hint <= SMALL_ROWS
-        settings |= _local_settings(_scratch(), _QUICKLY if small else "")
-    builder = SparkSession.builder.appName(app)
-    if master is not None:
-        builder = builder.master(master)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    if submitted:
-        return builder.getOrCreate()
-    with _environment(_variables(_scratch(), local=local)):
-        spark = builder.getOrCreate()
-    if not local:
-        spark.sparkContext.setLogLevel(_log_level().upper())
-    return spark
+    given = dict(conf or {})
+    if master is None and not _submitted():
+        master = os.environ.get("SPARK_REMOTE", "local[*]")
+    settings = _settings(master, rows_hint, shuffle_partitions)
+    if master is not None and master.startswith(CONNECT):
+        return _connected(app, master, settings, given)
+    active = SparkSession.getActiveSession()
+    if active is not None and active.conf.get(_USERS, None) is None:
+        return active  # a notebook's, or a program's that has its own
+    try:
+        return _classic(app, master, settings, given, small=rows_hint is not None and rows_hint <= SMALL_ROWS)
+    except failures() as error:
+        raise ClusterError(f"{master}: {told(error)}") from error
 
 
 def partitions_for(rows: int | None) -> int:
@@ -95,6 +95,30 @@ def partitions_for(rows: int | None) -> int:
     if rows is None:
         return 2 * cores
     return max(2, -(-rows // ROWS_PER_PARTITION))
+
+
+def in_one_process(spark: SparkSession) -> bool:
+    """Whether driver and executor are one process, so that none can be lost without the other."""
+    master = spark.conf.get("spark.master", None) or ""
+    return master == "local" or master.startswith("local[")
+
+
+def slots(spark: SparkSession) -> int:
+    """How many tasks run at a time, as far as executors are there yet."""
+    if not is_connect(spark):
+        return spark.sparkContext.defaultParallelism
+    # A range is cut into as many partitions.
+    return spark.range(_MOST_SLOTS).select(fn.spark_partition_id()).distinct().count()
+
+
+def seen_by_executors(spark: SparkSession, files: Sequence[Path]) -> None:
+    """Make sure that executors have these files under the same path.
+
+    Raises:
+        ClusterError: one has not; says which.
+    """
+    if not in_one_process(spark):
+        look_for(spark, [str(file) for file in files], tasks=2 * slots(spark))
 
 
 def at_once(spark: SparkSession) -> AbstractContextManager[None]:
@@ -112,9 +136,10 @@ def unconstrained(spark: SparkSession) -> AbstractContextManager[None]:
 
 @contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    users = (spark.conf.get(_USERS, None) or "").split(",")
+    before = {name: spark.conf.get(name, None) for name in settings if name not in users}
+    for name in before:
+        spark.conf.set(name, settings[name])
     try:
         yield
     finally:
@@ -125,10 +150,78 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.set(name, old)
 
 
-def _settings(partitions: int) -> dict[str, str]:
-    return {
+def _submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _classic(
+    app: str, master: str | None, settings: Mapping[str, str], given: Mapping[str, str], *, small: bool
+) -> SparkSession:
+    local = master is not None and master.startswith("local")
+    before = SparkContext._active_spark_context
+    if _submitted():
+        spark = _built(app, master, settings, given)
+    else:
+        scratch = launch_folder()
+        at_start = _local_settings(scratch, _QUICKLY if small else "") if local else {}
+        with _environment(_variables(scratch, master or "", given)):
+            spark = _built(app, master, settings, given, at_start)
+        if not local:
+            spark.sparkContext.setLogLevel(log_level().upper())
+    if before is None and not in_one_process(spark):
+        ship(spark, scratch_folder())
+        probe(spark)
+    return spark
+
+
+def _built(
+    app: str,
+    master: str | None,
+    settings: Mapping[str, str],
+    given: Mapping[str, str],
+    at_start: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session of the JVM that is there, or of one that is started with `at_start`."""
+    launch = SparkConf(loadDefaults=False)
+    for name, value in {**(at_start or {}), **given}.items():
+        launch.set(name, value)
+    SparkContext._ensure_initialized(conf=launch)
+    elsewhere = {name for name, _ in SparkConf().getAll()} - set(at_start or {})
+    users = elsewhere | set(given)
+    builder = SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
+    chosen = {**(at_start or {}), **settings}
+    for name, value in {**{name: chosen[name] for name in chosen if name not in users}, **given}.items():
+        builder = builder.config(name, value)
+    return builder.config(_USERS, ",".join(sorted(users))).getOrCreate()
+
+
+def _connected(app: str, address: str, settings: Mapping[str, str], given: Mapping[str, str]) -> SparkSession:
+    """A session of a Spark Connect server, which has settings of its own for all that is not SQL."""
+    try:
+        import grpc  # type: ignore[import-not-found, import-untyped, unused-ignore] # noqa: F401, PLC0415
+    except ImportError as error:
+        raise ClusterError(
+            f"{address}: Spark Connect needs grpcio: pip install 'pyspark[connect]'"
+        ) from error
+    builder = SparkSession.builder.appName(app).remote(address)
+    queries = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
+    try:
+        spark = builder.getOrCreate()
+        for name, value in {**queries, **given, _USERS: ",".join(sorted(given))}.items():
+            spark.conf.set(name, value)
+        with tempfile.TemporaryDirectory(prefix="semcast-") as folder:
+            ship(spark, Path(folder))
+    except failures() as error:
+        raise ClusterError(f"{address}: no Spark Connect server answers: {told(error)}") from error
+    probe(spark)
+    return spark
+
+
+def _settings(master: str | None, rows: int | None, partitions: int | None) -> dict[str, str]:
+    settings = {
         "spark.sql.adaptive.enabled": "true",
-        "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.windowExec.buffer.in.memory.threshold": str(1 << 16),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -137,6 +230,11 @@ def _settings(partitions: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    here = master is not None and master.startswith("local")
+    if here or rows is not None or partitions is not None:
+        # The cores of another cluster than this machine are not ours to count: Spark's own number, then.
+        settings["spark.sql.shuffle.partitions"] = str(partitions or partitions_for(rows))
+    return settings
 
 
 def _local_settings(scratch: Path, java: str) -> dict[str, str]:
@@ -154,46 +252,20 @@ def _local_settings(scratch: Path, java: str) -> dict[str, str]:
     }
 
 
-def _variables(scratch: Path, *, local: bool) -> dict[str, str]:
+def _variables(scratch: Path, master: str, given: Mapping[str, str]) -> dict[str, str]:
     """What the launcher reads from the environment; a cluster keeps its own Spark home and settings."""
     variables = {"JAVA_HOME": str(scratch / "java"), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    if local:
+    if master.startswith("local"):
+        home = spark_home(scratch) if master.startswith("local-cluster") else Path(pyspark.__file__).parent
         variables |= {
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "SPARK_HOME": str(home),
             "SPARK_CONF_DIR": str(scratch / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+    if "spark.pyspark.python" in given:
+        variables["PYSPARK_PYTHON"] = given["spark.pyspark.python"]
     return variables
-
-
-@cache
-def _scratch() -> Path:
-    """The folder of this process: shuffled data, the Java wrapper, log settings. It outlives the session.
-
-    The JVM stays up between two sessions of a process, and keeps its temporary folder.
-    """
-    java = find_java()
-    folder = Path(tempfile.mkdtemp(prefix="semcast-spark-"))
-    atexit.register(_clean_up, folder, os.getpid())
-    java_home_for_spark(java, folder / "java")
-    conf = folder / "conf"
-    conf.mkdir()
-    (conf / "log4j2.properties").write_text(_LOG4J.format(level=_log_level()))
-    return folder
-
-
-def _clean_up(folder: Path, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child runs our exit handlers too
-        return
-    spark = SparkSession.getActiveSession()
-    if spark is not None:
-        spark.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _log_level() -> str:
-    return os.environ.get("SEMCAST_SPARK_LOG", "off").lower()
 
 
 def _memory_mib() -> int:

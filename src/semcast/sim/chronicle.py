@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from semcast.core.certificates import Certificates
 from semcast.core.events import (
     Blocked,
     Confirmed,
@@ -51,6 +52,9 @@ class Chronicle:
         announces: bool,
         transfers: bool,
     ) -> None:
+        self._certificates = Certificates()
+        self.certificates = None if recorder is None else self._certificates
+        """Where the stack notes them, if the run is recorded."""
         self.watches_buffers = recorder is not None and recorder.info.only.buffer_limit is not None
         """Whether the history says how much buffers held."""
         self._application = application
@@ -79,7 +83,9 @@ class Chronicle:
             elif isinstance(event, Purged):
                 self._recorder.purge(now, self._member, event)
             elif isinstance(event, Sent):
-                self._recorder.sent(now, self._member, event)
+                batch = event.batch
+                certified = self._certificates.sent(batch.first, batch.last)
+                self._recorder.sent(now, self._member, event, certified)
                 self._asked.sent(event.batch.first, len(event.batch.payloads))
             elif isinstance(event, Confirmed):
                 message, safe = self._asked.answered(event.ticket)
@@ -100,7 +106,8 @@ class Chronicle:
             self._ledger = None  # a program that is given nothing has no state
         for each in deliveries:
             if isinstance(each, Batch):
-                self._recorder.deliver(now, self._member, each, each.order)
+                certified = self._certificates.delivered(each.sender, each.first, each.last)
+                self._recorder.deliver(now, self._member, each, each.order, certified)
                 if self._ledger is not None:
                     self._ledger.apply(each)
             elif isinstance(each, ViewChange):

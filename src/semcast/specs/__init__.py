@@ -17,6 +17,7 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
+from semcast.specs.certificates import CERTIFICATES
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -35,7 +36,17 @@ from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 from semcast.specs.vsync import VSYNC
 
-__all__ = ["EVS", "PROPERTIES", "REPLICATION", "VSYNC", "Status", "Verdict", "check", "properties_for"]
+__all__ = [
+    "CERTIFICATES",
+    "EVS",
+    "PROPERTIES",
+    "REPLICATION",
+    "VSYNC",
+    "Status",
+    "Verdict",
+    "check",
+    "properties_for",
+]
 
 PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
@@ -49,6 +60,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "buffer_bound": buffer_bound,
     "same_state": same_state,
     "same_state_of_correct_senders": same_state_of_correct_senders,
+    **CERTIFICATES,
     **EVS,
     **VSYNC,
     **REPLICATION,

@@ -26,8 +26,9 @@ FAMILIES: Registry[Family] = Registry("promises of a stack")
 
 _S_RM = ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
 _CAUSAL = frozenset({"causal_delivery", "semantic_causal_completeness"})
+_TIMED = _CAUSAL | {"vector_certificate"}
 # Total order extends causal order (seed I, 5.2).
-_ORDERED: dict[str, frozenset[str]] = {FIFO: frozenset(), CAUSAL: _CAUSAL, TOTAL: _CAUSAL | {"total_order"}}
+_ORDERED: dict[str, frozenset[str]] = {FIFO: frozenset(), CAUSAL: _TIMED, TOTAL: _CAUSAL | {"total_order"}}
 _VIEWS = ALWAYS | {
     "vs_view_agreement",
     "vs_primary_partition",
@@ -48,7 +49,7 @@ def _s_rm(info: GroupInfo) -> Collection[str]:
 
 
 def _ring(_info: GroupInfo) -> Collection[str]:
-    return ALWAYS | EVS.keys()
+    return ALWAYS | EVS.keys() | {"ring_certificate"}
 
 
 def _vsync(info: GroupInfo) -> Collection[str]:

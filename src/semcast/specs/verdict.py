@@ -64,7 +64,7 @@ class Findings:
     """Gathers what breaks a property: counts everything, remembers the first few."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._count = 0
         self._events: list[Event] = []
         self._reasons: list[str] = []
@@ -87,8 +87,8 @@ class Findings:
     def verdict(self, doubt: MessageId | None = None) -> Verdict:
         """Holds if nothing was found, or is unknown if there is a message that nobody can judge."""
         if not self._count:
-            return Verdict(self._name, Status.HOLDS) if doubt is None else untold(self._name, doubt)
+            return Verdict(self.name, Status.HOLDS) if doubt is None else untold(self.name, doubt)
         rest = self._count - len(self._reasons)
         reasons = "; ".join(self._reasons) + (f"; and {rest} more" if rest else "")
         offending = tuple(self._events[:MAX_OFFENDING])
-        return Verdict(self._name, Status.VIOLATED, offending, self._count, reasons)
+        return Verdict(self.name, Status.VIOLATED, offending, self._count, reasons)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.profile import profile
+from semcast.pipeline.profile.job import profile
+from semcast.pipeline.profile.read import read_trace
+from semcast.pipeline.profile.summary import StreamProfile, as_dict
 from semcast.pipeline.report.traces import Figures, Recording, Recordings
-from semcast.pipeline.summary import StreamProfile, as_dict
-from semcast.pipeline.traces import read_trace
 
 LARGEST = 1000
 """The largest buffer on the curves."""

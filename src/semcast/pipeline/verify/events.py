@@ -10,12 +10,12 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.history import HistoryError, RunInfo
-from semcast.history.schema import CRC_MASK, KINDS, ROW, AnnotationKind, Kind
+from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
-from semcast.pipeline.sources import literal
+from semcast.pipeline.paths import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
-_REQUIRED = tuple(field.name for field in ROW if not field.nullable)
+_REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
 _UNREADABLE = "an annotation that is unknown here or incomplete"
 EVENT = (
     "run",
@@ -40,7 +40,7 @@ def read_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """The rows as stored; pages whose checksum is wrong are refused."""
     reader = spark.read.option("parquet.page.verify-checksum.enabled", "true")
     # Given, for files of version 1 lack some columns: these are null.
-    return reader.schema(from_arrow_schema(ROW)).parquet(*(literal(str(file)) for file in files))
+    return reader.schema(from_arrow_schema(SCHEMA)).parquet(*(literal(str(file)) for file in files))
 
 
 def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
@@ -55,11 +55,11 @@ def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 def _read(file: Path) -> pa.Table:
     # What may not be null is found out later, and told with its row.
-    lenient = pa.schema([field.with_nullable(True) for field in ROW])
+    lenient = pa.schema([field.with_nullable(True) for field in SCHEMA])
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            there = [name for name in ROW.names if name in parquet.schema_arrow.names]
-            return completed(parquet.read(columns=there)).select(ROW.names).cast(lenient)
+            there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
+            return completed(parquet.read(columns=there)).select(SCHEMA.names).cast(lenient)
     except (pa.ArrowException, OSError) as error:
         line = str(error).partition("\n")[0]
         raise HistoryError(f"{file}: damaged or cut off: {line}") from error

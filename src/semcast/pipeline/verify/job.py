@@ -5,17 +5,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.history.decoding import Columns, decode
-from semcast.history.schema import ROW
+from semcast.history.schema import SCHEMA
 from semcast.history.wellformed import problem
-from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, small_frame
+from semcast.pipeline.frames import TEXT, WHOLE, brought, keep, settled, small_frame
+from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import SMALL_ROWS, at_once, unconstrained
-from semcast.pipeline.sources import local_path
 from semcast.pipeline.verify import (
     contents,
     cover,
@@ -52,6 +51,7 @@ from semcast.pipeline.verify.verdicts import (
     message,
 )
 from semcast.pipeline.verify.violations import counts, known_violations, together
+from semcast.pipeline.writing import write_table
 from semcast.specs import EVS, PROPERTIES, properties_for
 from semcast.specs.contents import not_compared
 
@@ -67,7 +67,9 @@ class Options:
 
     max_sample: int = 10
     allow_missing: bool = False
-    out: Path | None = None
+    out: str | Path | None = None
+    """A folder, or the URI of one."""
+
     memory_rows: int = 500_000
     """The most rows of a run that one task may hold to judge what needs all of them at once."""
 
@@ -90,12 +92,8 @@ def verify(
     """Judge every run; raises HistoryError where the histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
     small = recorded.rows <= options.small_rows
-    try:
-        with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
-            verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
-    except PySparkException as error:
-        line = str(error).strip().partition("\n")[0]
-        raise HistoryError(f"Spark could not read the histories: {line}") from error
+    with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
+        verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
     return Report(recorded.runs, recorded.rows, verdicts)
 
 
@@ -132,6 +130,7 @@ class _Job:
         self._options = options
         self._wanted = wanted
         self._progress = progress
+        self._kept = kept
         self._small = small
         rows = (held_rows if small else read_rows)(spark, recorded.files)
         self._rows = by_group(rows, recorded.runs)
@@ -178,7 +177,7 @@ class _Job:
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
-        return brought(frame) if self._small else frame.localCheckpoint()
+        return brought(frame) if self._small else settled(frame, self._kept)
 
     def _wants(self, *prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in self._names)
@@ -211,7 +210,7 @@ class _Job:
         if added_kinds(sums).isEmpty():
             return
         for row in added_kinds(self._rows).toLocalIterator():
-            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in ROW.names}))
+            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in SCHEMA.names}))
             fault = problem(event)
             if fault is not None:
                 raise HistoryError(f"run {row['run']}: row {event.index} of {event.process}: {fault}")
@@ -401,7 +400,7 @@ class _Job:
         return judge(self._evidence, self._wanted, numbers, examples)
 
 
-def _write(found: DataFrame, out: Path) -> None:
+def _write(found: DataFrame, out: str | Path) -> None:
     """All violations, in the column names of histories."""
     table = found.select(
         "run",
@@ -416,4 +415,4 @@ def _write(found: DataFrame, out: Path) -> None:
         "times",
         "reason",
     )
-    table.write.mode("overwrite").parquet(str(out / "violations"))
+    write_table(table, f"{out}/violations")

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, Row
 from semcast.core.ids import MemberId
 from semcast.history import Event, History, RunInfo
 from semcast.history.decoding import decode, rows_of
-from semcast.history.schema import ROW
+from semcast.history.schema import SCHEMA
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE
+from semcast.pipeline.session import slots
 from semcast.pipeline.verify.relation import MEMBER_TYPE
 from semcast.specs import Verdict, check
 
@@ -50,8 +51,8 @@ def verdicts(rows: DataFrame, infos: Mapping[str, RunInfo], names: Mapping[str, 
     (run, property, status, count, detail, offending)
     """
     wanted = {run: (infos[run], tuple(names[run])) for run in names}
-    tasks = min(len(names), rows.sparkSession.sparkContext.defaultParallelism)
-    apart = rows.select(*ROW.names).repartition(tasks, "run")
+    tasks = min(len(names), slots(rows.sparkSession))
+    apart = rows.select(*SCHEMA.names).repartition(tasks, "run")
     return apart.groupBy("run").applyInArrow(_judging(wanted), _VERDICTS).collect()
 
 

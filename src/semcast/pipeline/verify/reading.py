@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from semcast.history import RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
+from semcast.pipeline.session import slots
 from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import (
     DELIVERED,
@@ -61,7 +62,7 @@ def over_files(
 ) -> DataFrame:
     """What `fold` makes of the batches of all row groups, whose columns are those of `Rows`."""
     groups = [(str(file), group) for file in files for group in range(_groups(file))]
-    tasks = min(len(groups), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+    tasks = min(len(groups), _TASKS_A_CORE * slots(spark))
     dealt = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups).repartition(max(1, tasks))
     known: _Known = {}
     for (name, member), number in numbers.items():

@@ -14,6 +14,7 @@ is refused; the more representatives, the more time they have.
 from collections.abc import Iterable
 from typing import ClassVar
 
+from semcast.core.events import NotAdmitted
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame
 from semcast.protocols.ring.agreement import Agreement, Sets
@@ -116,6 +117,7 @@ class Formation:
         if difference is None:
             return True
         self._stats.refused_members += 1
+        self._out.deliver(NotAdmitted(source, f"its settings differ: {difference}"))
         if self._newcomer and (frame.conf.number > 1 or isinstance(frame, Presence)):
             cause = f"the settings are not those of {source}: {difference}"
             self._operation.leaving.refuse(cause, self._operation.order)

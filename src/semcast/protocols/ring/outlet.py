@@ -17,7 +17,7 @@ from semcast.protocols.ring.backlog import Backlog
 from semcast.protocols.ring.delivery import Change, DeliveryQueue, Lateness
 from semcast.protocols.ring.frames import Packet
 from semcast.protocols.ring.leaving import Leaving
-from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.member import Member, note_places
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import Assembly
 from semcast.protocols.ring.settings import SlowPolicy
@@ -120,9 +120,13 @@ class Outlet:
                     self._give_receipts()
                     return
                 rest.popleft()
+            before = order.delivered
             sender, parts = order.ripe(queue.room)
             if not parts:
                 break
+            if self._member.certificates is not None:
+                packets = [order.store[seq] for seq in range(before + 1, order.delivered + 1)]
+                self._note_places(order.members, packets)
             batches = self._assembly.batches(order.members[sender], parts)
             if sum([len(batch.payloads) for batch in batches]) <= queue.room:
                 queue.extend(batches)
@@ -166,9 +170,17 @@ class Outlet:
         for batch in self.rest:
             self.queue.force(batch)
         self.rest.clear()
+        self._note_places(members, packets)
         for packet in packets:
             for batch in self._assembly.batches(members[packet.sender], packet.parts):
                 self.queue.force(batch)
+
+    def _note_places(self, members: tuple[MemberId, ...], packets: Sequence[Packet]) -> None:
+        """For who records."""
+        certificates = self._member.certificates
+        if certificates is not None:
+            for packet in packets:
+                note_places(certificates, members[packet.sender], packet)
 
     def begin(self, change: Change) -> None:
         """A new configuration; messages of which only some fragments came are no more."""

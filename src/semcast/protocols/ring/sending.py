@@ -9,7 +9,7 @@ from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Sent, Unblocked
 from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.frames import Packet, Part
-from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.member import Member, note_places
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.ring.packing import SendQueue, batches_of
 from semcast.wire.limits import MAX_PAYLOAD, check_annotations
@@ -28,6 +28,7 @@ class Sending:
         """The last number this member gave out in this configuration, and the last that has to be safe."""
         self.last_safe = 0
         self._me = member.me
+        self._member = member
         self._settings = settings
         self._out = member.out
         self._stats = member.stats
@@ -65,6 +66,10 @@ class Sending:
         if any(draft.safe for draft in drafts):
             self.last_safe = self.last_sent
         self.last_safe = max(self.last_safe, self.answers.numbered(packets))
+        certificates = self._member.certificates
+        if certificates is not None:
+            for packet in packets:
+                note_places(certificates, None, packet)
         for safe, run in groupby(drafts, key=attrgetter("safe")):
             self._tell([part for draft in run for part in draft.whole], conf.number, safe=safe)
         return packets

@@ -5,6 +5,7 @@ from random import Random
 from typing import ClassVar
 
 from semcast.core.annotations import Annotation
+from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -78,6 +79,15 @@ class Ring(Stack):
     @reader.setter
     def reader(self, reader: Reader) -> None:
         self._member.reader = reader
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """Where the places of messages are noted."""
+        return self._member.certificates
+
+    @certificates.setter
+    def certificates(self, certificates: Certificates | None) -> None:
+        self._member.certificates = certificates
 
     # Life
 

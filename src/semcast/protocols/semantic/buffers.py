@@ -61,6 +61,9 @@ class InSequence:
         """Messages were queued."""
         self.lines.append(part)
 
+    def skipped(self, rank: int, seq: int, head: bytes) -> None:
+        """A message that is known to be purged, and had this head, will not be queued."""
+
     def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
         """Whether the first message of a batch is for the order alone."""
         return False
@@ -426,6 +429,7 @@ class Buffers:
 
     def _skip(self, rank: int, seq: int) -> None:
         self.skips[rank].discard(seq)
+        self.order.skipped(rank, seq, self.heads[rank].get(seq, b""))
         self.queued[rank] = seq
         self.high[rank] = max(self.high[rank], seq)
         self._stats.skipped += 1

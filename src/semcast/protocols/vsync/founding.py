@@ -51,6 +51,7 @@ class Founding:
         """The view, once this member has had it accepted."""
         self._me = me
         self._minimum = settings.minimum
+        self._terms = settings.terms()
         self._most = settings.most_members()
         self._automatic = settings.reform is Reform.AUTOMATIC
         self._commanded = False
@@ -174,7 +175,7 @@ class Founding:
         else:
             self._proposal = tuple(sorted(around))[: self._most]
         self._acceptances.clear()
-        accept = Accept(frame.ballot, list(self._proposal), frame.after)
+        accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms)
         self._out.multicast(accept)
         self.on_accept(now, self._me, accept)
 
@@ -209,7 +210,7 @@ class Founding:
         self._promises.clear()
         self._promise(ballot)
         promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
-        self._out.multicast(Prepare(ballot, after))
+        self._out.multicast(Prepare(ballot, after, self._terms))
         self._ledger.write(now, Promised(after, ballot), lambda now: self.on_promise(now, self._me, promise))
 
     def _promise(self, ballot: Ballot) -> bool:
@@ -237,7 +238,9 @@ class Founding:
         )
 
     def _concerns(self, source: MemberId, frame: Prepare | Accept) -> bool:
-        """Whether this member has a say in it."""
+        """Whether this member has a say in it: it has set the same, and knows of no later view."""
+        if frame.terms != self._terms:
+            return False
         known = 0 if self._promised is None else self._promised.number
         plausible = frame.ballot.founder == source and frame.ballot.number <= known + _FAR
         return plausible and frame.after == self.after and (self.last is not None or self.founds)

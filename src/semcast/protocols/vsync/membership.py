@@ -5,8 +5,9 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from random import Random
 
+from semcast.core.certificates import Certificates
 from semcast.core.confirming import Confirming
-from semcast.core.events import Left, Minority
+from semcast.core.events import Left, Minority, NotAdmitted
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -22,7 +23,7 @@ from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.flush import ViewChange, first_position, next_reformed
+from semcast.protocols.vsync.flush import Program, ViewChange, first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members
 from semcast.protocols.vsync.frames import (
     Change,
@@ -37,6 +38,7 @@ from semcast.protocols.vsync.frames import (
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.ledger import Ledger
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
+from semcast.protocols.vsync.readership import UNREAD, Readership
 from semcast.protocols.vsync.serving import Serving
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, Reform, VsyncSettings
 from semcast.protocols.vsync.states import MOVES, Cause, State
@@ -103,6 +105,7 @@ class Membership(ABC):
     founding_kind: type[Founding] = Founding
     candidates_kind: type[Candidates] = Candidates
     serving_kind: type[Serving] = Serving
+    readership_kind: type[Readership] = Readership
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -110,17 +113,18 @@ class Membership(ABC):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
+        self.certificates: Certificates | None = None
+        """Where to note what comes before messages, if somebody records."""
         self.stream: ViewStream | None = None
         """Of the current view."""
         self.state = State.JOINING
-        self.moves: Counter[tuple[State, Cause]] = Counter()
-        """How often each move was made."""
+        self.moves: Counter[tuple[State, Cause]] = Counter()  # how often each was made
         self.confirming = Confirming(out)
         """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
+        self._terms = settings.terms()
         self._order = order_of(settings)
-        fail_stop = settings.agreement is Agreement.ORACLE
-        self._oracle = Oracle(settings.detector) if fail_stop else None
+        self._oracle = Oracle(settings.detector) if settings.agreement is Agreement.ORACLE else None
         self._detector = self._oracle or FailureDetector(settings.detector)
         self._ledger = self.ledger_kind(out)
         self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
@@ -128,8 +132,9 @@ class Membership(ABC):
         self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
-        queue = settings.queue_messages or settings.buffer_messages
-        self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
+        self.backlog = self.backlog_kind(
+            settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
+        )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = StateTransfer(settings.frame_bytes, out)
         self._stateful = False
@@ -147,7 +152,11 @@ class Membership(ABC):
         self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
         self._departure: Departure | None = None
-        self._keeps_up_at: Nanos = 0  # when the application was last seen to follow
+        self._readership = self.readership_kind(self.backlog, self._transfer, settings)
+        self._said_stopped = False  # when the last view ended
+        self._unread = False  # so did everybody who has the state, and somebody waits for that
+        self._waits_for = ""  # why it is not let in yet
+        self._reads_first = False  # nothing is joined before the program reads
         self._blocked = False
         self._resending = False
         self._patience = 0  # doublings of the time after which what may be lost is sent again
@@ -185,13 +194,20 @@ class Membership(ABC):
         """Look for the group, or found it."""
         if self.stream is not None or self.left:
             return
-        self.stats.control_frames += 1
         self._looked_at = now
-        self.out.announce(Hello(self._founding.founds, self._founding.last))
-        self._founding.tick(now)
-        self._found(now)
+        if not self._awaits_reader(now):
+            self.stats.control_frames += 1
+            self.out.announce(Hello(self._founding.founds, self._founding.last, self._terms))
+            self._founding.tick(now)
+            self._found(now)
         spread = self.settings.hello // 4 + 1
         self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
+
+    def _awaits_reader(self, now: Nanos) -> bool:
+        """Whether it was put out because its program had stopped, and that does not read yet."""
+        self._readership.look(now)
+        self._reads_first = self._reads_first and not self._readership.reads_again(now)
+        return self._reads_first
 
     def _found(self, now: Nanos) -> None:
         """Begin the view that is agreed on where nobody is in one, and let the others in."""
@@ -217,9 +233,16 @@ class Membership(ABC):
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
         stream = self.stream
-        if stream is None:
+        difference = self._terms.differs(frame.terms)
+        if difference is not None:
+            self._refuse_unlike(source, difference, frame.terms.differs(self._terms))
+        elif stream is None:
             self._founding.saw(now, source, frame)
-            return
+        else:
+            self._on_candidate(now, source, frame, stream)
+
+    def _on_candidate(self, now: Nanos, source: MemberId, frame: Hello, stream: ViewStream) -> None:
+        """Somebody looks for the view that this member is in."""
         if frame.last is not None:
             self._founding.learn(frame.last)
         if source in stream.members:
@@ -229,6 +252,16 @@ class Membership(ABC):
         self._candidates.saw(now, source)
         if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
             self._answer_founder(source)
+
+    def _refuse_unlike(self, source: MemberId, difference: str, as_it_sees: str | None) -> None:
+        """Somebody has set otherwise what must be alike. A group tells it so; founders ignore each other."""
+        self.stats.refused_members += 1
+        self.out.deliver(NotAdmitted(source, f"its settings differ: {difference}"))
+        if self.stream is not None:
+            self._turn_away(source, f"the settings of the group differ: {as_it_sees}")
+
+    def _turn_away(self, candidate: MemberId, cause: str, *, ever: bool = False) -> None:
+        self.out.send(candidate, Refused(cause[:_LONGEST_CAUSE], ever))
 
     def _answer_founder(self, source: MemberId) -> None:
         """Whoever looks for the group hears that it is there."""
@@ -243,7 +276,12 @@ class Membership(ABC):
             self._founding.saw_view(now)
 
     def _on_refused(self, frame: Refused) -> None:
-        if self.stream is None and not self._entering:
+        if self.stream is not None or self._entering:
+            return
+        if frame.ever:
+            self.out.deliver(NotAdmitted(self.me, frame.cause))
+            self._waits_for = frame.cause
+        else:
             self._leave_for_good(Cause.REFUSED, f"refused: {frame.cause}", again=False)
 
     def _on_welcome(self, now: Nanos, source: MemberId, frame: Welcome) -> None:
@@ -307,6 +345,8 @@ class Membership(ABC):
             welcome.position,
             welcome.joined if self.settings.greeting else (),
         )
+        if self.certificates is not None:
+            stream.certify(self.certificates)
         self.stream = stream
         self._changing = None
         self._commanded = False
@@ -329,6 +369,7 @@ class Membership(ABC):
         self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
         self.stops.keep(view.members)
         self._count_backlog()
+        self._readership.look(now)
         stream.start(now)
         self._pump(stream)
 
@@ -372,6 +413,7 @@ class Membership(ABC):
         self._previous = old
         self._blocked = self._blocked or old.refuses
         self._stateful = self._stateful or (change.lost and self.reader.receives)
+        self._unread = change.unread and len(change.providers) < len(change.members)
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
@@ -441,6 +483,7 @@ class Membership(ABC):
 
     def _leave_for_good(self, why: Cause, cause: str, *, again: bool) -> None:
         self._shift_to(State.LEFT, why)
+        self._reads_first = cause == f"put out: {UNREAD}"
         self._changing = None
         for timer in VsyncTimer:
             self.out.cancel_timer(timer)
@@ -484,20 +527,39 @@ class Membership(ABC):
         leave.update(self._deaf(stream))
         staying = [m for m in stream.members if m not in leave and not suspects(m)]
         if len(staying) >= self.settings.most_members():
+            self._refuse_for_room(join, len(staying))
             join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
-        if leave or join or suspected or self._needs_other_provider():
+        if leave or join or suspected or self._needs_other_provider(now):
             self._change_view(now, leave, join)
 
-    def _needs_other_provider(self) -> bool:
-        """Whether a state is waited for that nobody will hand over in this view.
+    def _refuse_for_room(self, candidates: Iterable[MemberId], members: int) -> None:
+        for candidate in candidates:
+            self._turn_away(candidate, f"the group is full: it has {members} members", ever=True)
+            self.out.deliver(NotAdmitted(candidate, "the group is full"))
 
-        The program that was asked for it does not read any more; or this one reads at last.
-        """
-        newest = self._epochs[-1]
-        if newest.gives and not self.gives():
+    def _needs_other_provider(self, now: Nanos) -> bool:
+        """Whether a state is waited for that nobody will hand over in this view, or not soon."""
+        if self._epochs[-1].gives and (not self.gives() or self._gives_late(now)):
             return True
-        return self.reads() and not self._stateful and not self._transfer.waits
+        if self._unread and self._stateful and self._provider != self.me and self.reads():
+            return not self._readership.stopped(now)
+        if not self.reads() or self._stateful:
+            return False
+        return not self._transfer.waits or self._readership.starves(now)
+
+    def _gives_late(self, now: Nanos) -> bool:
+        """Whether the program that was asked for its state has stopped, and another one may not have."""
+        assert self.stream is not None
+        assert self._welcome is not None
+        if self._said_stopped or self._transfer.offers(self.stream.view().id):
+            return False
+        return len(self._welcome.providers) > 1 and self._readership.stopped(now)
+
+    @property
+    def _provider(self) -> MemberId | None:
+        """Who is asked for the state in this view."""
+        return self._welcome.providers[0] if self._welcome is not None and self._welcome.providers else None
 
     def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
         """Who delays stability beyond the limits (5.4.3)."""
@@ -538,13 +600,10 @@ class Membership(ABC):
         if self._changing is None:
             self._shift_to(State.FLUSHING, Cause.CHANGE)
             self._patience = 0
+            program = self._program(now)
+            self._said_stopped = program.stopped
             self._changing = self.view_change(
-                stream,
-                self.out,
-                self._detector.suspects,
-                self._ledger,
-                stateful=self._stateful and self.settings.state and self.gives(),
-                reads=self.settings.state and self.reads(),
+                stream, self.out, self._detector.suspects, self._ledger, program
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
@@ -554,6 +613,17 @@ class Membership(ABC):
             self._changing.add(leave.items(), join)
         self._changing.bury(now, gone)
         self._after_change(now)
+
+    def _program(self, now: Nanos) -> Program:
+        """What the others have to know of the program of this member."""
+        readership = self._readership
+        return Program(
+            stateful=self._stateful and self.settings.state and self.gives(),
+            reads=self.settings.state and self.reads(),
+            stopped=readership.stopped(now),
+            overfull=readership.overfull(now),
+            avoid=self._provider if self.backlog.lacks_state and readership.starves(now) else None,
+        )
 
     def _after_change(self, now: Nanos) -> None:
         changing = self._changing
@@ -586,6 +656,7 @@ class Membership(ABC):
 
     def _check_view(self, now: Nanos) -> None:
         assert self.stream is not None
+        self._readership.look(now)
         self._refuse(now)
         if len(self.stream.heard) == len(self.stream.members) - 1:
             self._previous = None  # nobody is in the last view any more
@@ -604,7 +675,8 @@ class Membership(ABC):
         members = self.stream.members
         self._candidates.forget(now, members)
         for candidate in self._candidates.refused(members, self._detector.last_heard):
-            self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
+            self._turn_away(candidate, f"a living member is called {candidate.name[:60]}")
+            self.out.deliver(NotAdmitted(candidate, "a living member has its name"))
 
     def _bury(self, now: Nanos) -> None:
         """A change of view that waits for a quorum may learn that the others are dead."""
@@ -631,9 +703,7 @@ class Membership(ABC):
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif not (self.reader.stopped and self.backlog.full()):
-            self._keeps_up_at = now
-        elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
+        elif self._readership.too_slow(now):
             self.leave(now, "its application is too slow")
 
     def _resend(self, now: Nanos) -> None:

@@ -14,6 +14,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
 from semcast.protocols.semantic.buffers import InSequence
 from semcast.protocols.semantic.frames import Rank, Seq
+from semcast.protocols.vsync.causes import Causes
 from semcast.wire.limits import MAX_MEMBERS
 
 Stamp = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
@@ -107,6 +108,10 @@ class FifoOrder(InSequence):
         """Its place: where nothing else is ordered, that among the messages of this member."""
         return number
 
+    def keep_causes(self, causes: Causes) -> bool:  # noqa: ARG002
+        """Say there what comes before each message; False if this order does not know."""
+        return False
+
     # The course of time
 
     def settle(self, now: Nanos) -> None:
@@ -154,6 +159,7 @@ class CausalOrder(FifoOrder):
         super().__init__(lines, view, position)
         self.stamped = list(lines.delivered)
         """What the last message of this member was stamped with."""
+        self._causes: Causes | None = None
         self._head = b""
         self._stamp: list[tuple[int, int]] = []  # what `_head` says: a head is asked about several times
 
@@ -191,6 +197,25 @@ class CausalOrder(FifoOrder):
             return True
         queued = self.lines.queued
         return all(queued[cause] >= seq for cause, seq in self._read(head))
+
+    def keep_causes(self, causes: Causes) -> bool:
+        """Vector timestamps say it."""
+        self._causes = causes
+        return True
+
+    def accept(self, rank: int, part: Batch) -> None:
+        """Messages were queued: for who records, what they come after."""
+        if self._causes is not None:
+            self._note(rank, part.first, part.head)
+        super().accept(rank, part)
+
+    def skipped(self, rank: int, seq: int, head: bytes) -> None:
+        """A message is known to be purged, and what follows has its causes, too."""
+        self._note(rank, seq, head)
+
+    def _note(self, rank: int, seq: int, head: bytes) -> None:
+        if self._causes is not None and head:
+            self._causes.note(rank, seq, self._read(head))
 
     def _read(self, head: bytes) -> list[tuple[int, int]]:
         if head != self._head:

@@ -34,6 +34,7 @@ from semcast.protocols.vsync.frames import (
 )
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.protocols.vsync.numbers import Numbers, note_room
+from semcast.protocols.vsync.readership import UNREAD
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.states import State
 from semcast.protocols.vsync.stream import ViewStream
@@ -74,7 +75,7 @@ class VirtualSynchrony(Membership, Stack):
 
     # Inputs
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: ARG002
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:  # noqa: ARG002
         """What earlier incarnations promised, and the last view they were in or agreed to."""
         self._founding.recover(self._ledger.recover(records))
 
@@ -308,7 +309,9 @@ class VirtualSynchrony(Membership, Stack):
             for epoch in self._epochs:
                 epoch.awaits = False
             self._transfer.forget()
-        if self._epochs and self._changing is None and not self._is_out and self._needs_other_provider():
+        self._readership.look(now)
+        idle = self._epochs and self._changing is None and not self._is_out
+        if idle and self._needs_other_provider(now):
             self._change_view(now, {}, ())
             self._plan_resend(now)
 
@@ -334,6 +337,10 @@ class VirtualSynchrony(Membership, Stack):
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending."""
         stream = self.stream
+        if stream is None and self._reads_first:
+            return HeldBack(self.me, UNREAD)
+        if stream is None and self._waits_for:
+            return HeldBack(None, self._waits_for)
         if stream is None:
             missing = self._founding.missing(self._looked_at)
             why = "its last view waits for it" if missing else "it is in no view"
@@ -386,6 +393,7 @@ class VirtualSynchrony(Membership, Stack):
         """Another incarnation, which only joins: the group is there. It sends what was not taken here."""
         joining = msgspec.structs.replace(self.settings, minimum=0)
         stack = type(self)(member, joining, rng, out, self._numbers.successors())
+        stack._reads_first = self._reads_first
         stack._ledger.go_on_from(self._ledger)
         if self._founding.last is not None:
             stack._founding.learn(self._founding.last)

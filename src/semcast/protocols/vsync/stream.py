@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from semcast.core.annotations import Annotation, Item
+from semcast.core.certificates import Certificates
 from semcast.core.events import Sent
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
@@ -21,6 +22,7 @@ from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange, SrmTimer, frame_end
 from semcast.protocols.semantic.stops import Stops
+from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
 from semcast.protocols.vsync.orders import FifoOrder, Lines
@@ -45,6 +47,7 @@ class ViewStream:
     buffers_kind: type[Buffers] = Buffers
     exchange_kind: type[Exchange] = Exchange
     tracker_kind: type[Tracker] = Tracker
+    causes_kind: type[Causes] = Causes
 
     def __init__(
         self,
@@ -93,6 +96,14 @@ class ViewStream:
         self._telling = False
         self._prompt = settings.uniform
         self.order = self.buffers.order = order(self, view.id, position)
+        self._base = tuple(base)
+        self._causes: Causes | None = None
+
+    def certify(self, certificates: Certificates) -> None:
+        """Somebody records: note what comes before each message, where the order knows that."""
+        causes = self.causes_kind(self.members, self._base, self.rank, certificates)
+        if self.order.keep_causes(causes):
+            self._causes = causes
 
     @property
     def largest(self) -> int:
@@ -185,7 +196,12 @@ class ViewStream:
     def _announce(self, batch: Batch) -> None:
         """Messages left."""
         if not self.order.is_command(batch):
-            self.out.deliver(Sent(batch, self._view.id))
+            self._left(batch)
+
+    def _left(self, batch: Batch) -> None:
+        if self._causes is not None:
+            self._causes.sent(batch.first, batch.last)
+        self.out.deliver(Sent(batch, self._view.id))
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         """Frames of another member in a row; look after the order once they are all in."""
@@ -217,7 +233,10 @@ class ViewStream:
 
     def deliver(self, most: int) -> list[Batch]:
         """Hand over messages."""
-        return self.buffers.take(most)
+        batches = self.buffers.take(most)
+        if self._causes is not None:
+            self._causes.delivered(batches)
+        return batches
 
     def room_freed(self, now: Nanos) -> None:
         """More is welcome here, or this member may send more."""
@@ -270,8 +289,7 @@ class ViewStream:
             head = b""
         self.stats.sent -= len(pieces) - 1
         self.order.sent()
-        whole = batch_of(sender, buffers.queued[me], [payload], annotation)
-        self.out.deliver(Sent(whole, self._view.id))
+        self._left(batch_of(sender, buffers.queued[me], [payload], annotation))
         return True
 
     # What others have

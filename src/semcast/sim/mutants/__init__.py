@@ -73,6 +73,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "change-only-below-queue": Mutant(ring.ChangeOnlyBelowQueue, by_chance=False),
         "leave-clock-runs-in-send": Mutant(ring.LeaveClockRunsInSend, by_chance=False),
         "window-below-members": Mutant(ring.WindowBelowMembers, by_chance=False),
+        "position-recorded-wrong": Mutant(ring.PositionRecordedWrong),
     },
     "vsync": {
         "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
@@ -107,11 +108,16 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "stop-not-heard": Mutant(vsync_flow.StopNotHeard, by_chance=False),
         "commands-in-queue": Mutant(vsync_flow.CommandsInQueue, by_chance=False),
         "leaves-while-waiting": Mutant(vsync_flow.LeavesWhileWaiting, by_chance=False),
+        "overfull-goes-on": Mutant(vsync_flow.OverfullGoesOn, by_chance=False),
+        "never-gives-up": Mutant(vsync_flow.NeverGivesUp, by_chance=False),
+        "provider-awaited": Mutant(vsync_flow.ProviderAwaited, by_chance=False),
         "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
         "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
+        "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
+        "vector-too-small": Mutant(vsync.VectorTooSmall),
     },
 }
 """By stack, its mutants."""

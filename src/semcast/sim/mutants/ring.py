@@ -619,3 +619,19 @@ class WindowBelowMembers(Ring):
 
     def __init__(self, me: MemberId, settings: RingSettings, rng: Random, out: Outbox) -> None:
         super().__init__(me, _Narrow(**msgspec.structs.asdict(settings)), rng, out)
+
+
+class _ShiftedOutlet(Outlet):
+    def _note_places(self, members: tuple[MemberId, ...], packets: Sequence[Packet]) -> None:
+        shifted = [msgspec.structs.replace(packet, seq=packet.seq + packet.seq % 2) for packet in packets]
+        super()._note_places(members, shifted)
+
+
+class _ShiftedOperation(Operation):
+    outlet_kind = _ShiftedOutlet
+
+
+class PositionRecordedWrong(Ring):
+    """Deliveries are recorded at the packet after theirs, every other time."""
+
+    operation_kind = _ShiftedOperation

@@ -21,10 +21,11 @@ from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
+from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
-from semcast.protocols.vsync.frames import Change, Known, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.frames import Change, Hello, Known, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.ledger import Ledger, Record, Then
 from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.serving import Serving
@@ -448,3 +449,30 @@ class ConfirmedInTheNextView(VirtualSynchrony):
         sent = old.queued[old.rank]
         following = View(old.view().id + 1, tuple(change.members))
         self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)
+
+
+class TermsIgnored(VirtualSynchrony):
+    """Lets in whoever has set otherwise what must be alike."""
+
+    def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
+        super()._on_hello(now, source, msgspec.structs.replace(frame, terms=self._terms))
+
+
+class _ForgetfulCauses(Causes):
+    def sent(self, first: int, last: int) -> None:
+        times = self._times[self._me]
+        whole = times[-1]
+        if whole is not None:
+            times[-1] = (*whole[:-1], 0)
+        super().sent(first, last)
+        times[-1] = whole
+
+
+class _ForgetfulCertificates(ViewStream):
+    causes_kind = _ForgetfulCauses
+
+
+class VectorTooSmall(VirtualSynchrony):
+    """A sender records vector times without what it has of the last member."""
+
+    view_stream = _ForgetfulCertificates

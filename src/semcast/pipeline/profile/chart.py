@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from semcast.pipeline.summary import StreamProfile
+from semcast.pipeline.profile.summary import StreamProfile
 
 MOST = 8
 """More lines than that nobody can tell apart: the longest streams are drawn."""
