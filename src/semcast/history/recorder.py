@@ -46,18 +46,7 @@ class _Vector(NamedTuple):
 
 
 _Extra = (
-    Note
-    | _Claim
-    | Annotation
-    | MessageId
-    | View
-    | _Left
-    | _State
-    | _Receipt
-    | Place
-    | _Vector
-    | int
-    | None
+    Note | _Claim | Annotation | MessageId | View | _Left | _State | _Receipt | Place | _Vector | int | None
 )
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
 """kind, at, process, sender, seq, count, size, crc, and what only this kind has."""

@@ -8,7 +8,6 @@ in the global order, once their place is on the disk.
 from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Blocked, Delivery, Left, TransitionalView, Unblocked, ViewChange
@@ -52,15 +51,24 @@ class Replication(Stack):
         below: makes the stack that delivers to it; again, when it comes back from outside.
         rng: chance, for the name of a new store and for the stack below.
         out: for everything that it wants.
+        machine: its kind, or a mutant.
+        reading: how it answers reads, or a mutant.
     """
 
-    machine_kind: ClassVar[type[Machine]] = Machine
-    reading_kind: ClassVar[type[Reading]] = Reading
-
     def __init__(
-        self, me: MemberId, settings: ReplicationSettings, below: Below, rng: Random, out: Outbox
+        self,
+        me: MemberId,
+        settings: ReplicationSettings,
+        below: Below,
+        rng: Random,
+        out: Outbox,
+        *,
+        machine: type[Machine] = Machine,
+        reading: type[Reading] = Reading,
     ) -> None:
         self.me = me
+        self.machine_kind = machine
+        self.reading_kind = reading
         self.settings = settings
         self.out = out
         self._below = below
@@ -91,7 +99,7 @@ class Replication(Stack):
 
     # Life
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: ARG002
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:  # noqa: ARG002
         """Read the log (figure 6.18)."""
         self._recovered = True
         self.books.replay(map(decode, records))
@@ -145,6 +153,10 @@ class Replication(Stack):
             return "left"
         return "operational" if self.machine.state is State.REG_PRIM else self.machine.state.value
 
+    def phases(self) -> tuple[str, ...]:
+        """The same, the state in the algorithm, and the phase below."""
+        return self.phase(), self.machine.state.value, self.inner.phase()
+
     def view(self) -> View:
         """The configuration below, and whether it is a primary."""
         view = self.inner.view()
@@ -175,7 +187,15 @@ class Replication(Stack):
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> Stack:
         """The same server, as another member of the group communication."""
-        new = type(self)(member, self.settings, self._below, rng, out)
+        new = Replication(
+            member,
+            self.settings,
+            self._below,
+            rng,
+            out,
+            machine=self.machine_kind,
+            reading=self.reading_kind,
+        )
         new._recovered = True
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)

@@ -9,7 +9,9 @@ import msgspec
 from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.sim.mutants import programs, ring, semantic, vsync, vsync_flow
+from semcast.replication.machine import Machine
+from semcast.replication.reads import Reading
+from semcast.sim.mutants import programs, replication, ring, semantic, vsync, vsync_flow
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -18,6 +20,8 @@ class Mutant(msgspec.Struct, frozen=True):
     stack: type[Stack] | None = None
     operations: type[OperationTracker] = OperationTracker
     handover: type[Handover] = Handover
+    machine: type[Machine] = Machine
+    reading: type[Reading] = Reading
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
 
@@ -118,6 +122,9 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
+    },
+    "replication": {
+        "half-is-enough": Mutant(machine=replication.HalfIsEnough),
     },
 }
 """By stack, its mutants."""
