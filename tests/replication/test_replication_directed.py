@@ -39,6 +39,7 @@ def everywhere(world: World, line: int) -> Callable[[], bool]:
 def removed(size: int, who: str, kind: type[Machine]) -> World:
     """A group that has removed one of its servers, all of it on disks."""
     world = founded(size, kind=kind)
+    world.held = True
     assert alter(world, "b1", Leave(sid(who)))
     assert world.go(world.nodes, 9000, everywhere(world, 1))
     for name in world.nodes:
@@ -57,6 +58,7 @@ def in_state(world: World, **states: State) -> Callable[[], bool]:
 
 def heal(world: World, rounds: int = 3) -> World:
     """All who are there come together, until nothing is open."""
+    world.held = False
     for _ in range(rounds):
         if world.ring():
             world.reform([world.ring()])
@@ -132,6 +134,7 @@ def guest_stops_early(kind: type[Machine]) -> World:
 def base_edited(kind: type[Machine]) -> World:
     """Leave(c) is green at a only: a alone against b and c."""
     world = founded(3, kind=kind)
+    world.held = True
     assert alter(world, "b1", Leave(sid("c1")))
     send_all(world, "b1")
     deliver_all(world, "a1")

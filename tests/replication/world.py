@@ -163,6 +163,7 @@ class Node:
 
     def reg(self, conf: Conf) -> None:
         self.machine.on_reg_conf(conf.id, [conf.ids[name] for name in conf.members])
+        self.world.leaving.pop(self.name, None)
         self.drain()
 
 
@@ -186,6 +187,8 @@ class World:
         self.pend: dict[str, list[tuple[str, object]]] = {}
         self.gone: set[str] = set()
         self.leaving: dict[str, None] = {}
+        self.held = False
+        """Whether servers that were removed stay until a test lets them go."""
         self.starts: Counter[str] = Counter()
         self.stats: Counter[str] = Counter()
         self.answers: list[tuple[str, Answered]] = []
@@ -297,6 +300,10 @@ class World:
         rest = [other for other in self.ring() if self.of[other] is conf]
         if rest:
             self.reform([rest])
+        if self.nodes[name].state not in ASIDE:  # it comes back as a guest
+            self.nodes[name].sync_all()
+            self.recorder.left(self.tick(), self.nodes[name].member)
+            self.nodes[name].start()
 
     # What befalls servers
 
@@ -355,7 +362,7 @@ class World:
         rng, node = self.rng, self.nodes[name]
         if node.dead or name in self.gone:
             return
-        if name in self.leaving and rng.random() < 0.2:
+        if name in self.leaving and not (self.held and node.state is State.REG_PRIM) and rng.random() < 0.2:
             self.do_leave(name)
         elif node.syncs and rng.random() < 0.3:
             node.synced()

@@ -216,7 +216,7 @@ class Machine:
             return
         self._end_of_conf()
         self.exchange = Exchange(conf, frozenset(members))
-        self.next, self._cpcs, self.sends = None, set(), []
+        self.next, self._cpcs, self.sends, self.exit = None, set(), [], ""
         self._shift_to(Cause.REG_CONF)
         self._begin_exchange(self.exchange)
 
@@ -301,6 +301,7 @@ class Machine:
         if run.creator == self.books.creator:
             self.flush()
         self.journal.keep_up()
+        self._go_if_removed()
 
     def _in_trans_prim(self, run: Run) -> None:
         known = self.books.colours.knows(run.creator, run.last)
@@ -518,6 +519,7 @@ class Machine:
         self._install()
         self._shift_to(Cause.INSTALLED)
         self.flush()
+        self._go_if_removed()
 
     def _install(self) -> None:
         """Figure 6.15, as one record: yellow turn green (OR-1.2), then reds in red order (OR-2)."""
@@ -564,6 +566,11 @@ class Machine:
             and self.server in self.books.members.removed
         ):
             self._stop()
+
+    def _go_if_removed(self) -> None:
+        """A primary keeps the servers it has. One that was removed goes, and comes back as a guest of the next."""
+        if self.state is State.REG_PRIM and self.server in self.books.members.removed:
+            self.exit = "removed from the group: this server comes back as a guest of the next primary"
 
     def _stop(self) -> None:
         self._shift_to(Cause.REMOVED)

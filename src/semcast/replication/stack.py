@@ -140,12 +140,15 @@ class Replication(Stack):
         """The stack below is out of its group."""
         self._running = False
         wanted = self._leaving or left
-        if self.machine.state is State.OUT and not self._gone and wanted.again:
-            self._leaving = None
-            self._go_outside()
-        else:
+        if self._gone or not wanted.again:
             self._gone = True
             self.out.deliver(wanted)
+            return
+        self._leaving = None
+        if self.machine.state is State.OUT:
+            self._go_outside()
+        else:
+            self.machine.journal.sync(self._come_back)
 
     def phase(self) -> str:
         """The state of the algorithm; a server in a primary is operational."""
@@ -292,8 +295,7 @@ class Replication(Stack):
                 for each in self.inner.deliver(now, _PLENTY):
                     self._hear(each)
             elif machine.exit and self._leaving is None:
-                again = machine.state is State.OUT
-                self._leave(now, Left(machine.exit, again=again))
+                self._leave(now, Left(machine.exit, again=machine.state is not State.STOPPED))
             elif not (self._running and machine.sends and not self._refused and self._leaving is None):
                 break
             else:

@@ -60,8 +60,6 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.UN, Cause.ACTION): State.TRANS_PRIM,
     (State.UN, Cause.REMOVED): State.STOPPED,
     (State.REG_PRIM, Cause.REMOVED): State.STOPPED,
-    (State.REG_PRIM, Cause.ABSENT): State.OUT,
-    (State.NON_PRIM, Cause.ABSENT): State.OUT,
     (State.OUT, Cause.RETURNED): State.NON_PRIM,
 }
 """Where each cause leads. What is not here cannot happen."""
