@@ -446,7 +446,7 @@ class Machine:
         exchange.staged = []
         states = {server: exchange.states[server] for server in self._counted}
         for server, state in states.items():
-            self.lines.told(server, state.green)
+            self._heard_line(server, state.green)
         known = self.learn({server: state.account() for server, state in states.items()})
         part = self._participants(known.prim)
         if part and not self.alarm and self._may_install(known, states):

@@ -10,6 +10,7 @@ from semcast.replication.books import Books
 from semcast.replication.colours import Colours
 from semcast.replication.creation import Cut, Wish
 from semcast.replication.dedupe import Requests
+from semcast.replication.exchange import Exchange
 from semcast.replication.ids import Server, Weighted, servers_of
 from semcast.replication.journal import Mark
 from semcast.replication.knowledge import (
@@ -206,6 +207,11 @@ class RedsById(Machine):
 
 class QueuedActionCounted(Machine):
     """Slip 3: what was sent in a later configuration than it was made for is marked red where it arrives."""
+
+    def _begin_exchange(self, exchange: Exchange) -> None:
+        own, self.books.ongoing = self.books.ongoing, {}
+        super()._begin_exchange(exchange)
+        self.books.ongoing = own
 
     def _on_stale(self, message: Said) -> None:
         waits = (Standing.EXCHANGE_STATES, Standing.NON_PRIM)
