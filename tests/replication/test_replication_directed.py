@@ -423,7 +423,8 @@ def sent_in_the_next(kind: type[Machine]) -> World:
         while world.pend[name]:
             world.step_pend(name)
     for name in ("b1", "c1"):
-        world.nodes[name].deliver(late)  # in this configuration, before the states
+        world.nodes[name].sync_all()  # they tell their states
+        world.nodes[name].deliver(late)  # in this configuration, after that
     world.go(world.nodes, 9000, in_state(world, a1=State.REG_PRIM, b1=State.REG_PRIM, c1=State.REG_PRIM))
     put(world, "a1")
     world.go(world.nodes, 3000)
@@ -495,6 +496,15 @@ def behind_votes(kind: type[Machine]) -> World:
     world.nodes["b1"].start()
     world.go(["b1"], 300)
     split(world, "b1c1", "a1")
+    for _ in range(9000):
+        if world.nodes["b1"].state is State.OUT and world.nodes["c1"].state is not State.EXCHANGE_STATES:
+            break
+        world.progress("c1" if world.nodes["b1"].state is State.OUT else world.rng.choice(["b1", "c1"]))
+    if world.nodes["c1"].state is State.CONSTRUCT:
+        world.nodes["c1"].sync_all()
+        send_all(world, "c1")
+        deliver_all(world, "c1")
+        make_durable(world, "c1")
     world.go(world.nodes, 9000)
     return heal(world)
 
