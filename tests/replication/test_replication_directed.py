@@ -10,6 +10,7 @@ import pytest
 from semcast.core.events import Answered
 from semcast.replication import pull
 from semcast.replication.actions import Leave
+from semcast.replication.colours import GapError
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 from semcast.replication.states import State
@@ -641,6 +642,97 @@ def late_queued(kind: type[Machine]) -> World:
     return heal(world)
 
 
+def session(reading: type[Reading]) -> World:
+    """A client was answered at b; c, who has not delivered that, is asked to read."""
+    world = founded(3)
+    ask(world, "b1", "k", 1, ticket=1)
+    send_all(world, "b1")
+    deliver_all(world, "b1")
+    world.nodes["b1"].sync_all()
+    position = world.answers[-1][1].position
+    assert position == 1
+    reading(world.nodes["c1"].machine).read("session", "k", position)
+    world.nodes["c1"].drain()
+    return heal(world)
+
+
+def unfounded(kind: type[Machine]) -> World:
+    """A store that starts with the names of the founders, and was never let in, is asked for something."""
+    world = founded(3, kind=kind)
+    world.deploy("d2", world.names)
+    world.go(["d2"], 600)
+    ask(world, "d2", "k", 1, level="queued", ticket=1)
+    world.go(["d2"], 600)
+    return heal(world)
+
+
+def stranger(kind: type[Machine]) -> World:
+    """The same store meets the group."""
+    world = founded(3, kind=kind)
+    world.deploy("d2", world.names)
+    world.go(["d2"], 600)
+    world.reform([world.ring()])
+    world.go(world.nodes, 9000)
+    return heal(world)
+
+
+def handed_in(kind: type[Machine]) -> World:
+    """c asks and b answers in a minority; their reds are handed in, and the first of them arrives alone."""
+    world = founded(5, kind=kind, limits={"run_bytes": 1})
+    split(world, "b1c1", "a1d1e1")
+    assert world.go(
+        world.nodes, 9000, in_state(world, b1=State.NON_PRIM, c1=State.NON_PRIM, a1=State.REG_PRIM)
+    )
+    put(world, "c1")
+    assert world.go(["b1", "c1"], 3000, lambda: world.nodes["b1"].reds == 1)
+    put(world, "b1")
+    assert world.go(["b1", "c1"], 3000, lambda: world.nodes["b1"].reds == 2)
+    world.go(world.nodes, 3000)
+    pull.hand_in(world.nodes["a1"].machine, world.nodes["b1"].machine.lacking(()))
+    world.nodes["a1"].drain()
+    assert len(world.queue["a1"]) == 2
+    del world.queue["a1"][1]
+    send_all(world, "a1")
+    for name in ("a1", "d1", "e1"):
+        deliver_all(world, name)
+    split(world, "a1d1e1")
+    world.go(["a1", "d1", "e1"], 9000)
+    return heal(world)
+
+
+def told_before_disk(kind: type[Machine]) -> World:
+    """All tell how far they are, and the disk of c is not that far."""
+    world = founded(3, kind=kind, limits={"line_every": 1})
+    put(world, "a1")
+    send_all(world, "a1")
+    for name in ("a1", "b1", "c1"):
+        deliver_all(world, name)
+    for name in ("a1", "b1"):
+        world.nodes[name].sync_all()
+    put(world, "c1")
+    send_all(world, "a1", "b1", "c1")
+    deliver_all(world, "a1")
+    return heal(world)
+
+
+def lagging(kind: type[Machine]) -> World:
+    """c lacks an action of b that is green, and a later one that is not."""
+    world = founded(3, kind=kind)
+    split(world, "a1b1", "c1")
+    assert world.go(
+        world.nodes, 9000, in_state(world, a1=State.REG_PRIM, b1=State.REG_PRIM, c1=State.NON_PRIM)
+    )
+    put(world, "b1")
+    assert world.go(["a1", "b1"], 9000, lambda: world.nodes["b1"].line == world.nodes["a1"].line == 1)
+    split(world, "a1", "b1")
+    assert world.go(world.nodes, 9000, in_state(world, b1=State.NON_PRIM))
+    put(world, "b1")
+    world.go(["b1"], 600)
+    split(world, "b1c1")
+    world.go(["b1", "c1"], 9000)
+    return heal(world)
+
+
 DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (guest_without_record, mutants.GuestWithoutRecord, "repl_one_primary"),
     (guest_not_awaited, mutants.GuestNotAwaited, "repl_one_primary"),
@@ -673,6 +765,10 @@ DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (roam, mutants.RoamByClock, "repl_causal"),
     (roam_streamed, mutants.RoamRedInPrimary, "repl_causal"),
     (late_queued, mutants.LateQueuedDropped, "repl_queued"),
+    (unfounded, mutants.WritesBeforeFounding, "repl_queued"),
+    (stranger, mutants.JoinerVotesWithoutState, "repl_join"),
+    (handed_in, mutants.StreamByCreator, "repl_causal"),
+    (told_before_disk, mutants.WhiteFromVolatileLine, "repl_white"),
 ]
 _IDS = [f"{schedule.__name__}-{mutant.__name__}" for schedule, mutant, _ in DIRECTED]
 _SCHEDULES = list(dict.fromkeys(schedule for schedule, _, _ in DIRECTED))
@@ -694,3 +790,14 @@ def test_a_shrinking_group_goes_on() -> None:
     assert shrinking(Machine).broken() == set()
     with pytest.raises(AssertionError, match="is no primary"):
         shrinking(mutants.MajorityOfSAndLast)
+
+
+def test_reds_do_not_overtake_greens() -> None:
+    assert lagging(Machine).broken() == set()
+    with pytest.raises(GapError):
+        lagging(mutants.RedBeforeGreenInExchange)
+
+
+def test_a_session_waits_for_its_own_writes() -> None:
+    assert session(Reading).broken() == set()
+    assert "repl_session" in session(mutants.SessionIgnoresOwn).broken()

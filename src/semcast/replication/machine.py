@@ -475,7 +475,7 @@ class Machine:
 
     def _construct(self, exchange: Exchange, known: Knowledge, part: Weighted) -> None:
         """Remember the attempt on the disk, then agree to it (Claim 2). Guests do the same."""
-        attempt = self._number(known)
+        attempt = known.attempt + 1
         self.next = Vulnerable(known.prim.index, attempt, exchange.conf, part)
         self._write(Learnt(known.prim, attempt, self._record_of_attempt(), known.yellow))
         self._shift_to(Cause.QUORUM)
@@ -489,9 +489,6 @@ class Machine:
     def _withhold_cpc(self, tell: Callable[[], None]) -> None:
         """An attempt must be remembered by who agreed to it."""
         self.journal.sync(tell)
-
-    def _number(self, known: Knowledge) -> int:
-        return known.attempt + 1
 
     def _record_of_attempt(self) -> Vulnerable | None:
         return self.next

@@ -25,10 +25,10 @@ from semcast.replication.knowledge import (
 )
 from semcast.replication.knowledge import learn as learn_all
 from semcast.replication.machine import Machine
-from semcast.replication.messages import Actions, Installed, Said, State
-from semcast.replication.plan import Planner, States
+from semcast.replication.messages import Actions, Again, Installed, Said, State, decode
+from semcast.replication.plan import Planner, Share, States
 from semcast.replication.reads import Reading
-from semcast.replication.records import Boot, Install, KnownGreen, Learnt, Pulled
+from semcast.replication.records import Boot, Install, KnownGreen, Learnt
 from semcast.replication.states import State as Standing
 
 # Knowledge and quorum
@@ -57,24 +57,6 @@ class BitsAsPrinted(Machine):
     def learn(self, accounts: Accounts) -> Knowledge:
         known = learn_all(accounts)
         return msgspec.structs.replace(known, vulnerable=still_vulnerable(accounts, known.prim))
-
-
-class BitsAcrossAttempts(Machine):
-    """Bits of one attempt are counted for another."""
-
-    def learn(self, accounts: Accounts) -> Knowledge:
-        known = learn_all(accounts)
-        records = still_vulnerable(accounts, known.prim)
-        bits = {server for server, record in records.items() if record is not None}
-        for record in records.values():
-            bits |= set() if record is None else set(record.bits)
-        freed = {
-            server: None
-            if record is None or bits.issuperset(servers_of(record.servers))
-            else msgspec.structs.replace(record, bits=tuple(sorted(bits)))
-            for server, record in records.items()
-        }
-        return msgspec.structs.replace(known, vulnerable=freed)
 
 
 class UnvulnerableInUn(Machine):
@@ -116,23 +98,6 @@ class YellowForgotten(Machine):
     def learn(self, accounts: Accounts) -> Knowledge:
         known = learn_all(accounts)
         return msgspec.structs.replace(known, yellow=None if known.yellow is None else ())
-
-
-class YellowUnion(Machine):
-    """What somebody has yellow counts, though others of the last primary lack it."""
-
-    def learn(self, accounts: Accounts) -> Knowledge:
-        known = learn_all(accounts)
-        sets = [each.yellow for each in accounts.values() if each.prim == known.prim and each.yellow]
-        longest = max(sets, key=len, default=known.yellow)
-        return msgspec.structs.replace(known, yellow=longest)
-
-
-class AttemptNotRaised(Machine):
-    """Two attempts have the same number."""
-
-    def _number(self, known: Knowledge) -> int:
-        return known.attempt
 
 
 class VulnerableByName(Machine):
@@ -238,6 +203,16 @@ class ExchangeRedsAtOnce(Machine):
             self._red(run)
 
 
+class RedBeforeGreenInExchange(ExchangeRedsAtOnce):
+    """Reds of an exchange come before the greens that they follow."""
+
+    def _send_share(self, exchange: Exchange, share: Share) -> None:
+        super()._send_share(exchange, share)
+        done = self.sends.pop()
+        self.sends.sort(key=lambda sent: isinstance(again := decode(sent[0]), Again) and again.position > 0)
+        self.sends.append(done)
+
+
 # Disks
 
 
@@ -297,21 +272,6 @@ class PullVolatile(Machine):
 
     def image(self) -> Mark:
         return self.journal.mark()
-
-
-class _BooksPullingGreensOnly(Books):
-    def _pulled(self, record: Pulled) -> None:
-        before = self.prim, self.attempt, self.yellow
-        super()._pulled(record)
-        self.prim, self.attempt, self.yellow = before
-        if not self.prim.index:
-            self.prim = Prim(0, 1)
-
-
-class PullWithoutPrim(Machine):
-    """A server outside is given actions, and not told of the primary that ordered them."""
-
-    books_kind = _BooksPullingGreensOnly
 
 
 # Membership
