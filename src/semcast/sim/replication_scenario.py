@@ -99,6 +99,9 @@ def _faults(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
     found: list[AnyFault] = []
     for _ in range(rng.randint(1, 5)):
         found += _trouble(rng, founders, duration)
+    if founders > 2 and rng.random() < 0.1:  # one disk at most: what all have lost nobody can tell
+        at, member = rng.randrange(100 * MILLISECOND, duration), rng.randrange(founders)
+        found += [Crash(at, member, 0), Recover(at + 20 * MILLISECOND, member, with_disk=False)]
     for _ in range(rng.choice((0, 1, 2, 3))):
         lasting = rng.choice((None, None, 100 * MILLISECOND, 400 * MILLISECOND))
         found.append(
@@ -141,11 +144,7 @@ def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
         return [Sleep(at, member, length)]
     if kind == "loss":
         return [Loss(at, length, 0.3)]
-    if kind == "stall":
-        return [DiskStall(at, length, member)]
-    if rng.random() < 0.7:
-        return []
-    return [Crash(at, member, 0), Recover(at + again, member, with_disk=False)]
+    return [DiskStall(at, length, member)]
 
 
 def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:
