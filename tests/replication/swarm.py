@@ -1,7 +1,11 @@
-"""A swarm on the abstract group communication: splits, crashes of one and of all, lost tails, clients that roam
-and repeat, joins, leaves, weights and wipes, all drawn from a seed; then all heal."""
+"""A swarm on the abstract group communication.
+
+Splits, crashes of one and of all, lost tails, clients that roam and repeat, joins, leaves, weights and wipes,
+all drawn from a seed; then all heal."""
 
 from collections import Counter
+
+from tests.replication.world import World, alter, sid
 
 from semcast.core.events import Answered
 from semcast.replication.actions import Asked, Join, Leave, Reweigh, asked
@@ -9,7 +13,6 @@ from semcast.replication.creation import Cut, Wish
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 from semcast.replication.states import State
-from tests.replication.world import World, alter, sid
 
 HOT = (State.CONSTRUCT, State.NO, State.UN, State.TRANS_PRIM, State.EXCHANGE_ACTIONS)
 PACES = (

@@ -6,15 +6,6 @@ The rules and most schedules are those of the corrections to the algorithm (docs
 from collections.abc import Callable
 
 import pytest
-
-from semcast.core.events import Answered
-from semcast.replication import pull
-from semcast.replication.actions import Leave
-from semcast.replication.colours import GapError
-from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
-from semcast.replication.states import State
-from semcast.sim.mutants import replication as mutants
 from tests.replication.world import (
     World,
     alter,
@@ -27,6 +18,15 @@ from tests.replication.world import (
     sid,
     to_construct,
 )
+
+from semcast.core.events import Answered
+from semcast.replication import pull
+from semcast.replication.actions import Leave
+from semcast.replication.colours import GapError
+from semcast.replication.machine import Machine
+from semcast.replication.reads import Reading
+from semcast.replication.states import State
+from semcast.sim.mutants import replication as mutants
 
 Schedule = Callable[[type[Machine]], World]
 
@@ -229,7 +229,7 @@ def attempt_before_disk(kind: type[Machine]) -> World:
 
 
 def state_before_disk(kind: type[Machine]) -> World:
-    """The disk of c stands still; a and b take from its state that it has what they have, and call that white."""
+    """The disk of c stands still; a and b take from its state that it has what they have: white."""
     world = founded(3, kind=kind)
     put(world, "a1")
     send_all(world, "a1")

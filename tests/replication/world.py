@@ -1,13 +1,15 @@
 """Servers over an abstract group communication with extended virtual synchrony, moved step by step.
 
-What a ring does in one turn happens here one event at a time: who has received what, who knows that it is safe,
-who was delivered it. Disks finish their syncs when a test says so, and a crash leaves what it says.
+What a ring does in one turn happens here one event at a time: who has received what, who knows that it is
+safe, who was delivered it. Disks finish their syncs when a test says so, and a crash leaves what it says.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
+
+import msgspec
 
 from semcast.core import MemberId, Outbox
 from semcast.core.events import Answered, Note
@@ -64,7 +66,9 @@ class Node:
         self.member = MemberId(name[0], 0)
 
     def _machine(self) -> Machine:
-        settings = ReplicationSettings(names=self.names, notes=True, **self.world.limits)
+        settings = msgspec.structs.replace(
+            ReplicationSettings(names=self.names, notes=True), **self.world.limits
+        )
         return self.world.kind(self.world.kind.books_kind(), settings, Outbox())
 
     @property
@@ -266,7 +270,7 @@ class World:
     def _owed(self, name: str, old: Conf, new: Conf) -> list[tuple[str, object]]:
         together = [other for other in new.members if self.of[other] is old]
         safe = max(old.safe[other] for other in together)
-        have = max(max(old.recv[other] for other in together), safe)
+        have = max(*(old.recv[other] for other in together), safe)
         while safe < have and not old.log[safe].safe:
             safe += 1
         # Beyond the first hole only what comes from those who are together.
@@ -444,8 +448,8 @@ class World:
 
 def founded(size: int, **kw: object) -> World:
     """A group that has installed its first primary, all of it on disks."""
-    limits = dict(exchange_limit=1000, window=1000)
-    limits.update(kw.pop("limits", {}))  # type: ignore[arg-type, call-overload]
+    limits = {"exchange_limit": 1000, "window": 1000}
+    limits.update(kw.pop("limits", {}))  # type: ignore[call-overload]
     world = World(size, **{**limits, **kw})  # type: ignore[arg-type]
     world.go(world.nodes, 400 * size)
     world.reform([world.alive()])
@@ -474,7 +478,8 @@ def to_construct(world: World, who: Sequence[str]) -> None:
         if all(each.state is State.CONSTRUCT and not each.syncs for each in nodes):
             break
     conf = world.of[who[0]]
-    assert conf is not None and all(node.state is State.CONSTRUCT for node in nodes)
+    assert conf is not None
+    assert all(node.state is State.CONSTRUCT for node in nodes)
     for node in nodes:
         conf.log += world.queue[node.name]
         world.queue[node.name] = []

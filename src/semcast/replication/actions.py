@@ -12,7 +12,7 @@ import msgspec
 from semcast.replication.ids import Creator, Name, Number, Server
 
 PLAIN, ASKED, CHANGE = 0, 1, 2
-"""Kinds: a body that nobody here reads, the request of a client that may repeat it, a change of the servers."""
+"""Kinds: a body that nobody here reads, what a client asks for and may repeat, a change of the servers."""
 
 _PLAIN, _ASKED, _CHANGE = b"\x00", b"\x01", b"\x02"
 

@@ -60,7 +60,7 @@ class Books:
         self.void: set[int] = set()
         """Positions of requests that were done before."""
         self.altered: list[tuple[int, tuple[Server, ...]]] = []
-        """Since somebody looked last: positions at which the servers of the group changed, and who they are."""
+        """Since somebody looked last: where in the order the servers changed, and who they are."""
         self._trans_yellow: list[RunId] = []
         self._fetched: list[Run] = []
         self._apply: dict[type[Any], Callable[[Any], None]] = {

@@ -1,9 +1,9 @@
-"""The replication server (Amir 1995, chapter 6): eight states, driven by the deliveries of any group
-communication with extended virtual synchrony.
+"""The replication server (Amir 1995, chapter 6): eight states.
 
-Inputs are methods. What it wants is in `sends` (multicast this, safe or not), in the `Outbox` (records, syncs,
-notes, answers) and in `exit` (leave the group, and why). The figures of the paper are named at each handler;
-every deviation is in docs/protocols/replication.md.
+It is driven by the deliveries of any group communication with extended virtual synchrony. Inputs are
+methods. What it wants is in `sends` (multicast this, safe or not), in the `Outbox` (records, syncs, notes,
+answers) and in `exit` (leave the group, and why). The figures of the paper are named at each handler; every
+deviation is in docs/protocols/replication.md.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -147,7 +147,7 @@ class Machine:
     # Life
 
     def boot(self, server: Server, epoch: int, names: Names, then: Callable[[], None]) -> None:
-        """Recover (figure 6.18): a new epoch, own actions that were not delivered are red, sync; then go on."""
+        """Recover (figure 6.18): a new epoch, own actions that were not delivered are red, sync, go on."""
         books = self.books
         self.journal.recovered()
         epoch = self._epoch(epoch)
@@ -180,7 +180,7 @@ class Machine:
             self._placed(run, position)
 
     def _own_red(self) -> None:
-        """What may have been sent and was not delivered is red from now on: the states tell of it (slip 3)."""
+        """What may have been sent and was not delivered is red: the states tell of it (slip 3)."""
         for run in list(self.books.ongoing.values()):
             self._write(OwnRed(run.id))
             self.notes.colour(RED, run)
@@ -521,7 +521,8 @@ class Machine:
     def _install(self) -> None:
         """Figure 6.15, as one record: yellow turn green (OR-1.2), then reds in red order (OR-2)."""
         books, exchange, attempt = self.books, self.exchange, self.next
-        assert exchange is not None and attempt is not None
+        assert exchange is not None
+        assert attempt is not None
         before, line = books.prim, books.colours.line
         lineage = before.lineage or _lineage(exchange.conf)
         prim = Prim(attempt.index + 1, attempt.attempt, exchange.conf, attempt.servers, False, lineage)
@@ -565,7 +566,7 @@ class Machine:
             self._stop()
 
     def _go_if_removed(self) -> None:
-        """A primary keeps the servers it has. One that was removed goes, and comes back as a guest of the next."""
+        """A primary keeps its servers. One that was removed goes, and comes back as a guest of the next."""
         if self.state is State.REG_PRIM and self.server in self.books.members.removed:
             self.exit = "removed from the group: this server comes back as a guest of the next primary"
 

@@ -1,5 +1,7 @@
-"""What servers say to each other in the total order of their group (section 6.2). All name a configuration:
-what was handed over in one and sent in the next is for nobody."""
+"""What servers say to each other in the total order of their group (section 6.2).
+
+All messages name a configuration: what was handed over in one and sent in the next is for nobody.
+"""
 
 import msgspec
 

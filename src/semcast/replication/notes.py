@@ -1,5 +1,7 @@
-"""What a server tells the history: rows of kinds of their own (`specs/replication/kinds.py`), if anybody wants
-them. Nothing here is read by the protocol."""
+"""What a server tells the history, if anybody wants it: rows of kinds of their own.
+
+They are described in `specs/replication/kinds.py`. Nothing here is read by the protocol.
+"""
 
 from collections.abc import Collection, Sequence
 

@@ -1,6 +1,7 @@
 """A server outside of the group: it asks around, pulls from one, hands in its reds, and comes back.
 
-Nobody inside waits for it. Everything is asked for again after a while, and of somebody else after two silences.
+Nobody inside waits for it. Everything is asked for again after a while, and after two silences of somebody
+else.
 """
 
 from collections.abc import Callable

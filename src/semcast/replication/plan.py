@@ -1,5 +1,6 @@
-"""Who sends what in an exchange: computed by everybody from the states alone, so that each action leaves once
-(Amir 1995, 6.1.3; the figures say "turn" and "most updated" without saying how).
+"""Who sends what in an exchange, so that each action leaves once (Amir 1995, 6.1.3).
+
+Everybody computes it from the states alone; the figures say "turn" and "most updated" without saying how.
 
 Who is far behind counts as absent: it is brought up to date outside of the group, and nobody waits for it.
 The same for who is ahead: its many reds are handed in before it comes back.

@@ -10,8 +10,9 @@ from semcast.replication.knowledge import Prim
 
 
 def is_quorum(prim: Prim, here: Collection[Server]) -> bool:
-    """Whether these may install the primary after this one: more than half of its weight, or half with its
-    first server.
+    """Whether these may install the primary after this one.
+
+    They are more than half of its weight, or half with its first server.
 
     >>> a, b, c = (Server(name, 1) for name in "abc")
     >>> prim = Prim(1, servers=((a, 1), (b, 1), (c, 2)))

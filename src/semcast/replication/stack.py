@@ -1,8 +1,8 @@
 """The replication server as a stack, above any stack with extended virtual synchrony.
 
-It sits in the turn of the one below, under the queue of the application: it takes every delivery at once, so
-nobody in the group ever waits for the service. The application hands over requests, and is given green actions
-in the global order, once their place is on the disk.
+It sits in the turn of the one below, under the queue of the application: it takes every delivery at once,
+so nobody in the group ever waits for the service. The application hands over requests, and is given green
+actions in the global order, once their place is on the disk.
 """
 
 from collections import deque

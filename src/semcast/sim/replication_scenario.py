@@ -1,4 +1,4 @@
-"""Scenarios for replication servers: splits, crashes of one and of all, disks, clients, and changes of the group."""
+"""Scenarios for replication servers: splits, crashes of one and of all, disks, clients, operators."""
 
 from random import Random
 

@@ -338,7 +338,7 @@ class QuorumBaseEditedOnLeave(Machine):
 
 
 class _EverybodyKnown(Planner):
-    def known(self, states: States, top: State) -> dict[Server, State]:
+    def known(self, states: States, top: State) -> dict[Server, State]:  # noqa: ARG002
         return dict(states)
 
 
@@ -347,7 +347,7 @@ class JoinerVotesWithoutState(Machine):
 
     planner_kind = _EverybodyKnown
 
-    def _participants(self, prim: Prim) -> Weighted:
+    def _participants(self, prim: Prim) -> Weighted:  # noqa: ARG002
         weights = self.books.members.weights
         return tuple((server, weights.get(server, 1)) for server in self._counted)
 
@@ -381,7 +381,7 @@ class WritesBeforeFounding(Machine):
 class RoamByClock(Machine):
     """A clock as high counts as having seen the same."""
 
-    def _refuse_unseen(self, wish: Wish) -> bool:
+    def _refuse_unseen(self, wish: Wish) -> bool:  # noqa: ARG002
         return False
 
 

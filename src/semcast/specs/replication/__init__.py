@@ -1,4 +1,4 @@
-"""Replication servers: what must hold of a service that is replicated through partitions (Amir 1995, 6 and 7)."""
+"""What must hold of servers that replicate a service through partitions (Amir 1995, chapters 6 and 7)."""
 
 from collections.abc import Callable
 

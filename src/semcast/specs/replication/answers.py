@@ -24,7 +24,8 @@ def repl_answered(history: History) -> Verdict:
     ledger = ledger_of(history)
     findings = Findings("repl_answered")
     for _, reply in _answers(ledger, "strict"):
-        assert reply.sender is not None and reply.order is not None
+        assert reply.sender is not None
+        assert reply.order is not None
         action = reply.sender, reply.seq
         wanted = ledger.client_of(action)
         for life in ledger.lives:

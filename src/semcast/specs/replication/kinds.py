@@ -1,24 +1,26 @@
 """The rows that servers write besides those of every stack.
 
-A server is a name and a store: in `members` the store stands in the place of the incarnation. Actions are named
-by who made them (`sender`: the server from one start to the next), their index (`seq`) and how many (`count`).
+A server is a name and a store: in `members` the store stands in the place of the incarnation. Actions are
+named by who made them (`sender`: the server from one start to the next), their index (`seq`) and how many
+they are (`count`).
 
-- store: the server starts, with this store (`members`) and this epoch (`seq`); `order` is the green line that its disk had, `view` the
-  number of the last primary, and `count` that of the red runs, which follow as rows;
+- store: the server starts, with this store (`members`) and this epoch (`seq`); `order` is the green line that
+  its disk had, `view` the number of the last primary, `count` that of the red runs, which follow as rows;
 - phase: it is in another state, `level`;
 - request: it made these actions; `level` says when they are answered. With `members`, it is one action that a
-  client asked for under a number, which stands in the place of the incarnation; the text names the last action
-  of each creator that the client had seen without a place;
+  client asked for under a number, which stands in the place of the incarnation; the text names the last
+  action of each creator that the client had seen without a place;
 - colour: these actions are red, yellow or green (`level`) here from now on; green at a position, `order`; the
   others have a Lamport clock, `view`;
 - done: a request of a client (`members`, as above) is done at `order`: no earlier action asked for the same;
-- again: it sends these actions in an exchange, those with a position as green; the text names the configuration;
-- install: it installs primary `view`, in the configuration with the number `seq` that `sender` formed. Those who
-  took part are in `members`, their weights in `level`, "-" for a guest; `order` is its green line before. The text
-  names the configuration of the primary before it, or is "whole" if an operator made that up;
+- again: it sends these actions in an exchange, those with a position as green; the text names the
+  configuration;
+- install: it installs primary `view`, in the configuration with the number `seq` that `sender` formed. Those
+  who took part are in `members`, their weights in `level`, "-" for a guest; `order` is its green line before.
+  The text names the configuration of the primary before it, or is "whole" if an operator made that up;
 - group: from position `order` on these `members` are the servers of the group;
-- durable: its disk has the green actions up to `order`, primary `view`, and the first `count` runs that were red or
-  yellow since it started; the text is the chain hash of the green ones;
+- durable: its disk has the green actions up to `order`, primary `view`, and the first `count` runs that were
+  red or yellow since it started; the text is the chain hash of the green ones;
 - reply: it answers; `level` strict or queued: about an action, which is done at `order`; weak, dirty or
   session: a read of a client (`members`), which shows the actions up to `order`, and the reds of the text;
 - white: all servers (`members`) have the actions up to `order` green on their disks;

@@ -1,7 +1,7 @@
 """What a history says about servers, put together once for all checkers.
 
-A server is followed across its restarts by its store. A green action *counts* if its process did not crash, or
-had it on its disk, or answered from it: then it stands for ever.
+A server is followed across its restarts by its store. A green action *counts* if its process did not crash,
+or had it on its disk, or answered from it: then it stands for ever.
 """
 
 from collections.abc import Iterator
@@ -88,7 +88,8 @@ class Life:
     def places(self) -> Iterator[tuple[int, Place]]:
         """Positions and actions, one by one."""
         for first, event in self.greens:
-            assert event.sender is not None and first is not None
+            assert event.sender is not None
+            assert first is not None
             for step in range(event.count):
                 yield first + step, Place((event.sender, event.seq + step), event)
 
@@ -152,7 +153,8 @@ class Ledger:
 
 def taking_part(install: Event) -> list[tuple[MemberId, int | None]]:
     """Who was there at an installation, each with its weight; None for a guest."""
-    assert install.members is not None and install.level is not None
+    assert install.members is not None
+    assert install.level is not None
     weights = [None if weight == GUEST else int(weight) for weight in install.level.split()]
     return list(zip(install.members, weights, strict=True))
 
