@@ -14,7 +14,6 @@ REGRESSIONS = {
     ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
     ("vsync", 5023): "a program that waits in send was in the way of everybody, and nobody delivered to it",
     ("vsync", 7039): "the same, and a newcomer waited for the state of that program",
-    ("vsync", 291): "a process that leaves and cannot is asked for the state, and never ends",
     ("vsync", 150): "members answered a decision with a decision, for ever, and talked the wire full",
     ("vsync", 14): "what was purged in a view that waits for the program was recorded nowhere",
     ("vsync", 56): "who does not read forgot the end of a view when the state was lost",

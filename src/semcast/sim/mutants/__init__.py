@@ -66,6 +66,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
         "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
         "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
+        "namesakes-let-in": Mutant(ring.NamesakesLetIn, by_chance=False),
+        "namesakes-put-out": Mutant(ring.NamesakesPutOut, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
         "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
         "no-reserve": Mutant(ring.NoReserve, by_chance=False),
@@ -174,6 +176,7 @@ _HANDOVERS: dict[str, Mutant] = {
     "non-readers-awaited": Mutant(handover=programs.NonReadersAwaited),
     "waiting-untold": Mutant(handover=programs.WaitingUntold),
     "excess-uncounted": Mutant(handover=programs.ExcessUncounted, by_chance=False),
+    "views-uncounted": Mutant(handover=programs.ViewsUncounted, by_chance=False),
 }
 """Mutants of what lies between a program and any stack."""
 
