@@ -27,6 +27,9 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
+    ("replication", "red-before-green-in-exchange"): 13,
+    ("replication", "state-before-sync"): 14,
+    ("replication", "index-reused-after-crash"): 6,
     ("vsync", "skipped-before-causes"): 89,
     ("vsync", "never-raises"): 5,
     ("vsync", "non-readers-awaited"): 5,

@@ -13,7 +13,17 @@ import pytest
 from semcast.core import Annotation, Enumeration, Item, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
 from semcast.history import Event, GroupInfo, History, Kind, Recorder, RunInfo
-from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status, Verdict, check, properties_for
+from semcast.specs import (
+    CERTIFICATES,
+    EVS,
+    PROPERTIES,
+    REPLICATION,
+    VSYNC,
+    Status,
+    Verdict,
+    check,
+    properties_for,
+)
 
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c")
 
@@ -282,7 +292,7 @@ def test_ten_events_are_enough() -> None:
     assert (swapped.count, len(swapped.offending)) == (16, 10)
 
 
-OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC]
+OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 
 

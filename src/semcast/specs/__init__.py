@@ -25,6 +25,7 @@ from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.integrity import integrity
 from semcast.specs.order import relation_is_order
+from semcast.specs.replication import REPLICATION
 from semcast.specs.semantic import (
     semantic_agreement,
     semantic_fifo_completeness,
@@ -36,7 +37,17 @@ from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 from semcast.specs.vsync import VSYNC
 
-__all__ = ["CERTIFICATES", "EVS", "PROPERTIES", "VSYNC", "Status", "Verdict", "check", "properties_for"]
+__all__ = [
+    "CERTIFICATES",
+    "EVS",
+    "PROPERTIES",
+    "REPLICATION",
+    "VSYNC",
+    "Status",
+    "Verdict",
+    "check",
+    "properties_for",
+]
 
 PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
@@ -54,6 +65,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **CERTIFICATES,
     **EVS,
     **VSYNC,
+    **REPLICATION,
 }
 
 

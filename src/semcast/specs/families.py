@@ -8,6 +8,7 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
+from semcast.specs.replication import REPLICATION
 
 ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
 """What every stack promises so far."""
@@ -64,9 +65,14 @@ def _vsync(info: GroupInfo) -> Collection[str]:
     return _VIEWS | ordered | uniform | {"vs_semantic_uniform_agreement"}
 
 
+def _replication(_info: GroupInfo) -> Collection[str]:
+    return REPLICATION.keys()
+
+
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
 FAMILIES.register(Family("reliable", _s_rm))
 FAMILIES.register(Family("ring", _ring))
 FAMILIES.register(Family("vsync", _vsync))
+FAMILIES.register(Family("replication", _replication))
