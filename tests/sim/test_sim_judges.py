@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from semcast.core import View
-from semcast.core.ids import SECOND
+from semcast.core.ids import MILLISECOND, SECOND
 from semcast.history import History
+from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.families import FAMILIES
+from semcast.sim.habits import Habit
 from semcast.sim.judges import judge
 from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.simulate import Outcome, simulate
@@ -50,3 +52,17 @@ def test_views_need_a_reason(outcome: Outcome) -> None:
     history = History(outcome.history.info, [*outcome.history.events, *more])
     [restless] = judge(QUIET, msgspec.structs.replace(outcome, history=history))
     assert restless.startswith("calm: ")
+
+
+def test_no_healing_is_promised_where_a_policy_puts_out_a_program_that_reads_too_seldom() -> None:
+    """Seed 314: it was put out and came back, again and again, as long as there was something to read."""
+    settings = VsyncSettings(expel_after=400 * MILLISECOND)
+    seldom = Scenario(
+        seed=1, stack="vsync", size=3, vsync=settings, habits={0: Habit(pause=300 * MILLISECOND)}
+    )
+    often = msgspec.structs.replace(seldom, habits={0: Habit(pause=20 * MILLISECOND)})
+    never_out = msgspec.structs.replace(seldom, vsync=VsyncSettings())
+    heals_within = FAMILIES.of("vsync").heals_within
+    assert heals_within(seldom) is None
+    assert heals_within(often) is not None
+    assert heals_within(never_out) is not None

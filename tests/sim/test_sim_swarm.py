@@ -20,6 +20,9 @@ REGRESSIONS = {
     ("vsync", 99): "the same, in a view of others who join",
     ("vsync", 141): "a program that never reads, and has no state, was compared with those who have one",
     ("vsync", 180): "two total crashes: what was agreed on between them named nobody who lived, for ever",
+    ("vsync", 129): "the same, where all crashed while they founded the group",
+    ("vsync", 314): "a program that reads too seldom was put out by policy, and healing was awaited in vain",
+    ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }

@@ -5,11 +5,11 @@ from tests.protocols.vsync.test_vsync_life import STATE, Stateful, kill, restart
 from tests.protocols.vsync.vsynclab import MS, Lab, Node
 
 from semcast.core import Batch, Frame, MemberId
-from semcast.core.events import Delivery
+from semcast.core.events import Delivery, Left
 from semcast.core.ids import SECOND
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.consensus_frames import Ack
-from semcast.protocols.vsync.frames import Accepted, Promise
+from semcast.protocols.vsync.frames import Accept, Accepted, Hello, Prepare, Promise, Welcome
 from semcast.testing import Disk
 
 
@@ -143,6 +143,115 @@ def test_many_who_crashed_at_once_agree_though_their_disks_are_slow() -> None:
     lab.run(15 * SECOND)
     assert set(lab.phases().values()) == {"operational"}
     assert len({node.stack.view() for node in lab.nodes.values()}) == 1
+
+
+def test_who_promised_is_in_the_view_that_is_founded_however_long_its_disk_took() -> None:
+    """Seed 316: the first view had fewer members than found a group; when they left, the rest waited."""
+    lab = Lab()
+    asked: list[str] = []
+
+    def lost(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Prepare):
+            asked.append(source)
+        return isinstance(frame, Hello) and (source == "a" or bool(asked))  # so b does not try itself
+
+    lab.lost = lost
+    lab.disks["b"] = Disk()
+    a, b = lab.add("a", minimum=2), lab.add("b", minimum=2)
+    b.seat.sync_after = 250 * MS
+    lab.run(10 * SECOND)
+    assert a.views[0] == ["a", "b"]
+
+
+class Unwelcomed:
+    """View 3 lets a#1 in; it has not heard so when the others crash, who come back and know view 3."""
+
+    def __init__(self) -> None:
+        self.lab = lab = with_disks()
+        self.welcomes: list[Welcome] = []  # that were sent to a#1
+        self.said: list[Frame] = []  # by a#1, or the one after it
+        self.withheld: tuple[type[Frame], ...] = (Welcome,)  # from a#1
+        lab.lost = self._lost
+        crash(lab, "a")
+        lab.run(SECOND)
+        restart(lab, "a")
+        while not self.welcomes:
+            lab.run(MS)
+        crash(lab, "b", "c")
+        assert lab.nodes["a"].stack.phase() == "joining"
+
+    def _lost(self, source: str, dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Welcome) and dest == "a":
+            self.welcomes.append(frame)
+        if source == "a":
+            self.said.append(frame)
+        return (dest == "a" and isinstance(frame, self.withheld)) or (
+            source == "a" and isinstance(frame, Prepare)
+        )
+
+    def welcome_late(self) -> None:
+        """What a member of view 3 sent before it crashed arrives."""
+        self.lab.nodes["a"].hear(MemberId("b"), self.welcomes[0])
+
+    def one_group(self) -> bool:
+        views = {node.stack.view() for node in self.lab.nodes.values() if node.alive}
+        return len(views) == 1 and set(self.lab.phases().values()) == {"operational"}
+
+
+def test_who_writes_down_its_entry_into_a_view_takes_no_part_in_founding_the_next() -> None:
+    """A promise says that nobody is in the last view; who is about to be in it says nothing."""
+    late = Unwelcomed()
+    lab, a = late.lab, late.lab.nodes["a"]
+    a.seat.sync_after = None
+    late.welcome_late()
+    late.said.clear()
+    restart(lab, "b", "c")
+    lab.run(SECOND)
+    assert a.stack.phase() == "joining"
+    assert late.said == [], "neither that it is in no view, nor a promise"
+    a.seat.sync_after = 0
+    a.seat.finish_sync()
+    lab.run(MS)
+    assert view_of(a) == {"b", "c", "a#1"}
+    assert not any(isinstance(frame, Promise | Accepted) for frame in late.said)
+    late.withheld = ()
+    lab.run(5 * SECOND)
+    assert late.one_group()
+    assert view_of(a) == {"a#1", "b#1", "c#1"}
+
+
+def test_who_promised_what_comes_after_a_view_never_enters_it_though_a_welcome_comes_late() -> None:
+    """Else it would be in the view, and the others in one after it that they agreed on with its promise."""
+    late = Unwelcomed()
+    lab, a = late.lab, late.lab.nodes["a"]
+    late.withheld = (Welcome, Accept)
+    restart(lab, "b", "c")
+    lab.run(600 * MS)
+    a.seat.sync_after = None
+    late.welcome_late()
+    late.withheld = ()
+    lab.run(500 * MS)
+    a.seat.sync_after = 0
+    if lab.disks["a"].syncing:
+        a.seat.finish_sync()
+    lab.run(MS)
+    promised = any(isinstance(frame, Promise | Accepted) for frame in late.said)
+    assert not (promised and view_of(a) == {"b", "c", "a#1"})
+
+
+def test_who_is_let_into_a_view_of_the_dead_comes_back_as_another() -> None:
+    """Nobody is left to welcome it, and it cannot vouch that it never enters: its successor can."""
+    late = Unwelcomed()
+    lab, a = late.lab, late.lab.nodes["a"]
+    restart(lab, "b", "c")
+    lab.run(600 * MS)
+    assert Left("put out: nobody is left in its view", again=True) in a.events
+    assert not any(isinstance(frame, Promise) for frame in late.said)
+    late.withheld = ()
+    restart(lab, "a", incarnation=2)
+    lab.run(3 * SECOND)
+    assert late.one_group()
+    assert view_of(lab.nodes["a"]) == {"a#2", "b#1", "c#1"}
 
 
 def test_a_file_that_tells_of_a_later_view_makes_a_survivor_wait_for_who_was_in_it() -> None:

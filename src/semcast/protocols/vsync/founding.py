@@ -9,6 +9,8 @@ Any two sets of `minimum` founders have a member in common if that is more than 
 group, so there is one first view, however many try at once and whoever of them crashes: if they remember what
 they promised, that is, with a disk, or as long as a majority of them never forgets at once. After a view all
 its names must agree, so any one that remembers is enough. Who has heard of a view never founds the first.
+Who is a member of the last view, as this very incarnation, has no say in what comes after it: it was let in
+and may yet enter, when a welcome comes late or its disk is done.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -69,6 +71,7 @@ class Founding:
         self._accepted_members: tuple[MemberId, ...] = ()
         self._mine: Ballot | None = None
         self._promises: dict[str, Promise] = {}
+        self._promisers: set[MemberId] = set()  # who made them
         self._proposal: tuple[MemberId, ...] = ()
         self._acceptances: set[str] = set()
         self._next_try: Nanos = 0
@@ -78,6 +81,11 @@ class Founding:
     def founds(self) -> bool:
         """Whether this member may found the group."""
         return self._minimum > 0 and self.last is None
+
+    @property
+    def named(self) -> bool:
+        """Whether this very incarnation is in the last view, as others see it."""
+        return self.last is not None and self._me in self.last.members
 
     @property
     def after(self) -> int:
@@ -110,6 +118,7 @@ class Founding:
         self._promised = self._accepted = self._mine = None
         self._accepted_members = self._proposal = ()
         self._promises.clear()
+        self._promisers.clear()
         self._acceptances.clear()
         self._next_try = 0
         self.founded = None
@@ -175,6 +184,7 @@ class Founding:
         if frame.accepted is not None and not sound_members(frame.members, self._most):
             return
         self._promises[source.name] = frame
+        self._promisers.add(source)
         around = self._around(now)
         if not self._enough(self._promises, around):
             return
@@ -183,7 +193,9 @@ class Founding:
             last = max(accepted, key=lambda promise: promise.accepted or frame.ballot)
             self._proposal = tuple(last.members)
         else:
-            self._proposal = tuple(sorted(around))[: self._most]
+            # Who promised is here, however long ago it said hello; of each name the latest.
+            latest = {each.name: each for each in sorted(around | self._promisers)}
+            self._proposal = tuple(latest.values())[: self._most]
         self._acceptances.clear()
         accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms)
         self._out.multicast(accept)
@@ -218,6 +230,7 @@ class Founding:
         ballot, after = Ballot(highest + 1, self._me), self.after
         self._mine, self._proposal = ballot, ()
         self._promises.clear()
+        self._promisers.clear()
         self._promise(ballot)
         promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
         self._out.multicast(Prepare(ballot, after, self._terms))
@@ -239,6 +252,8 @@ class Founding:
     def _may_try(self, now: Nanos) -> bool:
         if self.last is None:
             return self.founds and self._in_view_at is None
+        if self.named:
+            return False
         if self._in_view_at is not None and now - self._in_view_at < _LATELY * self._period:
             return False
         return self._automatic or self._commanded
@@ -258,7 +273,8 @@ class Founding:
             return False
         known = 0 if self._promised is None else self._promised.number
         plausible = frame.ballot.founder == source and frame.ballot.number <= known + _FAR
-        return plausible and frame.after == self.after and (self.last is not None or self.founds)
+        has_say = self.founds if self.last is None else not self.named
+        return plausible and frame.after == self.after and has_say
 
     def _around(self, now: Nanos) -> set[MemberId]:
         """Those who looked for the group lately, the latest of each name; for the first view, founders."""

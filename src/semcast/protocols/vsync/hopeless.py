@@ -7,7 +7,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.stream import ViewStream
 
-_LAG = 4
+LAG = 4
 """Heartbeats that anybody may be behind, also when the buffers are full."""
 _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
@@ -44,11 +44,11 @@ class Hopeless:
         settings = self._settings
         limits = [settings.expel_after] if settings.expel_after else []
         if settings.expel_when_full and stream.refuses:
-            limits.append(_LAG * settings.detector.heartbeat)
+            limits.append(LAG * settings.detector.heartbeat)
         if stream.frozen or not (settings.expel_after or settings.expel_when_full):
             return {}
         self._samples.append((now, list(stream.queued)))
-        longest = max(settings.expel_after, _LAG * settings.detector.heartbeat)
+        longest = max(settings.expel_after, LAG * settings.detector.heartbeat)
         while len(self._samples) > 1 and self._samples[1][0] <= now - longest:
             self._samples.popleft()
         found: dict[MemberId, str] = {}

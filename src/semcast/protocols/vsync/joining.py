@@ -13,6 +13,9 @@ from semcast.protocols.vsync.frames import Hello, Known, Refused, Standing, Welc
 from semcast.protocols.vsync.readership import UNREAD, Readership
 from semcast.protocols.vsync.settings import VsyncSettings
 
+_UNWELCOME = 5
+"""Periods in which a member of a view answers who is let into it, unless all of them are gone."""
+
 Enter = Callable[[Nanos, Welcome], None]
 
 
@@ -52,16 +55,28 @@ class Joining:
         self._out = out
         self._enter = enter
         self._looked_at: Nanos = 0
+        self._named_at: Nanos | None = None  # since when it knows that it is let into a view
         self._waits_for = ""  # why it is not let in yet
 
     def look(self, now: Nanos) -> Nanos:
         """Look for the group, or found it; returns when to do so again."""
         self._looked_at = now
-        if not self._awaits_reader(now):
+        if not self._awaits_reader(now) and not self.entering:
             self._out.announce(Hello(self._founding.founds, self._founding.last, self._terms))
             self._founding.tick(now)
             self.found(now)
         return now + self._settings.hello + self._rng.randrange(self._settings.hello // 4 + 1)
+
+    def unwelcome(self, now: Nanos) -> bool:
+        """Whether it was let into a view, and nobody who is in it says so.
+
+        Then all of them may be gone. It cannot vouch that it never enters the view; its successor can.
+        """
+        if not self._founding.named or self.entering:
+            self._named_at = None
+        elif self._named_at is None:
+            self._named_at = now
+        return self._named_at is not None and now - self._named_at >= _UNWELCOME * self._settings.hello
 
     def _awaits_reader(self, now: Nanos) -> bool:
         """Whether its program has to read first, and does not yet."""

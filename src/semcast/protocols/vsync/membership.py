@@ -158,6 +158,10 @@ class Membership(ABC):
         """Look for the group, or found it."""
         if self.stream is not None or self.left:
             return
+        if self._joining.unwelcome(now):
+            cause = "put out: nobody is left in its view"
+            self._leave_for_good(Cause.SUPERSEDED, cause, again=True)
+            return
         self.stats.control_frames += 1
         self.out.set_timer(VsyncTimer.HELLO, self._joining.look(now))
 

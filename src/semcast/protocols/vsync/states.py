@@ -50,6 +50,7 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.FLUSHING, Cause.SUPERSEDED): State.LEFT,
     (State.MINORITY, Cause.SUPERSEDED): State.LEFT,
     (State.JOINING, Cause.REFUSED): State.LEFT,
+    (State.JOINING, Cause.SUPERSEDED): State.LEFT,
 }
 """Every legal move. `docs/protocols/vsync.md` draws it, and a test sees that the drawing is right."""
 

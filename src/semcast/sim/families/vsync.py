@@ -9,6 +9,7 @@ from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
 from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.vsync.hopeless import LAG
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.flow_scenario import AMPLE, draw_reserve
@@ -56,9 +57,17 @@ def excused(history: History) -> bool:
     return not is_quorum(len(members), alive) and any(member.name not in names for member in members)
 
 
-def _heals_within(scenario: Scenario) -> Nanos:
-    """Everybody finds out who is there, and who is not; one change after another, a few at most."""
+def heals_within(scenario: Scenario) -> Nanos | None:
+    """Everybody finds out who is there, and who is not; one change after another, a few at most.
+
+    Where a policy puts out who lags, and a program reads too seldom for it, that happens again and again as
+    long as there is something to read: nothing is promised then.
+    """
     settings = scenario.vsync
+    limits = [settings.expel_after] if settings.expel_after else []
+    limits += [LAG * settings.detector.heartbeat] if settings.expel_when_full else []
+    if any(2 * habit.pause >= limit for limit in limits for habit in scenario.habits.values()):
+        return None
     return 4 * (settings.detector.timeout_max + settings.hello)
 
 
@@ -103,7 +112,7 @@ VSYNC = FAMILIES.register(
         transfers=_transfers,
         finds_members=True,
         disk=_disk,
-        heals_within=_heals_within,
+        heals_within=heals_within,
         excused=excused,
     )
 )
