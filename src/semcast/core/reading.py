@@ -97,7 +97,7 @@ class Reading:
         return self._receives and not self.skipping
 
     def excess(self) -> int:
-        """Messages in the mailbox beyond its bound."""
+        """What is in the mailbox beyond its bound, changes of view included."""
         return self._mailbox.excess()
 
     def stirred(self) -> bool:

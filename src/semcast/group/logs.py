@@ -21,6 +21,7 @@ from semcast.core.events import (
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
+from semcast.net.addresses import written
 from semcast.net.hub import Hub
 from semcast.wire import Malformed
 
@@ -178,6 +179,7 @@ class NetworkLog:
     def __init__(self, group: str, hub: Hub) -> None:
         self._group = plain(group)
         self._hub = hub
+        self._namesakes: dict[str, float] = {}  # names that several have, told when
         self._told: dict[str, tuple[int, float]] = {}  # what -> how often by then, and when it was told
 
     def look(self) -> None:
@@ -185,9 +187,28 @@ class NetworkLog:
         for why, count in self._hub.stats.malformed.items():
             if why not in _HARMLESS:
                 self._tell(f"dropped: {why.value}", count)
+        self._look_for_namesakes()
         sockets = self._hub.endpoint.stats
         self._tell("lost because they came faster than they were read", sockets.kernel_drops)
         self._tell("kept out: their sources flood this member", sockets.kept_out)
+
+    def _look_for_namesakes(self) -> None:
+        """Two sides of a partition may each have had somebody of one name. Both stay."""
+        places: dict[str, list[str]] = {}
+        for member, address in self._hub.whereabouts():
+            where = "a place unknown" if address is None else written(address)
+            places.setdefault(member.name, []).append(where)
+        for name, found in places.items():
+            now = time.monotonic()
+            if len(found) > 1 and now - self._namesakes.get(name, -_AGAIN) >= _AGAIN:
+                self._namesakes = {each: at for each, at in self._namesakes.items() if now - at < _AGAIN}
+                self._namesakes[name] = now
+                _NETWORK.warning(
+                    "%s: several members are called %s, at %s: a name stands for one process",
+                    self._group,
+                    plain(name),
+                    " and ".join(found),
+                )
 
     def _tell(self, what: str, count: int) -> None:
         before, at = self._told.get(what, (0, -_AGAIN))

@@ -108,6 +108,14 @@ class Hub:
     def _members(self) -> Sequence[MemberId]:
         return () if self._seat is None else self._seat.members()
 
+    def whereabouts(self) -> list[tuple[MemberId, Address | None]]:
+        """The members of the view, and where they are, as far as is known."""
+        here = self._incarnations
+        return [
+            (member, self.endpoint.address if member in here else self._book.find(member))
+            for member in self._members()
+        ]
+
     def renew(self, member: MemberId) -> None:
         """Go on as another incarnation."""
         self._member = member

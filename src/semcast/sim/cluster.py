@@ -20,6 +20,7 @@ from semcast.sim.faults import (
     Crash,
     CrashAll,
     Cut,
+    Deed,
     Delay,
     DiskFull,
     DiskLost,
@@ -284,6 +285,8 @@ class Cluster:
                 self.scheduler.at(now + duration, self.network.limit_host, number, normal)
             case DiskStall() | DiskFull() | DiskLost() | BitRot():
                 self._harm_disk(fault)
+            case Deed(member=number):
+                self.hosts[number].call(lambda _stack, at: fault.do([host.stack for host in self.hosts], at))
             case Ambush() if fault.closely or fault.syncing:
                 self._close[fault] = now + fault.patience
                 self._look_closely()

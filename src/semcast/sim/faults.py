@@ -1,8 +1,11 @@
 """Faults: what goes wrong, when, and for how long. A schedule of them is data, so it can be printed."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from semcast.core.ids import SECOND, Nanos
+from semcast.core.stack import Stack
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="fault"):
@@ -143,6 +146,16 @@ class Ambush(Fault, frozen=True, tag="ambush"):
     """So long after their crash they start again, with their disks."""
 
 
+class Deed(Fault, frozen=True):
+    """Something that a member is told to do, which only its family understands."""
+
+    member: int
+
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
+        """At the moment when it happens; the stacks are those of all members."""
+        raise NotImplementedError
+
+
 AnyFault = (
     Crash
     | CrashAll
@@ -159,6 +172,7 @@ AnyFault = (
     | DiskLost
     | BitRot
     | Ambush
+    | Deed
 )
 
 
@@ -172,7 +186,7 @@ def ends_at(fault: AnyFault) -> Nanos:
         return fault.at + fault.patience + (fault.duration or 0) + (fault.back_after or 0)
     if isinstance(fault, Leave):
         return fault.at + LEAVE_PATIENCE
-    return fault.at if isinstance(fault, Recover | DiskLost | BitRot) else fault.at + fault.duration
+    return fault.at if isinstance(fault, Recover | DiskLost | BitRot | Deed) else fault.at + fault.duration
 
 
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:

@@ -184,7 +184,7 @@ def test_a_decision_is_not_answered_with_a_decision() -> None:
     c.seat.call(lambda stack, now: stack.leave(now))
     lab.run(SECOND)
     assert a.stack.view() == b.stack.view()
-    decision = b.stack._decision
+    decision = b.stack._past.decision
     assert decision is not None
     lab.bench.drop()
     b.seat.hear(A, decision)

@@ -3,6 +3,7 @@
 from random import Random
 
 from tests.protocols.vsync.vsyncflowlab import Program, ProgramLab
+from tests.protocols.vsync.vsynclab import MS
 
 from semcast.core import MemberId
 from semcast.core.events import Left
@@ -10,6 +11,7 @@ from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.readership import UNREAD
+from semcast.sim.mutants.programs import ViewsUncounted
 
 Kind = type[VirtualSynchrony]
 
@@ -151,3 +153,44 @@ def test_who_waits_for_a_state_gives_up_when_its_reserve_is_full() -> None:
     assert lab.stuck() == []
     assert lab["d"].state in (b"a", b"b")
     assert lab["d"].views == [["a", "b", "d"]]
+
+
+# Views that nobody takes
+
+
+class Careless(Program):
+    """Views do not count for its hand-over."""
+
+    handover_kind = ViewsUncounted
+
+
+def many_views(kind: type[Program]) -> tuple[int, bool]:
+    """x sends and never reads again, while y comes and goes: how many lists lie in its mailbox at the end.
+
+    And whether it is still in the group.
+    """
+    lab = ProgramLab(names="abc", reserve_bytes=0, queue_messages=8, buffer_messages=8)
+    x = lab.join("x", kind=kind)
+    lab.run(SECOND)
+    x.seat.reads = False
+    for number in range(12):
+        y = lab.nodes["y"] = lab.add("y", number + 1, kind=Program, **{**lab.given, "minimum": 0})
+        for _ in range(20):
+            x.multicast(b"x")
+            lab.run(40 * MS)
+        y.leave()
+        lab.run(300 * MS)
+    mailbox = x.seat.handover.mailbox
+    return len(mailbox._lists), x.stack.phase() != "left"
+
+
+def test_views_that_a_program_does_not_take_are_bounded_though_it_sends() -> None:
+    lists, stays = many_views(Program)
+    assert lists <= 8 + 4
+    assert not stays, "the others went on without it"
+
+
+def test_views_that_do_not_count_pile_up() -> None:
+    lists, stays = many_views(Careless)
+    assert lists > 8 + 4
+    assert stays

@@ -65,6 +65,8 @@ class Received(Frame, frozen=True, array_like=True, tag=31, gc=False):
     settled: Seq = 0
     stop: bool = False
     """Whether the others shall send nothing new: more waits for its program than should."""
+    asks: bool = False
+    """Whether somebody waits there to know that all have what its sender has sent: they shall say so soon."""
 
 
 class Init(Frame, frozen=True, array_like=True, tag=32, gc=False):

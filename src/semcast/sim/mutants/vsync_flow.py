@@ -12,6 +12,7 @@ from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.vsync.provision import Provision
 from semcast.protocols.vsync.readership import Readership
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.protocols.vsync.token import TokenOrder
@@ -186,8 +187,12 @@ class NeverGivesUp(VirtualSynchrony):
     readership_kind = _Persistent
 
 
+class _Patient(Provision):
+    def gives_late(self, now: Nanos) -> bool:  # noqa: ARG002
+        return False
+
+
 class ProviderAwaited(VirtualSynchrony):
     """Nobody else is asked for the state where the program that was asked has stopped."""
 
-    def _gives_late(self, now: Nanos) -> bool:  # noqa: ARG002
-        return False
+    provision_kind = _Patient
