@@ -58,6 +58,14 @@ class Journal:
         self.out.append(encode(record))
         self._written += 1
 
+    def begin_anew(self) -> None:
+        """Write what the books say in the place of all records before; those go once this is on the disk."""
+        self.out.begin_anew()
+        for record in self.books.condensed():
+            self.out.append(encode(record))
+            self._written += 1
+        self.sync()
+
     def sync(self, then: Then | None = None) -> None:
         """Have all that was written outlive a crash; `then` is called once it does."""
         self._tickets += 1

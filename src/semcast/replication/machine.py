@@ -587,6 +587,16 @@ class Machine:
                 self.white = white
                 self.notes.white(white, self.books.members.weights)
 
+    def collect(self, position: int) -> None:
+        """Forget white actions that the service here has on its own, up to a position, if they are many."""
+        colours, every = self.books.colours, self.settings.trim_every
+        line = min(self.white, position)
+        if not every or line - colours.start < every or self.state not in IN_GROUP:
+            return
+        colours.trim(line)
+        self.books.void = {place for place in self.books.void if place > colours.start}
+        self.journal.begin_anew()
+
     def told_line(self) -> int:
         """The green line that others may be told: what is on the disk."""
         return self.journal.durable.line
@@ -642,6 +652,8 @@ class Machine:
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
         self._told_line = self.told_line()
         self.journal.keep_up()
+        if self.settings.durability is Durability.MEMORY:
+            self._answer()
 
     def _sends_safe(self) -> bool:
         return self.state is State.REG_PRIM

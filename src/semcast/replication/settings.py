@@ -32,6 +32,8 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
     """Requests that may wait."""
     line_every: int = 10_000
     """Actions after which a server says how far its disk is, if it has nothing else to say."""
+    trim_every: int = 0
+    """White actions are forgotten when there are so many; 0 for never. Who joins later needs them."""
     pull_every: Nanos = 100 * MILLISECOND
     """How often a server outside asks."""
     pull_bytes: int = 40_000

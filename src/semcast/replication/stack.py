@@ -229,6 +229,11 @@ class Replication(Stack):
         self._settle(now)
         return taken
 
+    def collect(self, now: Nanos, position: int) -> None:
+        """The service has all actions up to a position on its own: what is white of them may be forgotten."""
+        self.machine.collect(min(position, self._given))
+        self._settle(now)
+
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
