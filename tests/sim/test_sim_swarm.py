@@ -19,6 +19,7 @@ REGRESSIONS = {
     ("vsync", 56): "who does not read forgot the end of a view when the state was lost",
     ("vsync", 99): "the same, in a view of others who join",
     ("vsync", 141): "a program that never reads, and has no state, was compared with those who have one",
+    ("vsync", 180): "two total crashes: what was agreed on between them named nobody who lived, for ever",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }

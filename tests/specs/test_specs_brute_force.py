@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, Message, MessageId
-from semcast.history import Event, History, Kind, RunInfo
+from semcast.history import GONE, Event, History, Kind, RunInfo
 from semcast.obsolescence import obsoletes
 from semcast.specs import CERTIFICATES, EVS, PROPERTIES, REPLICATION, VSYNC, Status, Verdict, check
 
@@ -159,6 +159,15 @@ class Literal:
                 for m in self.multicast
                 if m.sender == later.sender and m.seq < later.seq
             }
+        )
+
+    def nothing_after_crash(self) -> int:
+        gone = {(e.process, e.index) for e in self.history.events if e.kind in GONE}
+        return sum(
+            max(1, event.count)
+            for event in self.history.events
+            if event.kind in (Kind.MULTICAST, Kind.DELIVER, Kind.VIEW, Kind.TRANSITIONAL)
+            and any(process == event.process and index < event.index for process, index in gone)
         )
 
     def buffer_bound(self) -> int:

@@ -212,6 +212,12 @@ BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
         1,
         ["a[0] at 0 ns: multicast (a,1)"],
     ),
+    "one that goes on after its crash": (
+        lambda: run("m1-2 a1 crash a2 m3", "a1-2", "a1-2"),
+        "nothing_after_crash",
+        2,
+        ["a[2] at 2 ns: crash", "a[3] at 3 ns: deliver (a,2)", "a[4] at 4 ns: multicast (a,3)"],
+    ),
     "above the limit": (
         lambda: run("m1 a1 buf=10 buf=11 buf=12", "a1", "a1"),
         "buffer_bound",
@@ -340,7 +346,7 @@ def test_what_each_stack_promises() -> None:
     def promised(stack: str, *, uniform: bool) -> list[str]:
         return properties_for(GroupInfo("", stack, uniform=uniform))
 
-    always = ["relation_is_order", "integrity", "fifo_delivery"]
+    always = ["relation_is_order", "integrity", "fifo_delivery", "nothing_after_crash"]
     assert promised("s-srm", uniform=True) == [
         *always,
         "semantic_sender_reliability",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
 from semcast.specs.certificates import CERTIFICATES
+from semcast.specs.crash import nothing_after_crash
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -52,6 +53,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
     "integrity": integrity,
     "fifo_delivery": fifo_delivery,
+    "nothing_after_crash": nothing_after_crash,
     "semantic_sender_reliability": semantic_sender_reliability,
     "semantic_validity": semantic_validity,
     "semantic_agreement": semantic_agreement,

@@ -24,7 +24,9 @@ class Family(msgspec.Struct, frozen=True):
 
 FAMILIES: Registry[Family] = Registry("promises of a stack")
 
-_S_RM = ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
+_STATIC = ALWAYS | {"nothing_after_crash"}
+"""Without views: what has views says of itself that nobody acts outside of one, nor after a crash."""
+_S_RM = _STATIC | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
 _CAUSAL = frozenset({"causal_delivery", "semantic_causal_completeness"})
 _TIMED = _CAUSAL | {"vector_certificate"}
 # Total order extends causal order (seed I, 5.2).
@@ -41,7 +43,7 @@ _VIEWS = ALWAYS | {
 
 
 def _s_srm(_info: GroupInfo) -> Collection[str]:
-    return ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"}
+    return _STATIC | {"semantic_sender_reliability", "same_state_of_correct_senders"}
 
 
 def _s_rm(info: GroupInfo) -> Collection[str]:

@@ -114,13 +114,14 @@ class Disk:
         assert first >= self.first, f"records before {self.first} are gone, and {first} was asked for"
         found: list[bytes] = []
         size = 0
-        for block in whole_blocks(self._data, self.first, _SALT):
-            if first <= block.first < self._vouched:
-                [record] = records_of(self._data, block)
-                size += len(record)
-                if found and size > most:
-                    break
-                found.append(record)
+        if first >= self._vouched:
+            return found
+        for block in whole_blocks(self._data, first, _SALT, self._offsets[first - self.first] - self._start):
+            [record] = records_of(self._data, block)
+            size += len(record)
+            if block.first >= self._vouched or (found and size > most):
+                break
+            found.append(record)
         return found
 
     # For whoever breaks it

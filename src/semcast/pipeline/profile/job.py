@@ -25,7 +25,7 @@ from semcast.pipeline.profile.segments import Scan, bursts, merged, rows, scan
 from semcast.pipeline.profile.sources import TraceError
 from semcast.pipeline.profile.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of
 from semcast.pipeline.profile.validate import BadRows, StreamFacts
-from semcast.pipeline.session import partitions_for
+from semcast.pipeline.session import at_once, partitions_for
 
 _SPLITS = 64
 """Into so many pieces at least Spark cuts files, down to 4 MiB, however many executors there are at the time:
@@ -91,6 +91,9 @@ def profiled(trace: Trace, settings: Settings | None = None) -> Iterator[Profile
     settings = settings or Settings()
     with ExitStack() as kept:
         kept.enter_context(_fixed_splits(trace.spark))
+        if trace.in_place and settings.groups is None:
+            # Spark itself moves only a few packed rows: compiling plans costs more than it saves.
+            kept.enter_context(at_once(trace.spark))
         shares = settings.partitions or partitions_for(_about(trace))
         found = scan(trace, Cut(settings.gap, settings.segment, shares), kept)
         try:
@@ -107,8 +110,7 @@ def _profile(trace: Trace, found: Scan, settings: Settings, kept: ExitStack) -> 
     if settings.groups is not None:
         operations, commits = _between_operations(trace, found, settings, kept)
         between = keep(commits.mapInArrow(summing(), _MERGED), kept)
-    counted = _counted(found, items, operations)
-    _bin(between, counted)
+    counted = _counted(found, items, between, operations)
     _compare(found, counted, operations)
     exact = _exact(between, counted, settings.purge)
     of_bursts = bursts(found)
@@ -173,29 +175,26 @@ def _between_operations(
     return operations, distances
 
 
-def _counted(found: Scan, items: DataFrame, operations: dict[str, Runs]) -> dict[str, _Counted]:
-    """How many keys have how many updates, and which have most: both are few."""
+def _counted(
+    found: Scan, items: DataFrame, between: DataFrame, operations: dict[str, Runs]
+) -> dict[str, _Counted]:
+    """How many keys have how many updates, which have most, and the distances in bins: all are few."""
+    told = items.select("frequency", "top", "bins").collect()
+    bins: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for row in between.select("bins").collect() if operations else told:
+        for each in unpacked(bytes(row["bins"])).to_pylist():
+            bins[each["stream"]][each["value"]] += each["n"]
     counted = {}
     for facts in found.streams:
         commits = operations[facts.stream].sizes.total() if operations else 0
-        counted[facts.stream] = _Counted(Distances(facts.messages + commits, ()), commits)
-    for row in items.select("frequency", "top").collect():
+        ordered = tuple(Bin(low, bin_high(low), n) for low, n in sorted(bins[facts.stream].items()))
+        counted[facts.stream] = _Counted(Distances(facts.messages + commits, ordered), commits)
+    for row in told:
         for each in unpacked(bytes(row["frequency"])).to_pylist():
             counted[each["stream"]].frequency[each["value"]] += each["n"]
         for each in unpacked(bytes(row["top"])).to_pylist():
             counted[each["stream"]].top.append((each["key"], each["n"]))
     return counted
-
-
-def _bin(between: DataFrame, counted: dict[str, _Counted]) -> None:
-    """Put the bins of distances where they belong."""
-    bins: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    for row in between.select("bins").collect():
-        for each in unpacked(bytes(row["bins"])).to_pylist():
-            bins[each["stream"]][each["value"]] += each["n"]
-    for stream, of_stream in counted.items():
-        ordered = tuple(Bin(low, bin_high(low), n) for low, n in sorted(bins[stream].items()))
-        of_stream.distances = Distances(of_stream.distances.messages, ordered)
 
 
 def _compare(found: Scan, counted: dict[str, _Counted], operations: dict[str, Runs]) -> None:

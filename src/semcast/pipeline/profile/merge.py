@@ -27,6 +27,10 @@ the keys that have most (`COUNTED`), and how many distances are in each bin, by 
 
 COUNTED = pa.schema([("stream", _TEXT), ("key", _TEXT), ("n", _WHOLE)])
 
+_CODED = pa.field("stream", pa.dictionary(pa.int16(), _TEXT))
+_WIDE = ITEMS.set(0, _CODED)
+_COUNTS = DISTANCES.set(0, _CODED)
+
 
 def merging(before: Mapping[int, Mapping[str, int]]) -> Mapper:
     """A function over batches of (number, items, distances).
@@ -73,10 +77,10 @@ def bin_high(low: int) -> int:
 
 def _spare_bits(distances: Ints) -> Ints:
     """How many binary digits a distance has beyond those that count."""
-    _, digits = np.frexp(distances.astype(np.float64))
-    # A double may round up to the next power of two.
-    digits = digits - (np.ldexp(0.5, digits).astype(np.float64) > distances)
-    return np.maximum(digits.astype(np.int64) - EXACT_BITS, 0)
+    digits = np.frexp(distances.astype(np.float64))[1].astype(np.int64)
+    # A double may have been rounded up to the next power of two.
+    digits -= np.left_shift(np.int64(1), np.maximum(digits - 1, 0)) > distances
+    return np.maximum(digits - EXACT_BITS, 0)
 
 
 def _merge(
@@ -87,7 +91,7 @@ def _merge(
         if row["number"] not in before:
             raise UnequalPassesError(f"segment {row['number']} was not there in the first pass")
         items.append(_shifted(unpacked(row["items"]), before[row["number"]]))
-        counted.append(unpacked(row["distances"]))
+        counted.append(unpacked(row["distances"]).cast(_COUNTS))
     if not items:
         return
     updates, over_edges = _joined(pa.concat_tables(items, promote_options="default"))
@@ -121,6 +125,7 @@ def _unpack(batches: Iterator[pa.RecordBatch], *, column: str) -> Iterator[pa.Re
 
 def _shifted(items: pa.Table, before: Mapping[str, int]) -> pa.Table:
     """Places in a stream instead of places in a segment."""
+    items = items.cast(_WIDE)
     streams = _texts(items["stream"])
     by_code = np.array([before.get(name, 0) for name in streams.dictionary.to_pylist()], np.int64)
     shift = by_code[streams.indices.to_numpy()]
@@ -213,7 +218,7 @@ def _texts(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _named(streams: pa.DictionaryArray, codes: npt.NDArray[np.integer]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), streams.dictionary)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16()), streams.dictionary)
 
 
 def _equal(streams: pa.DictionaryArray, name: str) -> npt.NDArray[np.bool_]:

@@ -39,7 +39,7 @@ ITEMS = pa.schema(
 """Where among the messages of its stream in a segment a key is updated first and last, and how often."""
 
 DISTANCES = pa.schema([("stream", _TEXT), ("value", _WHOLE), ("n", _WHOLE)])
-"""So many updates are so far from the next of their key."""
+"""So many updates are so far from the next of their key. Packed, both tables have smaller types."""
 
 PARTIAL = pa.schema(
     [
@@ -238,11 +238,11 @@ class _Ordered:
         names = self._rows.key.dictionary.take(pa.array(keys))
         table = pa.table(
             [
-                pa.DictionaryArray.from_arrays(pa.array(streams, pa.int32()), self._streams),
+                _named(streams, self._streams),
                 names,
-                self._places[first],
-                self._places[after - 1],
-                after - first,
+                self._places[first].astype(np.int32),
+                self._places[after - 1].astype(np.int32),
+                (after - first).astype(np.int32),
             ],
             names=ITEMS.names,
         )
@@ -260,9 +260,9 @@ class _Ordered:
         of_stream = np.searchsorted(self._edges, found, side="right") - 1
         return pa.table(
             [
-                pa.DictionaryArray.from_arrays(pa.array(of_stream, pa.int32()), self._streams),
-                found - self._edges[of_stream],
-                counts[found],
+                _named(of_stream, self._streams),
+                (found - self._edges[of_stream]).astype(np.int32),
+                counts[found].astype(np.int32),
             ],
             names=DISTANCES.names,
         )
@@ -282,6 +282,10 @@ class _Ordered:
         self._runs: Ints = np.append(np.flatnonzero(np.diff(self._pairs, prepend=-1)), len(ordered))
 
 
+def _named(codes: Ints, streams: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16()), streams)
+
+
 def _order(codes: Ints, seq: Ints, streams: int) -> Ints | None:
     """How to sort by stream, then by number; None if rows lie so already."""
     rising = bool(np.all(seq[1:] >= seq[:-1]))
@@ -296,7 +300,10 @@ def _by(order: Ints | None, column: npt.NDArray[_T]) -> npt.NDArray[_T]:
 
 def _bursts(ts: Reals, gap: float, edges: Ints) -> list[Ints]:
     """How many messages each burst of each stream has, in order."""
-    starts = np.union1d(np.flatnonzero(np.abs(np.diff(ts)) > gap) + 1, edges[:-1])
+    begins = np.empty(len(ts), bool)
+    np.greater(np.abs(np.diff(ts)), gap, out=begins[1:])
+    begins[edges[:-1]] = True
+    starts = np.flatnonzero(begins)
     sizes = np.diff(starts, append=len(ts))
     return np.split(sizes, np.searchsorted(starts, edges[1:-1]))
 

@@ -91,6 +91,11 @@ class Trace:
     max_bad: int
 
     @property
+    def in_place(self) -> bool:
+        """Whether all of it can be read without Spark's reader."""
+        return all(table.row_groups is not None for table in self.tables)
+
+    @property
     def sources(self) -> list[Source]:
         """Every file."""
         return [source for table in self.tables for source in table.sources]

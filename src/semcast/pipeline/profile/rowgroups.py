@@ -228,7 +228,7 @@ def _used(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _whole(column: pa.ChunkedArray, missing: int) -> Ints:
-    found: Ints = column.cast(pa.int64()).fill_null(missing).to_numpy()
+    found: Ints = _filled(column.cast(pa.int64()), missing).to_numpy()
     return found
 
 
@@ -236,8 +236,12 @@ def _seconds(column: pa.ChunkedArray) -> Reals:
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
         return np.asarray(micros.fill_null(np.nan).to_numpy() / 1e6)
-    found: Reals = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy()
+    found: Reals = _filled(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
     return found
+
+
+def _filled(column: pa.ChunkedArray, missing: float) -> pa.ChunkedArray:
+    return column.fill_null(missing) if column.null_count else column
 
 
 def _kinds(column: pa.ChunkedArray | None, key_missing: Ints) -> Ints:

@@ -130,7 +130,6 @@ class _Job:
         self._options = options
         self._wanted = wanted
         self._progress = progress
-        self._kept = kept
         self._small = small
         rows = (held_rows if small else read_rows)(spark, recorded.files)
         self._rows = by_group(rows, recorded.runs)
@@ -154,6 +153,7 @@ class _Job:
             *self._order(sums),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(sums, roster),
+            *self._after_crash({row["run"] for row in there if row["undead"]}),
             *self._buffers(),
             *self._states(roster),
             *self._synchrony(sums),
@@ -177,7 +177,7 @@ class _Job:
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
-        return brought(frame) if self._small else settled(frame, self._kept)
+        return brought(frame) if self._small else settled(frame)
 
     def _wants(self, *prefixes: str) -> bool:
         return any(name.startswith(prefixes) for name in self._names)
@@ -305,6 +305,11 @@ class _Job:
         at_once = self._keep(cover.covered_at_once(points, chains, listed))
         rest = self._keep(cover.covered_through_others(points, at_once, chains, listed))
         return self._keep(ledger.unpaid(missing, at_once.union(rest)))
+
+    def _after_crash(self, runs: set[str]) -> list[DataFrame]:
+        if not runs or "nothing_after_crash" not in self._names:
+            return []
+        return [states.crash_violations(self._of_runs(runs))]
 
     def _buffers(self) -> list[DataFrame]:
         if "buffer_bound" not in self._names:

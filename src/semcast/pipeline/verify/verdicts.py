@@ -39,6 +39,7 @@ FORMS = (
     "relation_is_order",
     "integrity",
     "fifo_delivery",
+    "nothing_after_crash",
     "semantic_sender_reliability",
     "semantic_validity",
     "semantic_agreement",

@@ -9,7 +9,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import HeldBack
 from semcast.protocols.vsync.flush import first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members
-from semcast.protocols.vsync.frames import Hello, Refused, Standing, Welcome
+from semcast.protocols.vsync.frames import Hello, Known, Refused, Standing, Welcome
 from semcast.protocols.vsync.readership import UNREAD, Readership
 from semcast.protocols.vsync.settings import VsyncSettings
 
@@ -72,11 +72,15 @@ class Joining:
     def found(self, now: Nanos) -> None:
         """Begin the view that is agreed on where nobody is in one, and let the others in."""
         founding = self._founding
-        if founding.founded is None or self.entering or self._me not in founding.founded:
+        if founding.founded is None or self.entering:
             return
         everybody = list(founding.founded)
         lost = founding.last is not None
         view = next_reformed(founding.after) if lost else 1
+        if self._me not in everybody:
+            if founding.abandoned(now):  # agreed on before all of them crashed: there may be one after it
+                founding.learn(Known(view, everybody))
+            return
         welcome = Welcome(
             view,
             everybody,
