@@ -123,9 +123,10 @@ class Colours:
         for end, run in zip(self._ends[place:], self._greens[place:], strict=True):
             yield end - len(run.actions) + 1, run
 
-    def between(self, position: int, line: int) -> Sequence[tuple[int, Run]]:
-        """Green runs behind a position, up to a line."""
-        low, high = bisect_right(self._ends, position), bisect_right(self._ends, line)
+    def between(self, position: int, line: int, most: int) -> Sequence[tuple[int, Run]]:
+        """Green runs behind a position, up to a line, and no more than so many."""
+        low = bisect_right(self._ends, position)
+        high = min(bisect_right(self._ends, line), low + most)
         return [
             (end - len(run.actions) + 1, run)
             for end, run in zip(self._ends[low:high], self._greens[low:high], strict=True)

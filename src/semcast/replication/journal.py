@@ -73,6 +73,11 @@ class Journal:
         self._covered = self._written
         self.out.sync(self._tickets)
 
+    @property
+    def awaited(self) -> int:
+        """The ticket of the oldest sync that is not done; 0 if there is none."""
+        return self._asked[0][0] if self._asked else 0
+
     def keep_up(self) -> None:
         """Sync what was written, unless one is under way: then after it."""
         if self._covered < self._written and not self._asked:

@@ -179,6 +179,12 @@ class Machine:
         for position, run in self.books.colours.after(line):
             self._placed(run, position)
 
+    def stall(self) -> None:
+        """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
+        if (self.state, Cause.STALLED) in MOVES:
+            self._shift_to(Cause.STALLED)
+            self.exit = "the disk of this server takes too long"
+
     def _own_red(self) -> None:
         """What may have been sent and was not delivered is red: the states tell of it (slip 3)."""
         for run in list(self.books.ongoing.values()):

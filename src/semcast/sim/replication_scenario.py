@@ -35,6 +35,7 @@ def draw_replication(seed: int) -> Scenario:
         exchange_limit=rng.choice((3, 20, 1000)),
         window=rng.choice((1, 4)),
         line_every=rng.choice((1, 10)),
+        patience=rng.choice((300, 2000)) * MILLISECOND,
         trim_every=rng.choice((1, 10)),
         pull_every=rng.choice((20, 100)) * MILLISECOND,
         pull_bytes=rng.choice((100, 40_000)),
@@ -145,7 +146,7 @@ def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
         return [Sleep(at, member, length)]
     if kind == "loss":
         return [Loss(at, length, 0.3)]
-    return [DiskStall(at, length, member)]
+    return [DiskStall(at, rng.choice((length, 3 * SECOND)), member)]
 
 
 def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:
