@@ -20,9 +20,9 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.mailbox import Mailbox
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, batch_of
 from semcast.core.reader import Reader
 from semcast.core.reading import Reading
 from semcast.core.stack import Stack
@@ -57,6 +57,15 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
         return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
+
+    def batches(self, sender: MemberId, first: int, count: int) -> list[Batch]:
+        """So many of them, with numbers from `first` on, as they are recorded: one by one if annotated."""
+        if self.annotations is not None:
+            return [
+                batch_of(sender, first + place, [self.payloads[place]], self.annotations[place])
+                for place in range(count)
+            ]
+        return [batch_of(sender, first, list(self.payloads[:count]), self.annotation)] if count else []
 
 
 class Handover:
