@@ -47,6 +47,7 @@ from semcast.pipeline.verify.verdicts import (
     Verdict,
     as_violation,
     from_memory,
+    in_memory,
     judge,
     message,
 )
@@ -344,8 +345,9 @@ class _Job:
         names = frozenset(runs)
         if names not in self._scenes:
             events, totals = self._of_runs(set(names)), self._of_runs(set(names), sums)
-            files = () if self._small else self._recorded.files
-            self._scenes[names] = Scene(self._spark, events, totals, runs, self._keep, files)
+            files = self._recorded.files
+            scene = Scene(self._spark, events, totals, runs, self._keep, files, few=self._small)
+            self._scenes[names] = scene
         return self._scenes[names]
 
     def _large(self, sums: DataFrame) -> list[DataFrame]:
@@ -357,11 +359,16 @@ class _Job:
         scene = self._scene(sums, runs)
         self._evidence.nowhere |= scene.nowhere
         evidence = self._evidence
-        given = Given(scene, self._positions, self._tails, evidence.circular, set(evidence.untold))
+        given = Given(
+            scene, self._rows, self._positions, self._tails, evidence.circular, set(evidence.untold)
+        )
         found = judge_large(given, {run: self._large_runs[run] for run in runs.keys() - scene.nowhere})
         evidence.untellable.update(found.unknown)
         evidence.doubts.update(found.doubts)
-        return found.violations
+        told = [in_memory(run, verdict, self._options.max_sample) for run, verdict in found.verdicts]
+        evidence.in_memory.update(((each.run, each.property), each) for each in told)
+        broken = [as_violation(each) for each in told if each.count]
+        return [*found.violations, known_violations(self._spark, broken)]
 
     def _in_memory(self) -> list[DataFrame]:
         """What has no form of its own here, mostly because it is about the order of everything."""

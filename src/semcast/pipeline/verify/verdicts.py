@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Row
 
+from semcast import specs
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.history import RunInfo
+from semcast.history import Event, RunInfo
 from semcast.specs import EVS, VSYNC, Status
 
 _SEMANTIC, _STATE = "semantic_", "same_state"
@@ -228,6 +229,19 @@ def from_memory(row: Row) -> Verdict:
     """What a checker in memory said."""
     sample = tuple(map(_event_at_fault, row["offending"]))
     return Verdict(row["run"], row["property"], Status(row["status"]), row["count"], row["detail"], sample)
+
+
+def in_memory(run: str, verdict: specs.Verdict, most: int) -> Verdict:
+    """What a checker in memory said, in the same form."""
+    sample = tuple(map(_shown, verdict.offending[:most]))
+    return Verdict(run, verdict.property, verdict.status, verdict.count, verdict.detail, sample, verdict.note)
+
+
+def _shown(event: Event) -> Offence:
+    about = None if event.sender is None or not event.seq else MessageId(event.sender, event.seq)
+    return Offence(
+        event.process, about, "is at fault", event.process, event.index, event.at, event.kind.value
+    )
 
 
 def as_violation(verdict: Verdict) -> tuple[object, ...]:

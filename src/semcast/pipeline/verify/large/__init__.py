@@ -6,8 +6,8 @@ fewer, for one is enough.
 
 from semcast.pipeline.verify.large.causal import CAUSAL, judge_causal
 from semcast.pipeline.verify.large.findings import Findings, Form, Given, Wanted
-from semcast.pipeline.verify.large.line import LINE, judge_line
 from semcast.pipeline.verify.large.positions import TOTAL_ORDER, judge_positions
+from semcast.pipeline.verify.large.ring import RING, judge_ring
 from semcast.pipeline.verify.large.views import VIEWS, judge_views
 
 __all__ = ["FORMS_OF_LARGE_RUNS", "Findings", "Given", "judge_large"]
@@ -16,7 +16,7 @@ FORMS_OF_LARGE_RUNS: dict[str, Form] = {
     **dict.fromkeys(CAUSAL, judge_causal),
     **dict.fromkeys(VIEWS, judge_views),
     **dict.fromkeys(TOTAL_ORDER, judge_positions),
-    **dict.fromkeys(LINE, judge_line),
+    **dict.fromkeys(RING, judge_ring),
 }
 """By property; those that are judged together have the same."""
 
