@@ -73,6 +73,7 @@ CAUGHT = {
     "old-token-accepted": 0,
     "conf-id-reused": 9,
     "purge-without-replacement": 6,
+    "position-recorded-wrong": 0,
 }
 
 

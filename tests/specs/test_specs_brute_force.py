@@ -182,6 +182,14 @@ class Literal:
         final = self._final(senders)
         return sum(len({final[key] for key in final if key[0] == sender}) > 1 for sender in senders)
 
+    def silent_after_crash(self) -> int:
+        count = 0
+        for process in self.history.processes:
+            kinds = [event.kind for event in self.history.of(process)]
+            after = self.history.of(process)[kinds.index(Kind.CRASH) :] if Kind.CRASH in kinds else ()
+            count += sum(event.count for event in after if event.kind in (Kind.MULTICAST, Kind.DELIVER))
+        return count
+
     def tells_nothing(self, name: str) -> bool:
         """Whether the history is no evidence, for or against."""
         if name.startswith(("semantic_", "same_state")) and not self.history.info.quiesced:

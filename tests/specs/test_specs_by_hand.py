@@ -101,6 +101,12 @@ def test_sound(name: str, stack: str) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
+    "something after the end": (
+        lambda: run("m1-2 a1-2", "a1-2", "a1 crash a2"),
+        "silent_after_crash",
+        1,
+        ["c[2] at 2 ns: deliver (a,2)"],
+    ),
     "delivered twice": (
         lambda: run("m1-2 a1-2", "a1-2 a2", "a1-2"),
         "integrity",

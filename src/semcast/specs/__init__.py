@@ -31,6 +31,7 @@ from semcast.specs.semantic import (
     semantic_uniform_agreement,
     semantic_validity,
 )
+from semcast.specs.silence import silent_after_crash
 from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 from semcast.specs.vsync import VSYNC
@@ -41,6 +42,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
     "integrity": integrity,
     "fifo_delivery": fifo_delivery,
+    "silent_after_crash": silent_after_crash,
     "semantic_sender_reliability": semantic_sender_reliability,
     "semantic_validity": semantic_validity,
     "semantic_agreement": semantic_agreement,

@@ -9,7 +9,7 @@ from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
 
-ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
+ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "silent_after_crash", "buffer_bound"})
 """What every stack promises so far."""
 
 

@@ -38,11 +38,11 @@ from semcast.pipeline.verify.events import (
 )
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.large import Given, judge_large
+from semcast.pipeline.verify.properties import FORMS, Form, Need, named, needs
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.totals import census, pairs, totals
 from semcast.pipeline.verify.verdicts import (
-    FORMS,
     Evidence,
     Verdict,
     as_violation,
@@ -51,9 +51,9 @@ from semcast.pipeline.verify.verdicts import (
     judge,
     message,
 )
-from semcast.pipeline.verify.violations import counts, known_violations, together
+from semcast.pipeline.verify.violations import counts, known_violations, output, together
 from semcast.pipeline.writing import write_table
-from semcast.specs import EVS, PROPERTIES, properties_for
+from semcast.specs import PROPERTIES, properties_for
 from semcast.specs.contents import not_compared
 
 Progress = Callable[[str], None]
@@ -153,6 +153,7 @@ class _Job:
         self._positions = self._places({row["run"] for row in there if row["total"]})
         found = [
             *self._order(sums),
+            *self._silence({row["run"] for row in there if row["gone"]}),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(sums, roster),
             *self._buffers(),
@@ -180,8 +181,8 @@ class _Job:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
         return brought(frame) if self._small else settled(frame, self._kept)
 
-    def _wants(self, *prefixes: str) -> bool:
-        return any(name.startswith(prefixes) for name in self._names)
+    def _wants(self, *forms: Form) -> bool:
+        return not self._names.isdisjoint(named(*forms))
 
     def _of_runs(self, runs: set[str], rows: DataFrame | None = None) -> DataFrame:
         """The events of some runs, or other rows."""
@@ -241,6 +242,12 @@ class _Job:
         self._check_multicasts(late)
         return [order.fifo_violations(late)]
 
+    def _silence(self, runs: set[str]) -> list[DataFrame]:
+        """What processes did after their end, in the runs in which any came to one."""
+        if not runs or not self._wants(Form.SILENCE):
+            return []
+        return [order.after_the_end(self._of_runs(runs))]
+
     def _check_multicasts(self, late: DataFrame) -> None:
         wrong = late.where(fn.col("kind") == Kind.MULTICAST.value).orderBy("run", "process", "index").first()
         if wrong is not None:
@@ -252,7 +259,8 @@ class _Job:
 
     def _relation(self, odd: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
-        if not odd or not self._wants("semantic_", "relation_is_order", "evs_", "pair_", "vs_"):
+        rests = self._wants(Form.RELATION) or any(needs(name, Need.RELATION) for name in self._names)
+        if not odd or not rests:
             return []
         self._progress("obsolescence relation")
         notes = self._keep(relation.annotated(self._of_runs(odd)))
@@ -262,9 +270,10 @@ class _Job:
 
     def _contents(self, sums: DataFrame, roster: DataFrame) -> list[DataFrame]:
         """Integrity and the semantic properties, for the processes that differ from what was multicast."""
-        semantic = any(name.startswith("semantic_") for name in self._formed)
-        if not semantic and "integrity" not in self._formed:
+        asked = self._formed.intersection(named(Form.CONTENTS))
+        if not asked:
             return []
+        semantic = asked != {"integrity"}
         both = self._keep(pairs(sums, roster))
         found = self._payloads(sums, both) if "integrity" in self._formed else []
         if both.where("not same").isEmpty():
@@ -308,7 +317,7 @@ class _Job:
         return self._keep(ledger.unpaid(missing, at_once.union(rest)))
 
     def _buffers(self) -> list[DataFrame]:
-        if "buffer_bound" not in self._names:
+        if not self._wants(Form.BUFFERS):
             return []
         infos = self._recorded.runs.items()
         limits = [(run, info.only.buffer_limit) for run, info in infos if info.only.buffer_limit is not None]
@@ -316,7 +325,7 @@ class _Job:
         return [states.buffer_violations(self._events, table)]
 
     def _states(self, roster: DataFrame) -> list[DataFrame]:
-        if not self._wants("same_state"):
+        if not self._wants(Form.STATES):
             return []
         self._progress("states")
         final = self._keep(states.final_states(self._events, roster))
@@ -329,7 +338,7 @@ class _Job:
         runs = {
             run: self._recorded.runs[run]
             for run, names in self._wanted.items()
-            if any(name in EVS and name in FORMS for name in names)
+            if not set(named(Form.CONFIGURATIONS)).isdisjoint(names)
         }
         if not runs:
             return []
@@ -403,23 +412,5 @@ class _Job:
             few = self._keep(samples.sample(found, self._options.max_sample))
             examples = samples.with_events(few, self._events).collect()
         if self._options.out is not None:
-            _write(found, self._options.out)
+            write_table(output(found), f"{self._options.out}/violations")
         return judge(self._evidence, self._wanted, numbers, examples)
-
-
-def _write(found: DataFrame, out: str | Path) -> None:
-    """All violations, in the column names of histories."""
-    table = found.select(
-        "run",
-        "property",
-        fn.col("process.name").alias("process"),
-        fn.col("process.incarnation").alias("incarnation"),
-        "index",
-        fn.col("sender.name").alias("sender"),
-        fn.col("sender.incarnation").alias("sender_incarnation"),
-        fn.col("first").alias("seq"),
-        (fn.col("last") - fn.col("first") + 1).alias("count"),
-        "times",
-        "reason",
-    )
-    write_table(table, f"{out}/violations")

@@ -30,7 +30,6 @@ from semcast.specs.vsync.views import views_of
 
 CERTIFICATE = "vector_certificate"
 DELIVERY, COMPLETENESS = "causal_delivery", "semantic_causal_completeness"
-CAUSAL = (CERTIFICATE, DELIVERY, COMPLETENESS)
 
 _NOT_RECORDED = "no vector time was recorded"
 _DOES_NOT_FIT = "the recorded vector times do not prove it, and the rows around do not show why"

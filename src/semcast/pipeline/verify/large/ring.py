@@ -31,7 +31,7 @@ from semcast.pipeline.verify.large.stretches import HIGHEST, PLACES, Grid, foldi
 from semcast.pipeline.verify.moves import with_author
 from semcast.pipeline.verify.reading import Fold, longs, member_number, scope_code
 from semcast.pipeline.verify.scene import numbered_violations
-from semcast.specs.evs.configurations import Configuration
+from semcast.specs.evs.configurations import Configuration, Stay
 from semcast.specs.evs.walks import Walk
 
 CERTIFICATE = "ring_certificate"
@@ -43,7 +43,6 @@ ORDER = (
     "evs_6_2_same_moment",
 )
 HAVING = ("evs_5_causal", "evs_6_3_agreed")
-RING = (CERTIFICATE, *ORDER, *HAVING)
 
 _NOT_RECORDED = "no position was recorded"
 _DOES_NOT_FIT = "the recorded positions are not an order of all events, and the rows around do not show why"
