@@ -336,7 +336,7 @@ def test_what_each_stack_promises() -> None:
     def promised(stack: str, *, uniform: bool) -> list[str]:
         return properties_for(GroupInfo("", stack, uniform=uniform))
 
-    always = ["relation_is_order", "integrity", "fifo_delivery"]
+    always = ["relation_is_order", "integrity", "fifo_delivery", "silent_after_crash"]
     assert promised("s-srm", uniform=True) == [
         *always,
         "semantic_sender_reliability",
