@@ -8,8 +8,11 @@ its own excerpt, and then every verdict is final.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
@@ -61,7 +64,7 @@ class Excerpts:
     def around(self, run: str, faults: Collection[Spot]) -> Excerpt:
         """What happened to the messages around some rows: all of them, if there are few."""
         if self._sizes[run] <= MOST_ROWS:
-            return Excerpt(self._history(run, self._of(run)), whole=True)
+            return Excerpt(self._history(run, self._whole(run)), whole=True)
         near = self._near(run, faults)
         table = near.select(
             "sender", "sender_incarnation", fn.col("seq").alias("from"), _last().alias("upto")
@@ -78,12 +81,12 @@ class Excerpts:
             same & told & (fn.col("n.from") <= fn.col("r.seq") + fn.col("r.count") - 1),
             "left_semi",
         )
-        return Excerpt(self._history(run, rows.limit(MOST_ROWS)), whole=False)
+        return Excerpt(self._history(run, rows.limit(MOST_ROWS).toArrow()), whole=False)
 
     def beyond(self, run: str, lows: Mapping[Configuration, int]) -> Excerpt | None:
         """All that has a position from some on, in each of these configurations; None if that is too much."""
         if self._sizes[run] <= MOST_ROWS:
-            return Excerpt(self._history(run, self._of(run)), whole=True)
+            return Excerpt(self._history(run, self._whole(run)), whole=True)
         position = fn.shiftleft("ring.packet", INDEX_IN_PACKET_BITS) + fn.col("ring.index")
         beyond = fn.lit(False)
         for conf, low in lows.items():
@@ -94,9 +97,18 @@ class Excerpts:
         rows = self._messages(run).where(beyond)
         if rows.count() > MOST_ROWS:
             return None
-        history = self._history(run, rows)
+        history = self._history(run, rows.toArrow())
         clipped = [_clipped(event, lows) for event in history.events]
         return Excerpt(History(history.info, clipped), whole=False)
+
+    def _whole(self, run: str) -> pa.Table:
+        """All rows of a run; those of all runs that are small enough are read at once."""
+        return self._small.filter(pc.equal(self._small["run"], run))
+
+    @cached_property
+    def _small(self) -> pa.Table:
+        runs = [run for run, size in self._sizes.items() if size <= MOST_ROWS]
+        return self._rows.where(fn.col("run").isin(runs)).toArrow()
 
     def _of(self, run: str) -> DataFrame:
         return self._rows.where(fn.col("run") == run)
@@ -112,10 +124,10 @@ class Excerpts:
             chosen |= mine & fn.col("index").between(index - AROUND, index + AROUND)
         return self._messages(run).where(chosen)
 
-    def _history(self, run: str, rows: DataFrame) -> History:
+    def _history(self, run: str, rows: pa.Table) -> History:
         known = self._scene.stays.histories[run]
         changes = {(event.process, event.index): event for event in known.events}
-        events = {(e.process, e.index): e for e in map(decode, rows_of(rows.toArrow()))}
+        events = {(e.process, e.index): e for e in map(decode, rows_of(rows))}
         return History(known.info, sorted((changes | events).values(), key=lambda event: event.index))
 
 
