@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo quick test test-pipeline test-live test-cut check bench report lock clean
+.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report lock clean
 
 install: $(STAMP)
 
@@ -30,13 +30,22 @@ SOCKETS := tests/group tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
 LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install
-	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/live $(addprefix --ignore ,$(SOCKETS))
+	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/cluster --ignore tests/live $(addprefix --ignore ,$(SOCKETS))
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pipeline
 	$(BIN)/python -m pytest $(LIVE)
 
 # The Spark jobs alone, in two processes: each has one session.
 test-pipeline: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pipeline
+
+# Spark with executors in processes of their own, on this machine: the short form for CI.
+test-local-cluster: install
+	$(BIN)/python -m pytest tests/cluster/test_cluster_local.py
+
+# A standalone Spark cluster of processes whose workers have disks of their own (root), come late and die. Ten minutes.
+test-cluster: install
+	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py
 
 # Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without.
 test-cut: install

@@ -17,7 +17,18 @@ from rich.table import Table
 
 from benchmarks.rows import Row
 
-GROUPS = ("buffers", "simulation", "ring", "vsync", "live", "profile", "journals", "verify", "sweep")
+GROUPS = (
+    "buffers",
+    "simulation",
+    "ring",
+    "vsync",
+    "live",
+    "storage",
+    "profile",
+    "journals",
+    "verify",
+    "sweep",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

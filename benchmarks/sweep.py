@@ -26,7 +26,7 @@ def run() -> list[Row]:
     """All rows."""
     cells: list[dict[str, Value]] = [{"seed": seed, "messages": _messages()} for seed in range(CELLS)]
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
-        spark = spark_session("semcast bench", master=f"local[{PROCESSES}]")
+        spark = spark_session("semcast bench", master=f"local[{PROCESSES}]", rows_hint=CELLS)
         _swept(spark, cells[:20])
         _plain(pool, cells[:20])
         times = [(_swept(spark, cells), _plain(pool, cells)) for _ in range(ROUNDS)]

@@ -5,7 +5,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +14,7 @@ import semcast
 from semcast.core.events import Left, Minority
 from semcast.core.ids import MemberId
 from semcast.core.views import View
-from semcast.group.logs import GroupLog
+from semcast.group.logs import GroupLog, NetworkLog
 from semcast.net.keyfile import new_key, save_keyring
 from semcast.wire.keyring import Cipher, Keyring
 
@@ -114,3 +115,43 @@ def test_who_has_another_key_is_told(tmp_path: Path) -> None:
         asyncio.run(test())
     finally:
         logging.getLogger("semcast.network").removeHandler(ear)
+
+
+def test_a_second_process_of_one_name_is_refused_by_the_ring_and_both_sides_say_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = f"logs-{token_hex(4)}"
+
+    async def test() -> None:
+        async with (
+            asyncio.timeout(20),
+            semcast.join(name, name="a") as a,
+            semcast.join(name, name="b", minimum=2),
+        ):
+            with pytest.raises(semcast.GroupClosedError, match="a living member is called a"):
+                await semcast.join(name, name="a")
+            await a.wait_for(2, timeout=5)
+
+    with caplog.at_level(logging.WARNING, "semcast.group"):
+        asyncio.run(test())
+    assert any("is not let in: a#" in record.getMessage() for record in caplog.records)
+
+
+def test_members_of_one_name_that_met_all_the_same_are_named_with_their_addresses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Hub:
+        endpoint = SimpleNamespace(stats=SimpleNamespace(kernel_drops=0, kept_out=0))
+        stats = SimpleNamespace(malformed={})
+
+        def whereabouts(self) -> list[tuple[MemberId, tuple[str, int] | None]]:
+            first, second = MemberId("a", 1), MemberId("a", 2)
+            return [(first, ("127.0.0.1", 1)), (second, ("127.0.0.1", 2)), (MemberId("b"), None)]
+
+    log = NetworkLog("g", cast("Any", Hub()))
+    with caplog.at_level(logging.WARNING, "semcast.network"):
+        log.look()
+        log.look()
+    assert [record.getMessage() for record in caplog.records] == [
+        "g: several members are called a, at 127.0.0.1:1 and 127.0.0.1:2: a name stands for one process"
+    ]

@@ -94,6 +94,12 @@ def crash(events: list[Event], random: Random) -> None:
     events.append(Event(process, 0, events[-1].at, Kind.CRASH, events[-1].group))
 
 
+def act_after_crash(events: list[Event], random: Random) -> None:
+    """A crash in the middle of what a process does."""
+    place = random.choice(places(events, Kind.DELIVER))
+    events.insert(place, Event(events[place].process, 0, events[place].at, Kind.CRASH, events[place].group))
+
+
 def run_in_circles(events: list[Event], random: Random) -> None:
     """Two messages that replace each other."""
     single = [n for n in places(events, Kind.MULTICAST) if events[n].count == 1]
@@ -123,6 +129,7 @@ EDITS: list[Callable[[list[Event], Random], None]] = [
     crash,
     run_in_circles,
     lose_half,
+    act_after_crash,
 ]
 
 

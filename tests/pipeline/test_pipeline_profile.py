@@ -21,8 +21,9 @@ from semcast.models import Empirical
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
 from semcast.pipeline.profile.job import Settings, profile
 from semcast.pipeline.profile.partial import Cut
-from semcast.pipeline.profile.read import check_rows, read_trace
-from semcast.pipeline.profile.segments import fold_trace
+from semcast.pipeline.profile.read import Trace, check_rows, read_trace
+from semcast.pipeline.profile.segments import Scan, scan
+from semcast.pipeline.profile.segments import rows as rows_of
 from semcast.pipeline.profile.summary import Bin, Distances, StreamProfile, as_dict, items_of, sizes_of
 
 Row = tuple[str, int, float, str, int, str]
@@ -161,11 +162,17 @@ def frame(spark: SparkSession, rows: list[Row], seed: int = 0, partitions: int =
     return small_frame(spark, COLUMNS, shuffled).repartition(partitions)
 
 
+def scanned(trace: Trace, segment: int = 1000) -> Scan:
+    """What is known of a trace after a pass over it."""
+    with ExitStack() as kept:
+        return scan(trace, Cut(rows=segment), kept)
+
+
 # Agreement with counting by hand
 
 CUTS = [
     pytest.param(Settings(purge=0.3, partitions=1), id="one partition"),
-    pytest.param(Settings(purge=0.3, partitions=5, piece=40, gap=0.25), id="every cut there is"),
+    pytest.param(Settings(purge=0.3, partitions=5, segment=40, gap=0.25), id="every cut there is"),
 ]
 
 
@@ -173,7 +180,7 @@ CUTS = [
 def test_dense_streams(interpreted: SparkSession, settings: Settings) -> None:
     rows = tiny() + drawn(1)
     trace = check_rows(frame(interpreted, rows, partitions=settings.partitions or 3))
-    assert trace.dense
+    assert scanned(trace).dense
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
@@ -182,7 +189,7 @@ def test_streams_with_gaps(interpreted: SparkSession, settings: Settings) -> Non
     """Positions are ranks; a gap in the numbers is no distance."""
     rows = gapped(tiny() + drawn(2), 3)
     trace = check_rows(frame(interpreted, rows, partitions=settings.partitions or 3))
-    assert not trace.dense
+    assert not scanned(trace).dense
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=settings.gap)
 
 
@@ -193,16 +200,15 @@ def test_files_in_any_order(interpreted: SparkSession, tmp_path: Path) -> None:
         columns = zip(*part, strict=True)
         pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), tmp_path / f"{name}.parquet")
     trace = read_trace(interpreted, [str(tmp_path)])
-    with ExitStack() as kept:
-        assert fold_trace(trace, Cut(rows=50), kept).in_order
-    settings = Settings(purge=0.3, piece=50, partitions=3)
+    assert {each.number >> 62 for facts in scanned(trace, 50).streams for each in facts.stretches} == {0}
+    settings = Settings(purge=0.3, segment=50, partitions=3)
     assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=0.0)
 
 
 def test_duplicates_that_are_allowed_count_once(interpreted: SparkSession) -> None:
     rows = drawn(4)
     trace = check_rows(frame(interpreted, rows + rows[::7]), max_bad=10_000)
-    assert trace.bad.count == len(rows[::7])
+    assert scanned(trace).bad.count == len(rows[::7])
     assert of_spark(profile(trace, Settings(purge=0.3))) == by_hand(rows, purge=0.3, gap=0.0)
 
 
@@ -272,7 +278,7 @@ def test_a_part_of_a_recording(spark: SparkSession, recordings: Path) -> None:
     """Players and entities alone: the numbers have gaps, and distances count what is left."""
     reference = json.loads((recordings / "quake-mvd" / "profile.json").read_text())
     whole = read_trace(spark, [str(recordings / "quake-mvd")])
-    state = whole.rows.where(fn.col("key").rlike("^(player|ent)/")).persist()
+    state = rows_of(whole, scanned(whole)).where(fn.col("key").rlike("^(player|ent)/")).persist()
     for each in profile(check_rows(state)):
         check_against(as_dict(each), reference[each.stream]["state_only"])
     state.unpersist()

@@ -5,18 +5,21 @@ import gzip
 import io
 import json
 from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from semcast.pipeline.profile.read import TRACE, Columns, check_rows, read_trace
+from semcast.pipeline.profile.partial import Cut
+from semcast.pipeline.profile.read import TRACE, Columns, Trace, check_rows, read_trace
+from semcast.pipeline.profile.segments import Scan, rows, scan
 from semcast.pipeline.profile.sources import TraceError
-from semcast.pipeline.profile.validate import Trace
 
 Message = tuple[int, float, str, int, str]
 
@@ -56,12 +59,38 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-def rows_of(trace: Trace) -> list[tuple[object, ...]]:
+@dataclass
+class Checked:
+    """A trace, and what is known of it after every row was checked."""
+
+    trace: Trace
+    found: Scan
+
+    @property
+    def rows(self) -> DataFrame:
+        return rows(self.trace, self.found)
+
+    def facts(self) -> list[tuple[object, ...]]:
+        return [(each.stream, each.kinds, each.bytes, each.began, each.ended) for each in self.found.streams]
+
+
+def checked(trace: Trace) -> Checked:
+    with ExitStack() as kept:
+        return Checked(trace, scan(trace, Cut(), kept))
+
+
+def read(
+    spark: SparkSession, named: list[str], columns: Columns | None = None, *, max_bad: int = 0
+) -> Checked:
+    return checked(read_trace(spark, named, columns, max_bad=max_bad))
+
+
+def rows_of(trace: Checked) -> list[tuple[object, ...]]:
     return [tuple(row) for row in trace.rows.orderBy("stream", "seq").collect()]
 
 
-def bad_of(trace: Trace) -> list[str]:
-    return [f"{Path(str(row.file)).name} {row.line}: {row.problem}" for row in trace.bad.sample]
+def bad_of(trace: Checked) -> list[str]:
+    return [f"{Path(str(row.file)).name} {row.line}: {row.problem}" for row in trace.found.bad.sample]
 
 
 # Formats
@@ -84,22 +113,22 @@ def test_every_format_gives_the_same_rows(interpreted: SparkSession, tmp_path: P
     write_parquet(parts / "part-00001.parquet", MESSAGES[:3])
     write(parts / "_SUCCESS", "")
 
-    trace = read_trace(interpreted, [str(folder), str(parts)])
+    trace = read(interpreted, [str(folder), str(parts)])
 
     names = ["columns", "dos [1] é", "lines", "packed", "packed_lines", "parts", "plain", "tabs"]
-    assert [facts.stream for facts in trace.streams] == names
+    assert [facts.stream for facts in trace.found.streams] == names
     rows = rows_of(trace)
     for name in names:
         assert [row[1:] for row in rows if row[0] == name] == MESSAGES, name
-    assert trace.dense
-    plain = trace.streams[-2]
+    assert trace.found.dense
+    plain = trace.found.streams[-2]
     assert plain.kinds == {"create": 1, "event": 1, "remove": 1, "update": 3}
     assert (plain.bytes, plain.began, plain.ended) == (80, 0.5, 1e9)
 
 
 def test_the_schema(interpreted: SparkSession) -> None:
     rows = interpreted.createDataFrame([("s", 0, 0.0, "a", 1, "update")], TRACE)
-    trace = check_rows(rows)
+    trace = checked(check_rows(rows))
     assertDataFrameEqual(trace.rows, rows)
     assert [(field.name, field.dataType) for field in trace.rows.schema] == [
         (field.name, field.dataType) for field in TRACE
@@ -112,7 +141,7 @@ def test_own_names_and_defaults(interpreted: SparkSession, tmp_path: Path) -> No
         tmp_path / "feed.csv",
         "symbol,t,other\nIBM,2024-01-01T00:00:00Z,x\n\n,2024-01-01 00:00:01.5,y\nIBM,1704067202,z\n",
     )
-    trace = read_trace(interpreted, [path], Columns(key="symbol", ts="t"))
+    trace = read(interpreted, [path], Columns(key="symbol", ts="t"))
     rows = rows_of(trace)
     assert [row[2:] for row in rows] == [
         (1704067200.0, "IBM", 0, "update"),
@@ -120,14 +149,14 @@ def test_own_names_and_defaults(interpreted: SparkSession, tmp_path: Path) -> No
         (1704067202.0, "IBM", 0, "update"),
     ]
     assert {row[0] for row in rows} == {"feed"}
-    assert not trace.dense  # the blank line left a gap
+    assert not trace.found.dense  # the blank line left a gap
 
 
 def test_columns_of_parquet_may_have_other_types(interpreted: SparkSession, tmp_path: Path) -> None:
     moment = pa.array([1_500_000, 2_000_000], pa.timestamp("us"))
     table = pa.table({"n": [0.0, 1.0], "when": moment, "id": [7, 8], "lane": pa.array([1, 1], pa.int16())})
     pq.write_table(table, tmp_path / "other.parquet")
-    trace = read_trace(
+    trace = read(
         interpreted, [str(tmp_path / "other.parquet")], Columns(stream="lane", seq="n", ts="when", key="id")
     )
     assert rows_of(trace) == [("1", 0, 1.5, "7", 0, "update"), ("1", 1, 2.0, "8", 0, "update")]
@@ -142,12 +171,13 @@ def test_lines_are_counted_over_the_blocks_of_a_file(interpreted: SparkSession, 
     interpreted.conf.set("spark.sql.files.maxPartitionBytes", "700")
     try:
         assert interpreted.read.text(paths).rdd.getNumPartitions() > 10
-        trace = read_trace(interpreted, paths, max_bad=2)
+        trace = read(interpreted, paths, max_bad=2)
+        found = rows_of(trace)
     finally:
         interpreted.conf.unset("spark.sql.files.maxPartitionBytes")
     assert bad_of(trace) == ["one.csv 323: not a time: soon", "two.csv 323: not a time: soon"]
     for name in ("one", "two"):
-        good = [row for row in rows_of(trace) if row[0] == name]
+        good = [row for row in found if row[0] == name]
         assert [row[2:4] for row in good] == [line for line in lines if line[1] != "bad"]
 
 
@@ -189,7 +219,7 @@ PROBLEMS = {
 def test_bad_rows_are_shown_with_their_line(interpreted: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "bad.csv", BAD)
     with pytest.raises(TraceError) as refused:
-        read_trace(interpreted, [path])
+        read(interpreted, [path])
     shown = [f"  {path}: line {line}: {problem}" for line, problem in PROBLEMS.items()][:10]
     expected = ["11 bad rows, more than the 0 allowed (--max-bad):", *shown, "  and 1 more"]
     assert str(refused.value).splitlines() == expected
@@ -199,9 +229,9 @@ def test_bad_rows_are_left_out_if_so_many_are_allowed(interpreted: SparkSession,
     """The twelfth is the second row with seq 2: the first of them, in the file, counts."""
     path = write(tmp_path / "bad.csv", BAD)
     with pytest.raises(TraceError, match=r"12 bad rows, more than the 11 allowed"):
-        read_trace(interpreted, [path], max_bad=11)
-    trace = read_trace(interpreted, [path], max_bad=12)
-    assert trace.bad.count == 12
+        read(interpreted, [path], max_bad=11)
+    trace = read(interpreted, [path], max_bad=12)
+    assert trace.found.bad.count == 12
     assert rows_of(trace) == [("a", 0, 1.5, "k", 3, "update"), ("a", 2, 2.0, "k", 0, "update")]
 
 
@@ -213,14 +243,14 @@ def test_bad_rows_of_other_formats(interpreted: SparkSession, tmp_path: Path) ->
     write_parquet(
         tmp_path / "columns.parquet", [*MESSAGES, (6, 2.0, "a", -5, "update"), (7, 1.0, "b", 0, "?")]
     )
-    trace = read_trace(interpreted, [str(tmp_path)], max_bad=4)
+    trace = read(interpreted, [str(tmp_path)], max_bad=4)
     assert bad_of(trace) == [
         "columns.parquet 7: bytes is negative: -5",
         "columns.parquet 8: unknown kind: ?",
         "lines.jsonl 7: cannot be parsed",
         "lines.jsonl 8: cannot be parsed",
     ]
-    assert [facts.messages for facts in trace.streams] == [6, 7]
+    assert [facts.messages for facts in trace.found.streams] == [6, 7]
 
 
 def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
@@ -233,8 +263,8 @@ def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
     with pytest.raises(
         TraceError, match=r"1 bad row, .*\n.*copies.csv: line 5: seq 1 is in stream a already"
     ):
-        read_trace(interpreted, [path])
-    trace = read_trace(interpreted, [path], max_bad=1)
+        read(interpreted, [path])
+    trace = read(interpreted, [path], max_bad=1)
     assert [row[3] for row in rows_of(trace)][:3] == ["y", "x", "w"]
 
 
@@ -260,7 +290,7 @@ def test_refusals(
     interpreted: SparkSession, tmp_path: Path, name: str, text: str, columns: Columns, message: str
 ) -> None:
     with pytest.raises(TraceError, match=message):
-        read_trace(interpreted, [write(tmp_path / name, text)], columns)
+        read(interpreted, [write(tmp_path / name, text)], columns)
 
 
 def test_more_refusals(interpreted: SparkSession, tmp_path: Path) -> None:
@@ -281,19 +311,19 @@ def test_more_refusals(interpreted: SparkSession, tmp_path: Path) -> None:
         ([str(tmp_path / "none.parquet")], "none.parquet holds no rows"),
     ):
         with pytest.raises(TraceError, match=message):
-            read_trace(interpreted, named)
+            read(interpreted, named)
     with pytest.raises(TraceError, match=r"no rows but bad ones: .*line 2: not a time: x"):
-        read_trace(interpreted, [write(tmp_path / "all.csv", "ts,key\nx,a\n")], max_bad=1)
+        read(interpreted, [write(tmp_path / "all.csv", "ts,key\nx,a\n")], max_bad=1)
     with pytest.raises(TraceError, match=r"^no rows$"):
-        check_rows(interpreted.createDataFrame([], TRACE))
+        checked(check_rows(interpreted.createDataFrame([], TRACE)))
 
 
 def test_rows_in_any_order_are_the_same_trace(interpreted: SparkSession, tmp_path: Path) -> None:
     shuffled = MESSAGES[:]
     Random(1).shuffle(shuffled)
     sorted_, mixed = (
-        read_trace(interpreted, [write(tmp_path / f"{name}" / "t.csv", csv_of(rows))])
+        read(interpreted, [write(tmp_path / f"{name}" / "t.csv", csv_of(rows))])
         for name, rows in (("sorted", MESSAGES), ("mixed", shuffled))
     )
-    assert mixed.streams == sorted_.streams
-    assert mixed.dense
+    assert mixed.facts() == sorted_.facts()
+    assert mixed.found.dense

@@ -5,8 +5,9 @@ from random import Random
 
 import msgspec
 import pytest
+from tests.protocols.ringlab import RingLab
 
-from semcast.core import Frame, MemberId, Outbox
+from semcast.core import Batch, Enumeration, Frame, Item, MemberId, MessageId, Outbox
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.frames import (
     FRAMES,
@@ -19,6 +20,9 @@ from semcast.protocols.ring.frames import (
     FormToken,
     Join,
     Leave,
+    NameTaken,
+    Packet,
+    Part,
     Piece,
     Presence,
     RecoveryToken,
@@ -26,8 +30,9 @@ from semcast.protocols.ring.frames import (
     TokenAck,
     TokenWanted,
 )
-from semcast.protocols.ring.pieces import CONTROL_BYTES, MOST_PIECES, Large, Puzzles, in_pieces
+from semcast.protocols.ring.pieces import CONTROL_BYTES, MOST_PIECES, Large, Puzzles, in_pieces, multicast
 from semcast.sim.mutants.ring import _Mixed
+from semcast.testing import Application, Keeper
 from semcast.wire import Codec
 from semcast.wire.limits import MAX_FRAME_PIECES, MAX_HOLES, MAX_SEQ
 from semcast.wire.sealing import OVERHEAD
@@ -74,6 +79,7 @@ def worst(members: list[MemberId]) -> list[Frame]:
         TokenWanted(conf),
         Leave(conf),
         FormRefused(conf, MAX_SEQ),
+        NameTaken(members[-1], True),
     ]
 
 
@@ -107,7 +113,7 @@ def test_names_are_bounded() -> None:
         Ring(MemberId("é" * 33), RingSettings(), Random(1), Outbox())
 
 
-def wholes(puzzles: Puzzles, source: MemberId, pieces: list[Frame]) -> list[Large | None]:
+def wholes(puzzles: Puzzles, source: MemberId, pieces: list[Frame]) -> list[Large | Packet | None]:
     found = []
     for piece in pieces:
         assert isinstance(piece, Piece)
@@ -143,8 +149,8 @@ def test_pieces_of_two_attempts_never_make_a_third() -> None:
     second = msgspec.structs.replace(second, confs_list=[*second.confs_list[:-1], last])
     parts = [in_pieces(first), in_pieces(second)]
     assert len(parts[0]) == len(parts[1]) > 1
-    made: list[Large | None] = []
-    mixed: list[Large | None] = []
+    made: list[Large | Packet | None] = []
+    mixed: list[Large | Packet | None] = []
     for cut in range(1, len(parts[0])):
         for one, other in permutations(parts):
             sent = [*one[:cut], *other[cut:], *other[:cut]]
@@ -175,3 +181,53 @@ NO_FRAMES = [b"", b"\x00", b"\x92\xc4\x01\x90\xc0", b"\x92\xc4\x01\x90\x91\xd5\x
 @pytest.mark.parametrize("data", NO_FRAMES)
 def test_what_is_no_frame_is_none(data: bytes) -> None:
     assert _Mixed().whole(data, b"") is None
+
+
+# Packets
+
+
+class KeeperLab(RingLab):
+    """Its applications keep what they are given."""
+
+    def application(self, name: str) -> Application:
+        return Keeper()
+
+
+@pytest.mark.parametrize("payload", [0, 890, 3000])
+def test_a_message_with_a_long_annotation_fits_in_datagrams_and_arrives_whole(payload: int) -> None:
+    """It went out in one datagram of 5 kB, which no path of an MTU of 1500 carries."""
+    lab = KeeperLab("pq", RingSettings(packet_bytes=900))
+    codec = Codec("lab", [], LIMIT, FRAMES)
+    sizes: list[int] = []
+
+    def carries(_source: str, _dest: str, frame: Frame) -> bool:
+        sizes.extend(map(len, codec.encode(crowd(1)[0], [frame])))
+        return True
+
+    lab.carries = carries
+    lab.start()
+    lab.run_for(500)
+    note = Enumeration(tuple(MessageId(member, 7) for member in crowd(60)))
+    assert lab.seats["p"].multicast(bytes(payload), annotation=note) == 1
+    assert lab.seats["p"].multicast(b"two", annotation=Item("y" * 256)) == 1
+    assert lab.seats["p"].multicast(bytes(899), annotation=Item("\u20ac" * 256)) == 1
+    lab.run_for(500)
+    assert max(sizes) <= LIMIT
+    application = lab.seats["q"].application
+    assert isinstance(application, Keeper)
+    heard = [each for each in application.taken if isinstance(each, Batch)]
+    found = [(len(one.payload), one.annotation) for batch in heard for one in batch.messages()]
+    assert found == [(payload, note), (3, Item("y" * 256)), (899, Item("\u20ac" * 256))]
+
+
+def test_a_packet_that_fits_is_sent_as_it_is() -> None:
+    out = Outbox()
+    conf = ConfId(3, MemberId("p"))
+    packets = [
+        Packet(conf, 1, 0, False, [Part(1, [bytes(900)])]),
+        Packet(conf, 2, 0, False, [Part(2, [bytes(900)], None, 0, ["x" * 100])]),
+        Packet(conf, 3, 0, False, [Part(3, [bytes(300), bytes(300)], None, 0, ["x" * 200, "y" * 200])]),
+    ]
+    for packet in packets:
+        multicast(out, packet, 900)
+    assert [frame for _, frame in out.sends] == packets

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -22,9 +23,9 @@ from semcast.pipeline.report.drawing import draw
 from semcast.pipeline.report.findings import find
 from semcast.pipeline.report.layers import layered, layers_section
 from semcast.pipeline.report.markup import Markup, table, tag
+from semcast.pipeline.report.numbers import shown
 from semcast.pipeline.report.page import Experiment, Origin, Traces, page
 from semcast.pipeline.report.results import Results, read_results
-from semcast.pipeline.report.scales import Scale, log_ticks, rounded_up, shown, swept, ticks
 from semcast.pipeline.report.traces import (
     Recording,
     Recordings,
@@ -165,26 +166,42 @@ def test_text_is_escaped_and_markup_is_not() -> None:
     assert tag("p", Markup("<i></i>")) == "<p><i></i></p>"
 
 
-@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
-def test_ticks_are_few_and_inside(low: float, width: float) -> None:
-    high = low + max(width, abs(low) * 1e-6)
-    found = ticks(low, high)
-    assert len(found) <= 8
-    assert all(low - 1e-6 * (high - low) <= value <= high + 1e-6 * (high - low) for value in found)
-
-
 @given(st.floats(1e-6, 1e9))
 def test_axes_have_room(top: float) -> None:
-    assert top <= rounded_up(top) * (1 + 1e-9) <= 2 * top * (1 + 1e-9)
+    assert top <= charts.top_of([top]) * (1 + 1e-9) <= 2 * top * (1 + 1e-9)
 
 
-def test_axes_by_hand() -> None:
-    assert log_ticks(1, 1000) == [1, 10, 100, 1000]
-    assert swept([10, 20, 40], Scale(0, 50, 0, 500)) == [10, 20, 40]
-    assert swept([10, 11, 40], Scale(0, 50, 0, 500)) == ticks(10, 40, 6)
+def test_numbers_as_people_write_them() -> None:
     assert [shown(value) for value in (0, 0.5, 1234567.8, float("inf"))] == ["0", "0.5", "1,234,568", "∞"]
     assert charts.top_of([]) == 1
     assert charts.top_of([0.0, 0.0]) == 1
+
+
+def chart_of(xs: Sequence[float], across: Literal["swept", "round", "log"]) -> list[str]:
+    """What is written below a plot of these values."""
+    axes = charts.Axes("", "", 1.0, across)
+    points = tuple(charts.Point(x, 0.5, 0.5, 0.5) for x in xs)
+    drawn = charts.line_chart([charts.Series("line", points, 0)], [], axes, 455, 290)
+    texts = [text.text or "" for text in ElementTree.fromstring(drawn).iter("text")]  # noqa: S314
+    return texts[: texts.index("0")]
+
+
+def test_values_below_a_plot() -> None:
+    assert chart_of([10, 20, 40], "swept") == ["10", "20", "40"]
+    assert chart_of([10, 11, 40], "swept") == ["10", "20", "30", "40"]
+    assert chart_of([1, 30, 1000], "log") == ["1", "10", "100", "1,000"]
+    assert chart_of([1, 30], "log") == ["1", "2", "5", "10", "20"]
+    assert chart_of([7], "swept") == ["7"]
+
+
+def test_colours_are_those_of_the_page() -> None:
+    """So that they are others by night; and no name is in two figures."""
+    series = [charts.Series(f"{number}", (charts.Point(1, 1, 0, 2),), number) for number in range(8)]
+    drawn = charts.line_chart(series, [], charts.Axes("x", "y", 2.0), 455, 290)
+    assert not re.findall(r"#[0-9a-f]{6}\b", drawn.replace('"#', '"'))
+    assert all(f"var(--k{number})" in drawn for number in range(8))
+    key = charts.legend(series, marks=True, bars=True)
+    assert not set(re.findall(r' id="([^"]*)"', drawn)) & set(re.findall(r' id="([^"]*)"', key))
 
 
 def test_results_that_are_there(tmp_path: Path) -> None:
@@ -274,10 +291,15 @@ def test_a_plot_has_a_line_for_each_value_and_marks_the_paper(tmp_path: Path) ->
     assert spec.report is not None
     assert spec.paper is not None
     drawn = draw(spec.report.plots[0], numeric(spec), spec.paper.numbers)
-    chart = re.findall(r"<svg.*?</svg>", drawn, re.DOTALL)[0]
-    assert chart.count("<polyline") == 4
-    assert chart.count('class="mark"') == 1
-    assert "paper, at 20: 20 → 50" in chart
+    chart = ElementTree.fromstring(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL)[0])  # noqa: S314
+    titles = [title.text for title in chart.iter("title")]
+    assert chart.get("role") == "img"
+    assert "r = 0.25" in chart.get("aria-label", "")
+    for line in ("r = 0.25", "r = 0.5", "model, r = 0.25", "model, r = 0.5"):
+        assert titles.count(line) == 1
+    assert "r = 0.5: 10 → 24" in titles
+    assert titles.count("paper, at 20: 20 → 50") == 2  # the mark, and what sets it off from the lines
+    assert sum("var(--paper)" in use.get("style", "") for use in chart.iter("use")) == 1
     assert "no results to draw" in draw(spec.report.plots[0], [], spec.paper.numbers)
 
 
@@ -285,9 +307,11 @@ def test_seeds_are_drawn_as_mean_and_range(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, SMALL + REPORT)
     assert spec.report is not None
     rows: list[Row] = [{"n": 10, "r": 1, "simulated_throughput": y} for y in (10, 20, 60)]
-    chart = draw(spec.report.plots[0], rows, ())
-    assert "r = 1: 10 → 30" in chart
-    assert chart.count(" range") == 1
+    drawn = draw(spec.report.plots[0], rows, ())
+    chart = ElementTree.fromstring(re.findall(r"<svg.*?</svg>", drawn, re.DOTALL)[0])  # noqa: S314
+    titles = [title.text for title in chart.iter("title")]
+    assert "r = 1: 10 → 30" in titles
+    assert "r = 1: 10 to 60" in titles
 
 
 def test_layers_compare_what_two_of_them_give(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ REGRESSIONS = {
     ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
     ("vsync", 5023): "a program that waits in send was in the way of everybody, and nobody delivered to it",
     ("vsync", 7039): "the same, and a newcomer waited for the state of that program",
-    ("vsync", 291): "a process that leaves and cannot is asked for the state, and never ends",
     ("vsync", 150): "members answered a decision with a decision, for ever, and talked the wire full",
     ("vsync", 14): "what was purged in a view that waits for the program was recorded nowhere",
     ("vsync", 56): "who does not read forgot the end of a view when the state was lost",
     ("vsync", 99): "the same, in a view of others who join",
     ("vsync", 141): "a program that never reads, and has no state, was compared with those who have one",
+    ("vsync", 180): "two total crashes: what was agreed on between them named nobody who lived, for ever",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }
@@ -27,6 +27,9 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
+    ("replication", "red-before-green-in-exchange"): 13,
+    ("replication", "state-before-sync"): 14,
+    ("replication", "index-reused-after-crash"): 6,
     ("vsync", "skipped-before-causes"): 89,
     ("vsync", "never-raises"): 5,
     ("vsync", "non-readers-awaited"): 5,

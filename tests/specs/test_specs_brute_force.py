@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, Message, MessageId
-from semcast.history import Event, History, Kind, RunInfo
+from semcast.history import GONE, Event, History, Kind, RunInfo
 from semcast.obsolescence import obsoletes
-from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status, Verdict, check
+from semcast.specs import CERTIFICATES, EVS, PROPERTIES, REPLICATION, VSYNC, Status, Verdict, check
 
-NAMES = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC]
+NAMES = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION]
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5
 
@@ -161,6 +161,15 @@ class Literal:
             }
         )
 
+    def nothing_after_crash(self) -> int:
+        gone = {(e.process, e.index) for e in self.history.events if e.kind in GONE}
+        return sum(
+            max(1, event.count)
+            for event in self.history.events
+            if event.kind in (Kind.MULTICAST, Kind.DELIVER, Kind.VIEW, Kind.TRANSITIONAL)
+            and any(process == event.process and index < event.index for process, index in gone)
+        )
+
     def buffer_bound(self) -> int:
         limit = self.history.info.only.buffer_limit or 0
         return sum(event.count > limit for event in self.history.events if event.kind is Kind.BUFFER)
@@ -181,14 +190,6 @@ class Literal:
     def _different(self, senders: Sequence[MemberId]) -> int:
         final = self._final(senders)
         return sum(len({final[key] for key in final if key[0] == sender}) > 1 for sender in senders)
-
-    def silent_after_crash(self) -> int:
-        count = 0
-        for process in self.history.processes:
-            kinds = [event.kind for event in self.history.of(process)]
-            after = self.history.of(process)[kinds.index(Kind.CRASH) :] if Kind.CRASH in kinds else ()
-            count += sum(event.count for event in after if event.kind in (Kind.MULTICAST, Kind.DELIVER))
-        return count
 
     def tells_nothing(self, name: str) -> bool:
         """Whether the history is no evidence, for or against."""

@@ -13,7 +13,17 @@ import pytest
 from semcast.core import Annotation, Enumeration, Item, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
 from semcast.history import Event, GroupInfo, History, Kind, Recorder, RunInfo
-from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status, Verdict, check, properties_for
+from semcast.specs import (
+    CERTIFICATES,
+    EVS,
+    PROPERTIES,
+    REPLICATION,
+    VSYNC,
+    Status,
+    Verdict,
+    check,
+    properties_for,
+)
 
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c")
 
@@ -101,12 +111,6 @@ def test_sound(name: str, stack: str) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
-    "something after the end": (
-        lambda: run("m1-2 a1-2", "a1-2", "a1 crash a2"),
-        "silent_after_crash",
-        1,
-        ["c[2] at 2 ns: deliver (a,2)"],
-    ),
     "delivered twice": (
         lambda: run("m1-2 a1-2", "a1-2 a2", "a1-2"),
         "integrity",
@@ -208,6 +212,12 @@ BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
         1,
         ["a[0] at 0 ns: multicast (a,1)"],
     ),
+    "one that goes on after its crash": (
+        lambda: run("m1-2 a1 crash a2 m3", "a1-2", "a1-2"),
+        "nothing_after_crash",
+        2,
+        ["a[2] at 2 ns: crash", "a[3] at 3 ns: deliver (a,2)", "a[4] at 4 ns: multicast (a,3)"],
+    ),
     "above the limit": (
         lambda: run("m1 a1 buf=10 buf=11 buf=12", "a1", "a1"),
         "buffer_bound",
@@ -282,7 +292,7 @@ def test_ten_events_are_enough() -> None:
     assert (swapped.count, len(swapped.offending)) == (16, 10)
 
 
-OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC]
+OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 
 
@@ -336,7 +346,7 @@ def test_what_each_stack_promises() -> None:
     def promised(stack: str, *, uniform: bool) -> list[str]:
         return properties_for(GroupInfo("", stack, uniform=uniform))
 
-    always = ["relation_is_order", "integrity", "fifo_delivery", "silent_after_crash"]
+    always = ["relation_is_order", "integrity", "fifo_delivery", "nothing_after_crash"]
     assert promised("s-srm", uniform=True) == [
         *always,
         "semantic_sender_reliability",

@@ -584,8 +584,7 @@ def test_every_property_has_a_history_that_breaks_it() -> None:
 
 def test_a_ring_promises_all_of_it() -> None:
     info = GroupInfo("", "ring")
-    always = {"relation_is_order", "integrity", "fifo_delivery", "silent_after_crash", "buffer_bound"}
-    always |= {"ring_certificate"}
+    always = {"relation_is_order", "integrity", "fifo_delivery", "buffer_bound", "ring_certificate"}
     assert properties_for(info) == [name for name in PROPERTIES if name in always | EVS.keys()]
 
 

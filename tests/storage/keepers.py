@@ -35,7 +35,7 @@ class Keeping(Stack):
         self._ready: deque[Batch] = deque()
         self._seq = 0
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
         self.recovered = []
         for record in records:
             kind, *values = json.loads(record)

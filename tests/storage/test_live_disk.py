@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from semcast.core.outbox import Anew, Sync
-from semcast.storage import LiveDisk, StorageError, open_disk
+from semcast.core.outbox import Anew, Run, Sync, Trim
+from semcast.storage import LiveDisk, StorageError, TrimmedError, open_disk, segments
 from semcast.wire import records
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def reread(folder: Path) -> list[bytes]:
 
 def test_what_was_synced_is_there_and_the_rest_too_where_the_process_ended_well(tmp_path: Path) -> None:
     disk = disk_in(tmp_path)
-    assert disk.records == []
+    assert list(disk.records) == []
     disk.store([b"one", Sync(7), b"two"])
     assert tickets(disk, 1) == [7]
     disk.close()
@@ -87,6 +87,101 @@ def test_old_records_are_forgotten_only_when_a_sync_was_asked_for_after_the_new(
     assert tickets(disk, 1) == [2]
     disk.close()
     assert reread(tmp_path) == [b"new"]
+
+
+def test_many_records_are_appended_at_once(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    disk.store([b"one", Run([b"two", b"three"]), Run([]), b"four", Sync(1)])
+    assert tickets(disk, 1) == [1]
+    assert disk.read(1, 100) == [b"two", b"three", b"four"]
+    disk.close()
+    assert reread(tmp_path) == [b"one", b"two", b"three", b"four"]
+
+
+def test_records_are_trimmed_once_a_sync_was_asked_for_after_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 200)
+    disk = disk_in(tmp_path)
+    for number in range(40):
+        disk.store([b"%d" % number, Sync(number)])
+        tickets(disk, 1)
+    disk.store([Sync(40), Trim(30), b"more"])
+    tickets(disk, 1)
+    assert disk.read(0, 0) == [b"0"], "nobody said yet that what replaces it is complete"
+    disk.store([Sync(41)])
+    tickets(disk, 1)
+    _until(lambda: _is_gone(disk, 20))
+    assert disk.read(30, 0) == [b"30"]
+    disk.close()
+    disk = disk_in(tmp_path)
+    assert 20 < disk.first <= 30
+    assert [record for record in disk.records if record.isdigit()][-1] == b"39"
+    disk.store([Trim(10**9), Sync(1)])
+    tickets(disk, 1)
+    assert disk.first <= 41
+    disk.close()
+
+
+def _is_gone(disk: LiveDisk, position: int) -> bool:
+    try:
+        disk.read(position, 0)
+    except TrimmedError:
+        return True
+    return False
+
+
+def test_others_read_what_is_synced_while_it_is_written_and_trimmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those do who serve a member that is far behind: never a hole, never what a crash could take."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 5000)
+    disk = disk_in(tmp_path)
+    seen: list[int] = []
+
+    def follow() -> None:
+        position = 0
+        while position < 3000:
+            try:
+                found = disk.read(position, 2000)
+            except TrimmedError as error:
+                position = error.first
+                continue
+            for record in found:
+                assert record == b"%d" % position
+                seen.append(position)
+                position += 1
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    for begin in range(0, 3000, 10):
+        disk.store(
+            [Run([b"%d" % number for number in range(begin, begin + 10)]), Trim(begin - 500), Sync(begin)]
+        )
+        tickets(disk, 1)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert seen[-1] == 2999
+    disk.close()
+
+
+def test_several_logs_share_a_folder(tmp_path: Path) -> None:
+    disk = disk_in(tmp_path)
+    other, third = disk.log("others"), disk.log("../third")
+    disk.store([b"mine", Sync(1)])
+    other.store([b"its", b"own", Sync(1)])
+    assert tickets(disk, 1) == [1]
+    _until(other.ready)
+    assert other.take() == [1]
+    assert (disk.read(0, 9), other.read(0, 9), third.read(0, 9)) == ([b"mine"], [b"its", b"own"], [])
+    with pytest.raises(StorageError, match=r"g/a: the log 'others' is open already"):
+        disk.log("others")
+    disk.close()
+    disk = disk_in(tmp_path)
+    assert list(disk.records) == [b"mine"]
+    assert list(disk.log("others").records) == [b"its", b"own"]
+    disk.close()
+    assert not (tmp_path / "g" / "third").exists()
 
 
 def test_two_processes_never_use_one_folder(tmp_path: Path) -> None:
@@ -171,6 +266,70 @@ def test_a_record_that_cannot_be_stored_ends_the_disk(
     with pytest.raises(StorageError, match="a record of 11 bytes: at most 10"):
         disk.take()
     disk.close()
+
+
+FILLER = """
+import resource, sys
+from pathlib import Path
+from semcast.core.outbox import Run, Sync
+from semcast.storage import StorageError, open_disk
+disk = open_disk(Path(sys.argv[1]), "g", "a", 0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+number = 0
+try:
+    while True:
+        disk.store([Run([b"%d" % each + bytes(90) for each in range(number, number + 7)]), Sync(number + 6)])
+        number += 7
+        while not disk.ready():
+            pass
+        for ticket in disk.take():
+            print(ticket, flush=True)
+except StorageError as error:
+    print(error, flush=True)
+disk.close()
+"""
+
+
+def test_a_disk_that_is_really_full_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """The kernel takes a part of the last write, and then no more."""
+    told = subprocess.run(
+        [sys.executable, "-c", FILLER, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    ).stdout.splitlines()
+    assert told[-1].endswith("g/a: File too large: nothing can be kept any more")
+    acknowledged = int(told[-2])
+    found = [int(record[:-90]) for record in reread(tmp_path)]
+    assert found == list(range(len(found)))
+    assert found[-1] >= acknowledged > 500
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from semcast.storage import open_disk
+disk = open_disk(Path(sys.argv[1]), "g", "a", 0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_told_who_has_the_folder(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with pytest.raises(StorageError, match=rf"g/a is in use by process {process.pid}: two members cannot"):
+        disk_in(tmp_path)
+    process.kill()
+    process.communicate()
+    disk_in(tmp_path).close()
 
 
 def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

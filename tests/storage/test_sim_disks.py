@@ -90,7 +90,7 @@ def test_a_crash_leaves_all_or_nothing_or_a_part_of_what_was_not_synced() -> Non
 
 
 def test_a_process_may_come_back_without_its_disk() -> None:
-    seen = run(1, Crash(400 * MILLISECOND, 0, 0), Recover(410 * MILLISECOND, 0, disk=False))
+    seen = run(1, Crash(400 * MILLISECOND, 0, 0), Recover(410 * MILLISECOND, 0, with_disk=False))
     assert seen.acknowledged[0] > 0
     assert seen.recovered == [[], []]
 

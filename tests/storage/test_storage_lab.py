@@ -1,10 +1,14 @@
 """The contract of storage, in the lab: nothing is done before its sync, and what was synced comes back."""
 
+from collections.abc import Sequence
+
 import pytest
 from tests.storage.keepers import Keeping
 
 from semcast.core import Batch, MemberId, Outbox
+from semcast.core.outbox import Anew, Run, Sync, Trim
 from semcast.testing import Disk, Lab, Seat
+from semcast.wire.records import DamagedError
 
 A = MemberId("a")
 
@@ -117,3 +121,101 @@ def test_a_crash_at_any_byte_leaves_what_was_acknowledged_and_no_hole() -> None:
         assert len(found) >= told
         assert found == [str(number) for number in range(len(found))]
     assert survives > 100
+
+
+NUMBERS = [b"%d" % number for number in range(20)]
+
+
+def filled(trims_by: int = 1) -> Disk:
+    """A disk with twenty records that are synced."""
+    disk = Disk(trims_by)
+    disk.write([Run(NUMBERS[:12]), *NUMBERS[12:], Sync(1)])
+    assert disk.begin()
+    assert disk.finish() == [1]
+    return disk
+
+
+def sync(disk: Disk) -> None:
+    disk.write([Sync(2)])
+    disk.begin()
+    disk.finish()
+
+
+@pytest.mark.parametrize(("trims_by", "first"), [(1, 13), (5, 10), (20, 0)])
+def test_trimmed_records_are_gone_in_portions_once_a_sync_was_asked_for(trims_by: int, first: int) -> None:
+    disk = filled(trims_by)
+    disk.write([Trim(13)])
+    assert disk.first == 0
+    sync(disk)
+    assert (disk.first, disk.next) == (first, 20)
+    assert disk.records() == NUMBERS[first:]
+    disk.write([b"20", Anew(), b"21", Sync(3)])
+    disk.begin()
+    assert disk.finish() == [3]
+    assert (disk.first, disk.records()) == (21, [b"21"]), "anew is exact"
+
+
+def test_a_trim_reaches_no_further_than_what_was_written() -> None:
+    disk = filled()
+    disk.write([Trim(10**9), Sync(2), b"more"])
+    disk.begin()
+    disk.finish()
+    assert (disk.first, disk.records()) == (20, [b"more"])
+
+
+def test_synced_records_are_read_by_position() -> None:
+    disk = filled()
+    disk.write([b"not synced"])
+    assert disk.read(0, 3) == NUMBERS[:3]
+    assert disk.read(15, 0) == [b"15"]
+    assert disk.read(18, 100) == NUMBERS[18:]
+    assert disk.read(20, 100) == []
+    disk.write([Trim(7)])
+    sync(disk)
+    assert disk.read(7, 2) == NUMBERS[7:9]
+    assert disk.read(19, 100) == [b"19", b"not synced"]
+
+
+def test_what_lies_behind_a_hole_is_cut_off() -> None:
+    disk = filled()
+    size = disk.unsynced
+    disk.write([b"20"])
+    one = disk.unsynced - size
+    disk.write([b"21", b"22"])
+    disk.crash(disk.unsynced, [(one, one + 1)])
+    assert disk.records() == [*NUMBERS, b"20"]
+    disk.write([b"again"])
+    sync(disk)
+    disk.crash()
+    assert disk.records() == [*NUMBERS, b"20", b"again"]
+
+
+def test_nobody_recovers_from_a_disk_that_lost_what_was_synced() -> None:
+    disk = filled()
+    assert disk.vouched == 0, "no later record says that these were synced"
+    disk.write([b"20"])
+    sync(disk)
+    for byte in range(0, disk.vouched, 7):
+        disk.rot(byte)
+        with pytest.raises(DamagedError, match="which was synced, is damaged"):
+            disk.records()
+        disk.crash()
+        with pytest.raises(DamagedError):
+            disk.records()
+        disk._data[byte] ^= 0x40
+    assert disk.records() == [*NUMBERS, b"20"]
+
+
+def test_a_stack_is_told_the_position_of_the_first_record() -> None:
+    class Told(Keeping):
+        first = -1
+
+        def recover(self, now: int, records: Sequence[bytes], first: int = 0) -> None:
+            self.first = first
+
+    disk = filled()
+    disk.write([Trim(13)])
+    sync(disk)
+    stack = Told(A, Outbox())
+    Lab().add(A, stack, disk=disk).start()
+    assert stack.first == 13

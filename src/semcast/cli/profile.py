@@ -110,7 +110,7 @@ def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "B
             with profiled(trace, _settings(args)) as done:
                 if args.out is not None:
                     _write(local_path(args.out), done)
-                return done.streams, trace.bad
+                return done.streams, done.bad
     except TraceError as error:
         raise UsageError(str(error)) from error
 

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--out {args.out}: the driver writes outcomes: name a folder of this machine")
     with spark_failures():
         summaries = sweep_specs(
-            start_spark("semcast sweep", args, master=master),
+            start_spark("semcast sweep", args, master=master, rows_hint=len(specs)),
             specs,
             Path(out),
             timeout=timeout,

@@ -53,6 +53,13 @@ class Left(msgspec.Struct, frozen=True):
     again: bool = False
 
 
+class NotAdmitted(msgspec.Struct, frozen=True):
+    """Somebody wants to be in the group, or to form it with this member, and cannot; and why."""
+
+    member: MemberId
+    cause: str
+
+
 class Minority(msgspec.Struct, frozen=True):
     """This member is cut off from the majority: nothing is sent or changed here until they meet again."""
 
@@ -145,17 +152,49 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
 
 
+class Note(msgspec.Struct, frozen=True, gc=False):
+    """A row for the history, of a kind that only the checkers of the stack's family read.
+
+    The fields are the columns of `semcast.history.schema`; `digest` is a text of the kind's own.
+    """
+
+    kind: str
+    sender: MemberId | None = None
+    seq: int = 0
+    count: int = 0
+    view: int | None = None
+    level: str | None = None
+    order: int | None = None
+    members: tuple[MemberId, ...] | None = None
+    digest: str | None = None
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """What became of a request that a stack was given with a ticket: done at a position of its order.
+
+    Without a position it will be done, once; with a `refusal` it will not, and that says why.
+    """
+
+    ticket: int
+    level: str
+    position: int = 0
+    refusal: str = ""
+
+
 Event = (
     ViewChange
     | TransitionalView
     | Sent
     | Left
+    | NotAdmitted
     | Minority
     | Blocked
     | Unblocked
     | Purged
     | Confirmed
     | Unconfirmed
+    | Note
+    | Answered
 )
 
 Delivery = (

@@ -34,7 +34,7 @@ class Mailbox:
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
         self._most = most
-        self._lists: deque[tuple[Sequence[Delivery], int]] = deque()  # each with its messages
+        self._lists: deque[tuple[Sequence[Delivery], int, int]] = deque()  # with messages, and all in it
         self._came = 0  # messages that were put here
         self._went = 0  # and taken from here
         self._taken_at: Nanos | None = None
@@ -50,24 +50,29 @@ class Mailbox:
         return self._came - self._went
 
     def excess(self) -> int:
-        """Messages of the lists for which there was no room."""
+        """What is in the lists for which there was no room.
+
+        Changes of view count like messages: a program that sends and does not read is given every one of
+        them, so they must have a bound, too.
+        """
         if len(self._lists) <= self._most_lists:
             return 0
         lists = tuple(self._lists)  # in one step: the application may take one meanwhile
-        return sum([count for _, count in lists[max(1, self._most_lists) :]])
+        return sum([weight for _, _, weight in lists[max(1, self._most_lists) :]])
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
         count = sum([len(each.payloads) for each in deliveries if type(each) is Batch])
+        others = sum([type(each) is not Batch for each in deliveries])
         self._came += count
-        self._lists.append((deliveries, count))
+        self._lists.append((deliveries, count, count + others))
 
     def __bool__(self) -> bool:
         return bool(self._lists)
 
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
-        taken, self._taken = self._lists.popleft()
+        taken, self._taken, _ = self._lists.popleft()
         self._went += self._taken
         self._taken_at = now
         return taken

@@ -1,6 +1,7 @@
 """What a protocol wants from the world: frames out, timers, events up."""
 
 import enum
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,6 +24,12 @@ class Reach(enum.Enum):
     """To every other member, and wherever strangers may hear it."""
 
 
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Several records."""
+
+    records: Sequence[bytes]
+
+
 class Sync(msgspec.Struct, frozen=True, gc=False):
     """All records before it shall outlive a crash; `on_synced` with its ticket says that they do."""
 
@@ -33,8 +40,14 @@ class Anew(msgspec.Struct, frozen=True, gc=False):
     """The records before it are of no use any more once those after it are synced."""
 
 
-Write = bytes | Sync | Anew
-"""One step of what a stack wants from its disk: a record, or what shall be done about records."""
+class Trim(msgspec.Struct, frozen=True, gc=False):
+    """The records before a position are of no use any more once those before it in this list are synced."""
+
+    before: int
+
+
+Write = bytes | Run | Sync | Anew | Trim
+"""One step of what a stack wants from its disk: records, or what shall be done about them."""
 
 Dest = MemberId | Reach | None
 """One member, anybody, or, with None, every other member."""
@@ -80,10 +93,15 @@ class Outbox:
         self.events.append(event)
 
     # Storage. Nothing blocks: a protocol keeps back whatever depends on a record until that is synced.
+    # The position of a record is the number of records that were appended before it, by all incarnations.
 
     def append(self, record: bytes) -> None:
         """Write a record after the others. It may be lost in a crash until it is synced."""
         self.writes.append(record)
+
+    def append_all(self, records: Sequence[bytes]) -> None:
+        """Write several records: as `append` for each, but paid for once. They must not change any more."""
+        self.writes.append(Run(records))
 
     def sync(self, ticket: int) -> None:
         """Ask for `on_synced(ticket)` once every record so far outlives a crash."""
@@ -95,3 +113,10 @@ class Outbox:
         After a crash before that, `recover` is given those before it, and after them what survived.
         """
         self.writes.append(Anew())
+
+    def trim(self, before: int) -> None:
+        """The records before this position are of no use any more, once a later `sync` is done.
+
+        A disk gives up whole files only: `recover` may be given some of them all the same.
+        """
+        self.writes.append(Trim(before))

@@ -21,4 +21,5 @@ class Reader:
         self.stopped = False
         """Whether it has something to take, and neither takes it nor waits. Then the policy applies."""
         self.excess = 0
-        """Messages in the mailbox beyond its bound. A stack counts them as waiting for the program."""
+        """Messages, and changes of view, in the mailbox beyond its bound. A stack counts them as waiting for
+        the program."""

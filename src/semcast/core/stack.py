@@ -40,10 +40,14 @@ class Stack(ABC):
 
     # Life
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: B027 (not all keep records)
+    def recover(  # noqa: B027 (not all keep records)
+        self, now: Nanos, records: Sequence[bytes], first: int = 0
+    ) -> None:
         """There is a disk, and this is what it kept of what earlier incarnations appended.
 
-        Called at most once, before `start`. Where it is not called, nothing outlives a crash.
+        Called at most once, before `start`. Where it is not called, nothing outlives a crash. The records may
+        be many, and are read while they are iterated over: go through them once, and keep what is needed.
+        `first` is the position of the first (see `Outbox.trim`).
         """
 
     @abstractmethod
@@ -60,6 +64,10 @@ class Stack(ABC):
     @abstractmethod
     def phase(self) -> str:
         """What the stack is doing, in a word of its own: "operational" while it works, "left" at the end."""
+
+    def phases(self) -> tuple[str, ...]:
+        """The phase, and the state of a machine on top of it, if there is one: what ambushes wait for."""
+        return (self.phase(),)
 
     @abstractmethod
     def view(self) -> View:

@@ -8,10 +8,20 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from semcast.core.events import Delivery, Event, Left, Minority, StateLost, TransitionalView, ViewChange
+from semcast.core.events import (
+    Delivery,
+    Event,
+    Left,
+    Minority,
+    NotAdmitted,
+    StateLost,
+    TransitionalView,
+    ViewChange,
+)
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.turn import Watcher
+from semcast.net.addresses import written
 from semcast.net.hub import Hub
 from semcast.wire import Malformed
 
@@ -20,6 +30,8 @@ _NETWORK = logging.getLogger("semcast.network")
 _VIEWS = logging.getLogger("semcast.views")
 _AGAIN = 60.0
 """Seconds after which the same trouble is told again."""
+_MOST_REFUSED = 64
+"""Processes of which it is remembered that they were refused."""
 _HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
 """Several groups may share a meeting point, and sessions end."""
 
@@ -50,6 +62,7 @@ class GroupLog(Watcher):
         self._group = plain(group)
         self._member = member
         self._left: Left | None = None
+        self._refused: dict[tuple[MemberId, str], float] = {}  # who was not let in and why, told when
 
     def joins(self, stack: str, host: str, port: int) -> None:
         """It begins to look for others."""
@@ -89,6 +102,8 @@ class GroupLog(Watcher):
                 self._view(event)
             elif isinstance(event, Left):
                 self._out(event)
+            elif isinstance(event, NotAdmitted):
+                self._not_admitted(event)
             elif isinstance(event, Minority):
                 _GROUP.warning(
                     "%s: %s is cut off from the majority: %d can be reached, %d are needed; it waits",
@@ -97,6 +112,16 @@ class GroupLog(Watcher):
                     event.reachable,
                     event.needed,
                 )
+
+    def _not_admitted(self, event: NotAdmitted) -> None:
+        """Who is refused comes again and again: once in a while is enough."""
+        what, now = (event.member, event.cause), time.monotonic()
+        if now - self._refused.get(what, -_AGAIN) < _AGAIN:
+            return
+        if len(self._refused) >= _MOST_REFUSED:
+            self._refused.clear()
+        self._refused[what] = now
+        _GROUP.warning("%s: %s is not let in: %s", self._group, plain(str(event.member)), plain(event.cause))
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:  # noqa: ARG002
         """Views come between messages."""
@@ -154,6 +179,7 @@ class NetworkLog:
     def __init__(self, group: str, hub: Hub) -> None:
         self._group = plain(group)
         self._hub = hub
+        self._namesakes: dict[str, float] = {}  # names that several have, told when
         self._told: dict[str, tuple[int, float]] = {}  # what -> how often by then, and when it was told
 
     def look(self) -> None:
@@ -161,9 +187,28 @@ class NetworkLog:
         for why, count in self._hub.stats.malformed.items():
             if why not in _HARMLESS:
                 self._tell(f"dropped: {why.value}", count)
+        self._look_for_namesakes()
         sockets = self._hub.endpoint.stats
         self._tell("lost because they came faster than they were read", sockets.kernel_drops)
         self._tell("kept out: their sources flood this member", sockets.kept_out)
+
+    def _look_for_namesakes(self) -> None:
+        """Two sides of a partition may each have had somebody of one name. Both stay."""
+        places: dict[str, list[str]] = {}
+        for member, address in self._hub.whereabouts():
+            where = "a place unknown" if address is None else written(address)
+            places.setdefault(member.name, []).append(where)
+        for name, found in places.items():
+            now = time.monotonic()
+            if len(found) > 1 and now - self._namesakes.get(name, -_AGAIN) >= _AGAIN:
+                self._namesakes = {each: at for each, at in self._namesakes.items() if now - at < _AGAIN}
+                self._namesakes[name] = now
+                _NETWORK.warning(
+                    "%s: several members are called %s, at %s: a name stands for one process",
+                    self._group,
+                    plain(name),
+                    " and ".join(found),
+                )
 
     def _tell(self, what: str, count: int) -> None:
         before, at = self._told.get(what, (0, -_AGAIN))

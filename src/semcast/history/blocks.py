@@ -291,8 +291,13 @@ class Block:
         return pa.array(rows, _MEMBERS)
 
 
+_MADE = {"ring": ring_cell}
+"""How the cells of a column are made, where they are not kept as they are written."""
+
+
 def _column(name: str, cells: list[Any]) -> pa.Array:
     kind = SCHEMA.field(name).type
-    if name == "ring":
-        cells = list(map(ring_cell, cells))
+    made = _MADE.get(name)
+    if made is not None:
+        cells = list(map(made, cells))
     return pa.array(cells, kind)

@@ -7,15 +7,15 @@ from zlib import crc32
 
 import msgspec
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.certificates import Certificate, Certified, Place, cut, later
-from semcast.core.events import Purged, Sent
+from semcast.core.events import Note, Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
 from semcast.history.crc import crc32_combine
 from semcast.history.events import Event, History, RunInfo
-from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind
+from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind, kind_named
 
 # Looked up once: the hot path uses them.
 _MULTICAST, _DELIVER, _PURGE, _BUFFER = Kind.MULTICAST, Kind.DELIVER, Kind.PURGE, Kind.BUFFER
@@ -45,7 +45,9 @@ class _Vector(NamedTuple):
     changes: tuple[tuple[int, int], ...]
 
 
-_Extra = _Claim | Annotation | MessageId | View | _Left | _State | _Receipt | Place | _Vector | int | None
+_Extra = (
+    Note | _Claim | Annotation | MessageId | View | _Left | _State | _Receipt | Place | _Vector | int | None
+)
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
 """kind, at, process, sender, seq, count, size, crc, and what only this kind has."""
 _ROW_CELLS = 9
@@ -156,6 +158,10 @@ class Recorder:
         """The stack of `process` said that its message is delivered in a view, or that all there have it."""
         claim = _Claim(view, safe)
         self._add((Kind.CONFIRMED, at, process, message.sender, message.seq, 1, 0, None, claim))
+
+    def note(self, at: Nanos, process: MemberId, note: Note) -> None:
+        """`process` did something that its family has rows of its own for."""
+        self._add((kind_named(note.kind), at, process, note.sender, note.seq, note.count, 0, None, note))
 
     def close(self, *, quiesced: bool) -> History:
         """What was recorded so far."""
@@ -271,6 +277,22 @@ def _event(group: str, index: int, row: _Row) -> Event:
             view=view.id,
             level=SAFE if extra.safe else None,
             members=view.members,
+        )
+    if isinstance(extra, Note):
+        return Event(
+            process,
+            index,
+            at,
+            kind,
+            group,
+            sender,
+            seq,
+            count,
+            annotation=None if extra.digest is None else Item(extra.digest),
+            view=extra.view,
+            level=extra.level,
+            order=extra.order,
+            members=extra.members,
         )
     if isinstance(extra, MessageId):
         return Event(process, index, at, kind, group, sender, seq, count, by=extra)

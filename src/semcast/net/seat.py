@@ -31,7 +31,13 @@ class Post(Protocol):
 class Disk(Protocol):
     """Where a seat's records go. Another thread writes them."""
 
-    records: Sequence[bytes]
+    @property
+    def records(self) -> Sequence[bytes]:
+        """What it kept."""
+
+    @property
+    def first(self) -> int:
+        """The position of the first of these."""
 
     def store(self, writes: Sequence[Write]) -> None:
         """Have records written, in order."""
@@ -221,7 +227,10 @@ class Seat:
         """The first turn."""
         self._started_at = now
         disk = self._effects.disk
-        self._turn.start(now, None if disk is None else disk.records)
+        if disk is None:
+            self._turn.start(now)
+        else:
+            self._turn.start(now, disk.records, disk.first)
 
     def run(self, now: Nanos, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:
         """A turn."""

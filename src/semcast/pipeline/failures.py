@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from semcast.pipeline.paths import local_path
 
 _FILE = re.compile(r"file:/\S+?(?=[,.:]?(?:\s|$))")
+_OURS = re.compile(r"\b(?:UnequalPassesError|UnreadableError): (.*)")
 _MODULE = re.compile(r"No module named '([^']+)'")
 _PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 _PYTHON = (
@@ -51,6 +52,9 @@ def told(error: Exception) -> str:
 def reason(error: Exception) -> str:
     """What Spark said last, and which file it was about, without the stack."""
     said = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    ours = [found[1] for line in said if (found := _OURS.search(line))]
+    if ours:
+        return ours[-1]
     causes = [line.removeprefix("Caused by: ") for line in said if line.startswith("Caused by: ")]
     file = next((found[0] for line in said if (found := _FILE.search(line))), None)
     last = causes[-1] if causes else said[0] if said else type(error).__name__

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -39,14 +40,11 @@ def keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
     return frame
 
 
-def settled(frame: DataFrame, kept: ExitStack) -> DataFrame:
-    """Worked out now, and once, until `kept` is closed: what builds on it starts from its rows.
+def settled(frame: DataFrame) -> DataFrame:
+    """Worked out now, and once: what builds on it starts from its rows, not from how they came about.
 
-    Where executors may be lost, Spark keeps how the rows came about, and works out again what went with one;
-    else it forgets that, and plans more quickly.
+    Where an executor may be lost, another one has a copy of what it holds.
     """
     if in_one_process(frame.sparkSession):
         return frame.localCheckpoint()
-    frame = keep(frame, kept)
-    frame.count()
-    return frame
+    return frame.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK_2)

@@ -46,6 +46,8 @@ _AT_ONCE = {
 _USERS = "semcast.settings.of.the.user"
 """A setting of sessions made here: the names of those that the user gave, which nothing overrides."""
 
+_PROGRESS = "spark.ui.showConsoleProgress"
+
 _LONGEST_SOCKET_FOLDER = 60
 """Names of sockets end at 107 bytes, and Spark adds some 45."""
 
@@ -186,7 +188,8 @@ def _built(
     for name, value in {**(at_start or {}), **given}.items():
         launch.set(name, value)
     SparkContext._ensure_initialized(conf=launch)
-    elsewhere = {name for name, _ in SparkConf().getAll()} - set(at_start or {})
+    # Spark's shell, which is how the JVM is started, sets the progress bar itself.
+    elsewhere = {name for name, _ in SparkConf().getAll()} - {*(at_start or ()), _PROGRESS}
     users = elsewhere | set(given)
     builder = SparkSession.builder.appName(app)
     if master is not None:
@@ -228,7 +231,7 @@ def _settings(master: str | None, rows: int | None, partitions: int | None) -> d
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # looks at the stack for every column
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        _PROGRESS: "false",
     }
     here = master is not None and master.startswith("local")
     if here or rows is not None or partitions is not None:
@@ -263,6 +266,9 @@ def _variables(scratch: Path, master: str, given: Mapping[str, str]) -> dict[str
             "SPARK_CONF_DIR": str(scratch / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+    elif not {"SPARK_HOME", "SPARK_CONF_DIR"} & set(os.environ):
+        # Nobody has settings for this machine: ours, which are about the log.
+        variables["SPARK_CONF_DIR"] = str(scratch / "conf")
     if "spark.pyspark.python" in given:
         variables["PYSPARK_PYTHON"] = given["spark.pyspark.python"]
     return variables

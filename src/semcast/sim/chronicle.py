@@ -10,6 +10,7 @@ from semcast.core.events import (
     Event,
     Left,
     Merged,
+    Note,
     Purged,
     Sent,
     StateLost,
@@ -93,6 +94,8 @@ class Chronicle:
                 )
             elif isinstance(event, ViewChange):
                 self._recorder.view(now, self._member, event.view)
+            elif isinstance(event, Note):
+                self._recorder.note(now, self._member, event)
 
     def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
         """What the application is about to get."""

@@ -9,15 +9,22 @@ from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.families import FAMILIES
+from semcast.sim.ambushes import caught_by
 from semcast.sim.bursts import Bursts
 from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
     LEAVE_PATIENCE,
     Ambush,
     AnyFault,
+    BitRot,
     Crash,
+    CrashAll,
     Cut,
+    Deed,
     Delay,
+    DiskFull,
+    DiskLost,
+    DiskStall,
     Leave,
     Loss,
     Partition,
@@ -121,7 +128,9 @@ class Cluster:
         self._delays = app_delays or {}
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
         self._codec = codec
-        self._disks = [self._disk() for _ in range(size if disks else 0)]
+        self._disks = [self._disk(number) for number in range(size if disks else 0)]
+        self._close: dict[Ambush, Nanos] = {}  # those that look after every turn, and until when
+        self._seen: list[tuple[str, ...]] = [()] * size  # phases, after the turn before
         self.hosts = [
             self._build(number, member, sources.get(number)) for number, member in enumerate(self.members)
         ]
@@ -238,8 +247,9 @@ class Cluster:
             host.application.catch_up()
         return host
 
-    def _disk(self) -> HostDisk:
-        return HostDisk(self.scheduler, Random(self._rng.getrandbits(64)))
+    def _disk(self, number: int) -> HostDisk:
+        rng = Random(self._rng.getrandbits(64))
+        return HostDisk(self.scheduler, rng, lambda: self._crash(number, self.scheduler.now))
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random]:
         """A process whose group went on without it comes back."""
@@ -250,8 +260,12 @@ class Cluster:
         match fault:
             case Crash(member=number, detected_after=after):
                 self._crash(number, now + after)
-            case Recover(member=number, disk=disk):
-                self._recover(number, disk=disk)
+            case CrashAll(window=window, detected_after=after):
+                for number in range(len(self.hosts)):
+                    at = now + self._rng.randint(0, window)
+                    self.scheduler.at(at, self._crash, number, at + after)
+            case Recover(member=number, with_disk=with_disk):
+                self._recover(number, with_disk=with_disk)
             case Leave(member=number):
                 self.hosts[number].leave()
                 self.scheduler.at(now + LEAVE_PATIENCE, self._give_up, self.hosts[number])
@@ -269,31 +283,69 @@ class Cluster:
             case SlowLink(duration=duration, member=number, bandwidth=bandwidth, normal=normal):
                 self.network.limit_host(number, bandwidth)
                 self.scheduler.at(now + duration, self.network.limit_host, number, normal)
+            case DiskStall() | DiskFull() | DiskLost() | BitRot():
+                self._harm_disk(fault)
+            case Deed(member=number):
+                self.hosts[number].call(lambda _stack, at: fault.do([host.stack for host in self.hosts], at))
+            case Ambush() if fault.closely or fault.syncing:
+                self._close[fault] = now + fault.patience
+                self._look_closely()
             case Ambush():
-                self._lurk(fault, fault.at + fault.patience, [""] * len(self.hosts))
+                self._lurk(fault, fault.at + fault.patience, [()] * len(self.hosts))
             case Delay(duration=duration, member=number, extra=extra, above=above):
                 self.network.disturb_host(number, delay=extra, above=above)
                 self.scheduler.at(now + duration, self._disturb, number, None, 0)
 
-    def _lurk(self, ambush: Ambush, until: Nanos, before: list[str]) -> None:
+    def _harm_disk(self, fault: DiskStall | DiskFull | DiskLost | BitRot) -> None:
+        if not self._disks:
+            return
+        disk, now = self._disks[fault.member], self.scheduler.now
+        match fault:
+            case DiskStall(duration=duration):
+                disk.stall(now + duration)
+            case DiskFull(duration=duration):
+                disk.fill(now + duration)
+            case DiskLost(member=number):
+                self._crash(number, now)
+                disk.replace()
+            case BitRot():
+                disk.rot()
+
+    def _lurk(self, ambush: Ambush, until: Nanos, before: list[tuple[str, ...]]) -> None:
         """Look again and again; closely, while a recovery is under way."""
         now = self.scheduler.now
-        phases = ["crashed" if host.crashed else host.stack.phase() for host in self.hosts]
-        if ambush.phase == "installed":
-            through = [old == "evs" and new == "operational" for old, new in zip(before, phases, strict=True)]
-            caught = [number for number, here in enumerate(through) if here and "evs" in phases]
-        else:
-            caught = [number for number, phase in enumerate(phases) if phase == ambush.phase]
-        if caught and len(caught) < len(self.hosts):
+        phases, syncing = self._phases()
+        if caught := caught_by(ambush, before, phases, syncing):
             self._strike(ambush, caught)
         elif now < until:
-            pause = 10 * MICROSECOND if "evs" in phases else 200 * MICROSECOND
+            pause = 10 * MICROSECOND if any("evs" in each for each in phases) else 200 * MICROSECOND
             self.scheduler.at(now + pause, self._lurk, ambush, until, phases)
+
+    def _look_closely(self) -> None:
+        """Called after every turn as long as an ambush wants that."""
+        phases, syncing = self._phases()
+        for ambush, until in list(self._close.items()):
+            caught = caught_by(ambush, self._seen, phases, syncing)
+            if caught or self.scheduler.now > until:
+                del self._close[ambush]
+            if caught:
+                self._strike(ambush, caught)
+        self._seen = phases
+        for host in self.hosts:
+            host.after_turn = self._look_closely if self._close else None
+
+    def _phases(self) -> tuple[list[tuple[str, ...]], list[bool]]:
+        """Of each member, none of one that crashed; and whose disk has a sync under way."""
+        phases = [() if host.crashed else host.stack.phases() for host in self.hosts]
+        return phases, [disk.syncing for disk in self._disks] or [False] * len(self.hosts)
 
     def _strike(self, ambush: Ambush, caught: list[int]) -> None:
         now = self.scheduler.now
         if ambush.duration is None:
-            self._crash(caught[0], now)
+            for number in caught if ambush.everybody else caught[:1]:
+                self._crash(number, now)
+                if ambush.back_after is not None:
+                    self.scheduler.at(now + ambush.back_after, self._back, number)
             return
         rest = [number for number in range(len(self.hosts)) if number not in caught]
         split = pairs(Partition(now, ambush.duration, (tuple(caught), tuple(rest))))
@@ -314,17 +366,23 @@ class Cluster:
         if self.hosts[host.number] is host:
             self._crash(host.number, self.scheduler.now)
 
-    def _recover(self, number: int, *, disk: bool) -> None:
+    def _back(self, number: int) -> None:
+        self._recover(number, with_disk=True)
+
+    def _recover(self, number: int, *, with_disk: bool) -> None:
         host = self.hosts[number]
         if not host.crashed:
             return
-        if self._disks and not disk:
+        if self._disks and not with_disk:
             self._disks[number].replace()
+        elif self._disks and self._disks[number].damaged:
+            return  # its process says what is damaged, and ends
         again = MemberId(host.member.name, host.member.incarnation + 1)
         if self.recorder is not None:
             self.recorder.recover(self.scheduler.now, again)
         source = None if self._again is None else self._again(number, again)
         self.hosts[number] = self._build(number, again, source)
+        self.hosts[number].after_turn = host.after_turn
         self.hosts[number].start()
 
     def _end_loss(self) -> None:

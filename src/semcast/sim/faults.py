@@ -1,8 +1,11 @@
 """Faults: what goes wrong, when, and for how long. A schedule of them is data, so it can be printed."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from semcast.core.ids import SECOND, Nanos
+from semcast.core.stack import Stack
 
 
 class Fault(msgspec.Struct, frozen=True, tag_field="fault"):
@@ -19,11 +22,47 @@ class Crash(Fault, frozen=True, tag="crash"):
 
 
 class Recover(Fault, frozen=True, tag="recover"):
-    """A crashed process starts again, as a new incarnation."""
+    """A crashed process starts again, as a new incarnation; not on a disk that lost what was synced."""
 
     member: int
-    disk: bool = True
+    with_disk: bool = True
     """Whether with what its disk kept, where it has one; else on an empty one."""
+
+
+class CrashAll(Fault, frozen=True, tag="crash-all"):
+    """The power fails: all processes are gone, each at a drawn moment of a window."""
+
+    window: Nanos
+    detected_after: Nanos = 0
+
+
+class DiskStall(Fault, frozen=True, tag="disk-stall"):
+    """No sync of a member's disk is done for a while."""
+
+    duration: Nanos
+    member: int
+
+
+class DiskFull(Fault, frozen=True, tag="disk-full"):
+    """A member's disk takes no records for a while: the process that writes one ends, as live ones do."""
+
+    duration: Nanos
+    member: int
+
+
+class DiskLost(Fault, frozen=True, tag="disk-lost"):
+    """A member's disk breaks, and its process ends. There is an empty one when it starts again."""
+
+    member: int
+
+
+class BitRot(Fault, frozen=True, tag="bit-rot"):
+    """A byte changes of what a member's disk has synced. Its next process notices, and does not start.
+
+    Only where that can be noticed: see `Disk.rot`.
+    """
+
+    member: int
 
 
 LEAVE_PATIENCE = 3 * SECOND
@@ -86,30 +125,68 @@ class Delay(Fault, frozen=True, tag="delay"):
 
 
 class Ambush(Fault, frozen=True, tag="ambush"):
-    """From `at` on, wait for a member to enter a phase; then strike.
+    """From `at` on, wait for a member to enter a phase while others are in another; then strike.
 
     With a `duration`, those who are in it are cut off from the others for so long; without, the first of
     them crashes. The phase "installed" is that of members who are through while others are still in "evs".
     """
 
     phase: str
+    """One of those that `Stack.phases` tells; "" for any."""
     duration: Nanos | None
     patience: Nanos = 3 * SECOND
     """How long to wait for it."""
+    syncing: bool = False
+    """Only members count whose disk has a sync under way."""
+    closely: bool = False
+    """Look after every turn, and not now and then. So it is where a sync is waited for."""
+    everybody: bool = False
+    """All who are in the phase crash, not only the first; they may be all there are."""
+    back_after: Nanos | None = None
+    """So long after their crash they start again, with their disks."""
 
 
-AnyFault = Crash | Recover | Leave | Sleep | Loss | Cut | Partition | SlowLink | Delay | Ambush
+class Deed(Fault, frozen=True):
+    """Something that a member is told to do, which only its family understands."""
+
+    member: int
+
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
+        """At the moment when it happens; the stacks are those of all members."""
+        raise NotImplementedError
+
+
+AnyFault = (
+    Crash
+    | CrashAll
+    | Recover
+    | Leave
+    | Sleep
+    | Loss
+    | Cut
+    | Partition
+    | SlowLink
+    | Delay
+    | DiskStall
+    | DiskFull
+    | DiskLost
+    | BitRot
+    | Ambush
+    | Deed
+)
 
 
 def ends_at(fault: AnyFault) -> Nanos:
     """When it is over, or, for a crash, known to the others."""
     if isinstance(fault, Crash):
         return fault.at + fault.detected_after
+    if isinstance(fault, CrashAll):
+        return fault.at + fault.window + fault.detected_after
     if isinstance(fault, Ambush):
-        return fault.at + fault.patience + (fault.duration or 0)
+        return fault.at + fault.patience + (fault.duration or 0) + (fault.back_after or 0)
     if isinstance(fault, Leave):
         return fault.at + LEAVE_PATIENCE
-    return fault.at if isinstance(fault, Recover) else fault.at + fault.duration
+    return fault.at if isinstance(fault, Recover | DiskLost | BitRot | Deed) else fault.at + fault.duration
 
 
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:

@@ -74,6 +74,8 @@ class Host:
         self.stats = HostStatistics()
         self.crashed = False
         self.started = False
+        self.after_turn: Callable[[], None] | None = None
+        """Called after every turn, where somebody looks closely."""
         self._others = others
         self._everybody = sorted(others.values())
         self._scheduler = scheduler
@@ -165,8 +167,10 @@ class Host:
     def start(self) -> None:
         """Start the stack, and the workload after its first interval."""
         self.started = True
-        records = None if self._disk is None else self._disk.attach(self._input)
-        self.call(lambda stack, now: _start(stack, now, records))
+        disk = self._disk
+        records = None if disk is None else disk.attach(self._input)
+        first = 0 if disk is None else disk.first
+        self.call(lambda stack, now: _start(stack, now, records, first))
         self.application.plan_next_message()
 
     def crash(self) -> None:
@@ -271,6 +275,8 @@ class Host:
         if not self.crashed and self.application.after_turn(self._turn):
             self._inbox.append(_nothing)
             self._plan_wake()
+        if self.after_turn is not None and not self.crashed:
+            self.after_turn()
 
     def _count_what_waits(self) -> None:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
@@ -357,9 +363,9 @@ class Host:
             self.stats.busy += cost
 
 
-def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None) -> None:
+def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None, first: int) -> None:
     if records is not None:
-        stack.recover(now, records)
+        stack.recover(now, records, first)
     stack.start(now)
 
 

@@ -7,7 +7,22 @@ import msgspec
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.vsync import DetectorSettings, Engine, Flush, Order, VsyncSettings
-from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Leave, Loss, Partition, Recover, Sleep
+from semcast.sim.faults import (
+    Ambush,
+    AnyFault,
+    BitRot,
+    Crash,
+    CrashAll,
+    Cut,
+    Delay,
+    DiskFull,
+    DiskStall,
+    Leave,
+    Loss,
+    Partition,
+    Recover,
+    Sleep,
+)
 from semcast.sim.scenario import (
     ArrivalKind,
     ContentKind,
@@ -17,6 +32,7 @@ from semcast.sim.scenario import (
     Traffic,
     slow_applications,
 )
+from semcast.sim.vsync_users import with_users
 
 
 class Variant(Fixed, frozen=True):
@@ -57,7 +73,8 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
     )
     drawn = _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
     drawn = _with_a_life(Random(f"vsync life/{seed}"), drawn)
-    return _with_disks(Random(f"vsync disks/{seed}"), drawn)
+    drawn = _with_disks(Random(f"vsync disks/{seed}"), drawn)
+    return with_users(_with_disk_trouble(Random(f"vsync disk trouble/{seed}"), drawn))
 
 
 def _with_a_life(rng: Random, drawn: Scenario) -> Scenario:
@@ -72,6 +89,32 @@ def _with_disks(rng: Random, drawn: Scenario) -> Scenario:
         return drawn
     drawn = msgspec.structs.replace(drawn, disks=True)
     return _everybody_restarts(rng, drawn) if rng.random() < 0.3 else drawn
+
+
+def _with_disk_trouble(rng: Random, drawn: Scenario) -> Scenario:
+    """Disks stall, are full or rot, at any time; and processes crash while a sync is under way.
+
+    Nobody loses a disk whole: founders that forget what they promised are outside of what the stack survives.
+    """
+    if not drawn.disks or rng.random() < 0.4:
+        return drawn
+    faults = list(drawn.faults)
+    for _ in range(rng.randint(1, 2)):
+        at, victim = rng.randrange(drawn.duration), rng.randrange(drawn.size)
+        lasting = rng.choice((20, 100, 400)) * MILLISECOND
+        kind = rng.choice(("stall", "stall", "full", "rot", "ambush", "power"))
+        if kind == "stall":
+            faults.append(DiskStall(at, lasting, victim))
+        elif kind == "full":
+            faults += [DiskFull(at, lasting, victim), Recover(at + lasting + MILLISECOND, victim)]
+        elif kind == "rot":
+            faults.append(BitRot(at, victim))
+        elif kind == "ambush":
+            faults.append(Ambush(at, "", None, syncing=True, back_after=lasting))
+        else:
+            faults.append(CrashAll(at, rng.choice((0, 1, 20)) * MILLISECOND))
+            faults += [Recover(at + 20 * MILLISECOND + lasting, number) for number in range(drawn.size)]
+    return msgspec.structs.replace(drawn, faults=tuple(sorted(faults, key=lambda fault: fault.at)))
 
 
 def _everybody_restarts(rng: Random, drawn: Scenario) -> Scenario:

@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
 from semcast.specs.certificates import CERTIFICATES
+from semcast.specs.crash import nothing_after_crash
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.integrity import integrity
 from semcast.specs.order import relation_is_order
+from semcast.specs.replication import REPLICATION
 from semcast.specs.semantic import (
     semantic_agreement,
     semantic_fifo_completeness,
@@ -31,18 +33,27 @@ from semcast.specs.semantic import (
     semantic_uniform_agreement,
     semantic_validity,
 )
-from semcast.specs.silence import silent_after_crash
 from semcast.specs.state import same_state, same_state_of_correct_senders
 from semcast.specs.verdict import Status, Verdict
 from semcast.specs.vsync import VSYNC
 
-__all__ = ["CERTIFICATES", "EVS", "PROPERTIES", "VSYNC", "Status", "Verdict", "check", "properties_for"]
+__all__ = [
+    "CERTIFICATES",
+    "EVS",
+    "PROPERTIES",
+    "REPLICATION",
+    "VSYNC",
+    "Status",
+    "Verdict",
+    "check",
+    "properties_for",
+]
 
 PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     "relation_is_order": relation_is_order,
     "integrity": integrity,
     "fifo_delivery": fifo_delivery,
-    "silent_after_crash": silent_after_crash,
+    "nothing_after_crash": nothing_after_crash,
     "semantic_sender_reliability": semantic_sender_reliability,
     "semantic_validity": semantic_validity,
     "semantic_agreement": semantic_agreement,
@@ -54,6 +65,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **CERTIFICATES,
     **EVS,
     **VSYNC,
+    **REPLICATION,
 }
 
 

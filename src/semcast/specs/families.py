@@ -8,8 +8,9 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
+from semcast.specs.replication import REPLICATION
 
-ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "silent_after_crash", "buffer_bound"})
+ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
 """What every stack promises so far."""
 
 
@@ -23,7 +24,9 @@ class Family(msgspec.Struct, frozen=True):
 
 FAMILIES: Registry[Family] = Registry("promises of a stack")
 
-_S_RM = ALWAYS | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
+_STATIC = ALWAYS | {"nothing_after_crash"}
+"""Without views: what has views says of itself that nobody acts outside of one, nor after a crash."""
+_S_RM = _STATIC | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
 _CAUSAL = frozenset({"causal_delivery", "semantic_causal_completeness"})
 _TIMED = _CAUSAL | {"vector_certificate"}
 # Total order extends causal order (seed I, 5.2).
@@ -40,7 +43,7 @@ _VIEWS = ALWAYS | {
 
 
 def _s_srm(_info: GroupInfo) -> Collection[str]:
-    return ALWAYS | {"semantic_sender_reliability", "same_state_of_correct_senders"}
+    return _STATIC | {"semantic_sender_reliability", "same_state_of_correct_senders"}
 
 
 def _s_rm(info: GroupInfo) -> Collection[str]:
@@ -62,9 +65,14 @@ def _vsync(info: GroupInfo) -> Collection[str]:
     return _VIEWS | ordered | uniform | {"vs_semantic_uniform_agreement"}
 
 
+def _replication(_info: GroupInfo) -> Collection[str]:
+    return REPLICATION.keys()
+
+
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
 FAMILIES.register(Family("reliable", _s_rm))
 FAMILIES.register(Family("ring", _ring))
 FAMILIES.register(Family("vsync", _vsync))
+FAMILIES.register(Family("replication", _replication))

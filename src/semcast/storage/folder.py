@@ -11,6 +11,7 @@ from semcast.storage.errors import StorageError
 
 _LOCK = "lock"
 _OWNER = "member.json"
+_BESIDE = ".logs"
 RESERVED = 1000
 """Incarnations that are set aside at a time, so that a member may come back without waiting for its disk."""
 
@@ -94,6 +95,16 @@ class MemberFolder:
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
         self._known = owner
+
+    def beside(self, name: str) -> Path:
+        """A folder for another log in it."""
+        path = self.path / f"{_quoted(name)}{_BESIDE}"
+        try:
+            path.mkdir(exist_ok=True)
+            sync_folder(self.path)
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}") from error
+        return path
 
     def close(self) -> None:
         """Another process may use it."""

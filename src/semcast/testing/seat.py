@@ -107,11 +107,12 @@ class Seat:
 
     def start(self) -> None:
         """The first turn."""
-        records = None if self.disk is None else self.disk.records()
+        disk = self.disk
+        records = None if disk is None else disk.records()
 
         def begin(stack: Stack, now: Nanos) -> None:
-            if records is not None:
-                stack.recover(now, records)
+            if disk is not None and records is not None:
+                stack.recover(now, records, disk.first)
             stack.start(now)
 
         self.call(begin)

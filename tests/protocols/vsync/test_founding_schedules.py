@@ -78,7 +78,8 @@ class Model:
         process = self.processes[name]
         for other in self.processes.values():
             if other is not process:
-                other.founding.saw(self.now, process.me, Hello(process.founding.founds, self.last))
+                hello = Hello(process.founding.founds, self.last, process.founding._terms)
+                other.founding.saw(self.now, process.me, hello)
         process.founding.tick(self.now)
         self.drain(process)
 

@@ -113,6 +113,38 @@ def test_all_crash_and_the_group_goes_on_and_says_that_the_state_is_lost() -> No
         assert node.multicast(b"x")
 
 
+def test_all_crash_again_while_they_agree_on_the_view_after_the_last() -> None:
+    """What they accepted names incarnations that are gone: it counts as a view, and another follows."""
+    lab = with_disks()
+    crash(lab, *"abc")
+    lab.run(SECOND)
+    lab.lost = lambda _source, _dest, frame: isinstance(frame, Accepted)
+    restart(lab, *"abc")
+    lab.run(SECOND)
+    assert set(lab.phases().values()) == {"joining"}
+    crash(lab, *"abc")
+    lab.run(SECOND)
+    lab.lost = lambda _source, _dest, _frame: False
+    restart(lab, *"abc", incarnation=2)
+    lab.run(5 * SECOND)
+    views = {node.stack.view() for node in lab.nodes.values()}
+    assert len(views) == 1
+    assert {str(member) for member in views.pop().members} == {"a#2", "b#2", "c#2"}
+
+
+def test_many_who_crashed_at_once_agree_though_their_disks_are_slow() -> None:
+    """An attempt takes two syncs of everybody: those who try meanwhile must give it the time."""
+    names = "abcdefghijkl"
+    lab = with_disks(names)
+    crash(lab, *names)
+    lab.run(SECOND)
+    for name in names:
+        lab.add(name, 1, kind=Stateful, minimum=7, state=True).seat.sync_after = 80 * MS
+    lab.run(15 * SECOND)
+    assert set(lab.phases().values()) == {"operational"}
+    assert len({node.stack.view() for node in lab.nodes.values()}) == 1
+
+
 def test_a_file_that_tells_of_a_later_view_makes_a_survivor_wait_for_who_was_in_it() -> None:
     """c is cut off in view 1; a and b let d in, and crash: c alone does not know of view 2 and of d."""
     lab = with_disks()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.protocols.vsync.test_vsync_programs import ONE, ORDERS, formula
+from tests.protocols.vsync.test_vsync_readership import provider_stopped, two_changes, unequal_reserves
 from tests.protocols.vsync.vsyncflowlab import Program, ProgramLab
 from tests.protocols.vsync.vsynclab import MS
 
@@ -81,6 +82,18 @@ def who_waits_stays(kind: Kind) -> bool:
     return not [event for event in c.events if isinstance(event, Left)]
 
 
+def programs_that_stopped_hold_nobody_back_through_changes(kind: Kind) -> bool:
+    return not two_changes(kind).stuck()
+
+
+def a_state_comes_though_its_provider_stopped(kind: Kind) -> bool:
+    return provider_stopped(kind)["d"].state == b"b"
+
+
+def a_state_comes_though_its_provider_waits_for_room(kind: Kind) -> bool:
+    return not unequal_reserves(kind).stuck()
+
+
 CASES: dict[str, Callable[[Kind], bool]] = {
     "one-account": everybody_goes_on,
     "unplaced-takes-room": everybody_goes_on_in_total_order,
@@ -92,6 +105,9 @@ CASES: dict[str, Callable[[Kind], bool]] = {
     "stop-not-heard": the_reserve_is_bounded,
     "commands-in-queue": commands_hold_nobody_back,
     "leaves-while-waiting": who_waits_stays,
+    "overfull-goes-on": programs_that_stopped_hold_nobody_back_through_changes,
+    "never-gives-up": a_state_comes_though_its_provider_waits_for_room,
+    "provider-awaited": a_state_comes_though_its_provider_stopped,
 }
 """By mutant: what does not hold with it."""
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.protocols.vsync.vsynclab import MS, Lab, group
+from tests.protocols.vsync.vsynclab import MS, TERMS, Lab, group, hello
 
 from semcast.core import Item, MemberId
 from semcast.core.ids import SECOND
@@ -14,7 +14,6 @@ from semcast.protocols.vsync.frames import (
     Accept,
     Ballot,
     Change,
-    Hello,
     Init,
     InView,
     Pred,
@@ -98,13 +97,13 @@ def test_joiners_that_vanish_do_not_take_the_majority_away() -> None:
     lab = group()
     for node in lab.nodes.values():
         for number in range(6):
-            node.hear(MemberId(f"gone{number}"), Hello(founding=False))
-            node.hear(MemberId("again", number), Hello(founding=False))
+            node.hear(MemberId(f"gone{number}"), hello())
+            node.hear(MemberId("again", number), hello())
     lab.run(300 * MS)
     for node in lab.nodes.values():
         for number in range(6):
-            node.hear(MemberId(f"gone{number}"), Hello(founding=False))
-            node.hear(MemberId("again", number), Hello(founding=False))
+            node.hear(MemberId(f"gone{number}"), hello())
+            node.hear(MemberId("again", number), hello())
     lab.run(5 * SECOND)
     assert set(lab.phases().values()) == {"operational"}
     assert lab.nodes["a"].views[-1] == ["a", "b", "c"]
@@ -150,8 +149,8 @@ HOSTILE: list[Frame] = [
     Welcome(2, [A, B, C], [0, 0, 0], [], []),
     Superseded(1 << 60, A),
     Superseded(5, B),
-    Hello(founding=True),
-    Accept(Ballot(1, B), []),
+    hello(founding=True),
+    Accept(Ballot(1, B), [], 0, TERMS),
     StateWanted(1, 0),
     StateChunk(1, 0, HUGE, b""),
 ]
@@ -185,7 +184,7 @@ def test_a_decision_is_not_answered_with_a_decision() -> None:
     c.seat.call(lambda stack, now: stack.leave(now))
     lab.run(SECOND)
     assert a.stack.view() == b.stack.view()
-    decision = b.stack._decision
+    decision = b.stack._past.decision
     assert decision is not None
     lab.bench.drop()
     b.seat.hear(A, decision)

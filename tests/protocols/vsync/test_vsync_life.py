@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
+from tests.protocols.vsync.vsynclab import MS, Lab, Node, group, hello
 
 from semcast.core import Batch, Frame, MemberId
 from semcast.core.events import Delivery, Left, StateLost
@@ -11,7 +11,7 @@ from semcast.core.ids import SECOND
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Reform
 from semcast.protocols.vsync.consensus_frames import Decision
-from semcast.protocols.vsync.frames import Hello, InView, Received, Refused, Superseded
+from semcast.protocols.vsync.frames import InView, Received, Refused, Superseded
 
 
 class Stateful(Node):
@@ -202,7 +202,7 @@ def test_a_joiner_that_dies_beside_a_lone_member_blocks_nobody() -> None:
     a = lab.add("a", minimum=1, state=True)
     lab.run(500 * MS)
     for _ in range(3):
-        a.hear(MemberId("b"), Hello(founding=False))
+        a.hear(MemberId("b"), hello())
         lab.run(45 * MS)
     lab.run(2 * SECOND)
     assert a.views[-1] == ["a"]
@@ -224,7 +224,7 @@ def test_who_joins_and_leaves_at_once_does_not_join_again(names: str) -> None:
     while x.alive and view_of(a) != set(names):
         lab.run(MS)
     for _ in range(2):  # copies that the network kept
-        a.hear(x.member, Hello(founding=False))
+        a.hear(x.member, hello())
         lab.run(MS)
     lab.run(SECOND)
     assert a.views[before:] == [[*everybody, "x#1"], everybody]
@@ -243,7 +243,7 @@ def test_a_newcomer_with_the_name_of_a_living_member_is_refused() -> None:
 
     lab.lost = note
     for _ in range(30):
-        a.hear(MemberId("c", 7), Hello(founding=False))
+        a.hear(MemberId("c", 7), hello())
         lab.run(40 * MS)
     assert {frame.cause for frame in refused} == {"a living member is called c"}
     assert a.views == [["a", "b", "c"]]

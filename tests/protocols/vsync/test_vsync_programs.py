@@ -161,6 +161,20 @@ def test_a_program_that_waits_in_send_does_not_leave() -> None:
     assert not [event for event in c.events if isinstance(event, Left)]
 
 
+@pytest.mark.parametrize("updates", [True, False])
+def test_a_program_that_has_yet_to_read_is_skipped_only_if_nothing_it_has_is_obsolete(updates: bool) -> None:
+    """Its queue is just full: of updates of one item, all but the last can go."""
+    lab = ProgramLab(purging=Purging.LAZY, queue_messages=8, buffer_messages=16)
+    c = lab["c"]
+    c.never_reads()
+    for number in range(8):
+        lab["a"].multicast(b"%d" % number, annotation=Item("x") if updates else None)
+        lab.run(5 * MS)
+    lab.run(SECOND)
+    assert c.seat.handover.reading.skipping is not updates
+    assert c.stack.queued() == (1 if updates else 0)
+
+
 def slow(order: str, size: int) -> tuple[int, Program]:
     """One program stopped, 600 updates of one item: how many are taken."""
     lab = ProgramLab(queue_messages=64, buffer_messages=64, **ORDERS[order])

@@ -43,8 +43,10 @@ class Program(Node):
     def seats(self) -> type[Seat]:
         return ProgramSeat
 
+    handover_kind: type[Handover] = Handover
+
     def handover(self, given: VsyncSettings) -> Handover:
-        handover = Handover(1, Mailbox(0), self, queue_messages=given.queue_messages)
+        handover = self.handover_kind(1, Mailbox(0), self, queue_messages=given.queue_messages)
         handover.mailbox.want = EVERYTHING
         return handover
 
@@ -92,8 +94,8 @@ class ProgramLab(Lab):
         self.run(SECOND)
         assert set(self.phases().values()) == {"operational"}
 
-    def join(self, name: str, minimum: int = 0) -> Program:
-        node = self.add(name, kind=Program, **{**self.given, "minimum": minimum})
+    def join(self, name: str, minimum: int = 0, kind: type[Program] = Program) -> Program:
+        node = self.add(name, kind=kind, **{**self.given, "minimum": minimum})
         assert isinstance(node, Program)
         return node
 

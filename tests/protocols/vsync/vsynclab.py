@@ -10,6 +10,7 @@ from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
+from semcast.protocols.vsync.frames import Hello
 from semcast.testing import Disk, Keeper, Seat
 from semcast.testing import Lab as Bench
 from semcast.wire import Codec
@@ -24,6 +25,14 @@ def settings(**given: Any) -> VsyncSettings:
     )
     usual = {"minimum": 2, "detector": detector, "resend": 10 * MS, "hello": 40 * MS, "buffer_messages": 64}
     return VsyncSettings(**{**usual, **given})
+
+
+TERMS = settings().terms()
+"""Of who has set nothing else."""
+
+
+def hello(*, founding: bool = False) -> Hello:
+    return Hello(founding, None, TERMS)
 
 
 class Node(Keeper):

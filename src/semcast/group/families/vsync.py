@@ -38,6 +38,8 @@ _CHOICES = {
     "reform": ("automatic", "manual"),
 }
 _FEWEST = 64
+_KIND = (MemberId("vsync"),)
+"""Tells its datagrams from those of other families; who has set otherwise what must be alike is told so."""
 
 
 class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +65,7 @@ class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     expel_when_full: bool = False
     """They do so, too, as soon as their buffers are full of what it lacks."""
     buffer_messages: int = 0
-    """Messages that this member keeps for others, until all have them; 0 for 65536."""
+    """Messages that a member keeps for others, until all have them; 0 for 65536. The same at all members."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,29 +127,6 @@ def detector_settings(silence: Nanos) -> DetectorSettings:
     )
 
 
-def kind_of(settings: GroupSettings) -> MemberId:
-    """What all members must have set alike, as a name that tells their datagrams from those of others."""
-    assert isinstance(settings, SynchronySettings)
-    order = settings.order or "fifo"
-    engine = settings.engine or "token" if order == "total" else ""
-    return _kind(order, engine, settings.flush or "coordinator", uniform=settings.uniform)
-
-
-def all_kinds() -> list[MemberId]:
-    """Of every group there can be."""
-    orders = [("fifo", ""), ("causal", ""), ("total", "token"), ("total", "consensus")]
-    return [
-        _kind(order, engine, flush, uniform=uniform)
-        for order, engine in orders
-        for flush in ("coordinator", "all")
-        for uniform in (False, True)
-    ]
-
-
-def _kind(order: str, engine: str, flush: str, *, uniform: bool) -> MemberId:
-    return MemberId(f"vsync {order} {engine} {flush} {uniform}")
-
-
 def largest_message(settings: GroupSettings, packet: int) -> int:
     """Bytes: its pieces must find room together."""
     assert isinstance(settings, SynchronySettings)
@@ -159,8 +138,8 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     return VirtualSynchrony(site.member, chosen, rng, out)
 
 
-def _alike(settings: GroupSettings) -> tuple[MemberId, ...]:
-    return (kind_of(settings),)
+def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
+    return _KIND
 
 
 def _asked(settings: GroupSettings) -> Asked:
@@ -184,7 +163,7 @@ FAMILY = FAMILIES.register(
         settings=SynchronySettings,
         build=_build,
         alike=_alike,
-        kinds=tuple((kind,) for kind in all_kinds()),
+        kinds=(_KIND,),
         asked=_asked,
         largest=_largest,
         note_room=note_room,

@@ -7,22 +7,32 @@ next commit. Distances count every message, commits included.
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.frames import TEXT, WHOLE, small_frame
+from semcast.pipeline.frames import TEXT, WHOLE, keep, small_frame
 from semcast.pipeline.profile.runs import CHUNK, Runs, starts
 
 
 def commit_distances(
-    rows: DataFrame, operations: Mapping[str, Runs], partitions: int, *, chunk: int = CHUNK
-) -> DataFrame:
-    """(stream, distance, n), from (stream, at, key, kind, mark) and the runs of `mark` in them."""
+    rows: DataFrame,
+    operations: Mapping[str, Runs],
+    partitions: int,
+    kept: ExitStack,
+    *,
+    chunk: int = CHUNK,
+) -> tuple[DataFrame, dict[str, int]]:
+    """(stream, distance, n), and how many updates of each stream were looked at.
+
+    From (stream, at, key, kind, mark) and the runs of `mark` in them.
+    """
     updates = with_commits(rows, operations, chunk).repartition(partitions, "stream", "key")
-    found = until_commit(updates).groupBy("stream", "distance").agg(fn.count("*").alias("n"))
-    together = found.union(_between_commits(rows.sparkSession, operations)).groupBy("stream", "distance")
-    return together.agg(fn.sum("n").alias("n")).select("stream", "distance", "n")
+    counted = keep(until_commit(updates).groupBy("stream", "distance").agg(fn.count("*").alias("n")), kept)
+    seen = counted.groupBy("stream").agg(fn.sum("n").alias("n")).collect()
+    found = counted.where("distance is not null").union(_between_commits(rows.sparkSession, operations))
+    return found, {row["stream"]: row["n"] for row in seen}
 
 
 def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) -> DataFrame:
@@ -61,7 +71,7 @@ def with_commits(rows: DataFrame, operations: Mapping[str, Runs], chunk: int) ->
 
 
 def until_commit(updates: DataFrame) -> DataFrame:
-    """(stream, distance) of the updates that a commit makes obsolete.
+    """(stream, distance) of the updates; the distance is null if no commit makes one obsolete.
 
     Seen backwards, the update before is of the next operation that updates the item, or it is of the same
     operation, and then what holds for that one holds for this.
@@ -69,11 +79,8 @@ def until_commit(updates: DataFrame) -> DataFrame:
     backwards = Window.partitionBy("stream", "key").orderBy(fn.desc("operation"), fn.desc("at"))
     other = fn.lag("operation").over(backwards) != fn.col("operation")
     next_commit = fn.last("later", ignorenulls=True).over(backwards)
-    return (
-        updates.select("*", fn.when(other, fn.lag("commit").over(backwards)).alias("later"))
-        .select("stream", (next_commit - fn.col("at")).alias("distance"))
-        .where(fn.col("distance").isNotNull())
-    )
+    later = updates.select("*", fn.when(other, fn.lag("commit").over(backwards)).alias("later"))
+    return later.select("stream", (next_commit - fn.col("at")).alias("distance"))
 
 
 def _between_commits(spark: SparkSession, operations: Mapping[str, Runs]) -> DataFrame:

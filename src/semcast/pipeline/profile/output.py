@@ -2,12 +2,12 @@
 
 from itertools import accumulate
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.profile.distances import bin_edges
 from semcast.pipeline.profile.job import Profile
+from semcast.pipeline.profile.merge import EXACT_BITS
 from semcast.pipeline.profile.summary import StreamProfile
 from semcast.pipeline.writing import write_table
 
@@ -50,7 +50,7 @@ def write_tables(profile: Profile, folder: str) -> list[str]:
 def summary(profile: Profile) -> DataFrame:
     """A row for each stream."""
     rows = [_summary_row(stream) for stream in profile.streams]
-    return small_frame(profile.items.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
+    return small_frame(profile.merged.sparkSession, _SUMMARY, rows).select(*_SUMMARY)
 
 
 def histogram(profile: Profile) -> DataFrame:
@@ -66,11 +66,11 @@ def histogram(profile: Profile) -> DataFrame:
         )
     ]
     columns = {"stream": TEXT, "low": WHOLE, "below": WHOLE, "all": WHOLE}
-    starts = small_frame(profile.items.sparkSession, columns, below)
-    low, _ = bin_edges(fn.col("distance"))
+    starts = small_frame(profile.merged.sparkSession, columns, below)
     inside = fn.sum("n").over(Window.partitionBy("stream", "low").orderBy("distance"))
     return (
-        profile.distances.withColumn("low", low)
+        profile.distances()
+        .withColumn("low", _bin_low(fn.col("distance")))
         .withColumn("inside", inside)
         .join(fn.broadcast(starts), ["stream", "low"])
         .select(
@@ -83,15 +83,22 @@ def histogram(profile: Profile) -> DataFrame:
     )
 
 
+def _bin_low(distance: Column) -> Column:
+    """As `merge.bin_lows` has it."""
+    width = fn.greatest(fn.length(fn.bin(distance)) - EXACT_BITS, fn.lit(0))
+    return fn.call_function("shiftleft", fn.call_function("shiftright", distance, width), width)
+
+
 def item_table(profile: Profile) -> DataFrame:
     """(stream, key, updates, share): how often each item is written, and its share of all updates."""
     updates = small_frame(
-        profile.items.sparkSession,
+        profile.merged.sparkSession,
         {"stream": TEXT, "all": WHOLE},
         [(stream.stream, stream.items.updates) for stream in profile.streams],
     )
     return (
-        profile.items.join(fn.broadcast(updates), "stream")
+        profile.items()
+        .join(fn.broadcast(updates), "stream")
         .select("stream", "key", "updates", (fn.col("updates") / fn.col("all")).alias("share"))
         .sort("stream", fn.desc("updates"), "key")
     )

@@ -11,38 +11,38 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import WHOLE, keep, small_frame
-from semcast.pipeline.profile.validate import Trace
+from semcast.pipeline.profile.segments import Scan
 
 _INDEX_BITS = 33
 """`monotonically_increasing_id` is the partition above this bit, and the row in it below."""
 
 
-def positioned(trace: Trace, partitions: int, kept: ExitStack) -> DataFrame:
+def positioned(rows: DataFrame, found: Scan, *, slow: bool, kept: ExitStack) -> DataFrame:
     """The rows with `at`, their position. Compare it within a stream only.
 
     Args:
-        trace: the rows.
-        partitions: into how many pieces they are cut if they have to be sorted.
+        rows: the good rows of the trace.
+        found: what is known of them.
+        slow: whether they cost so much to read that they are kept.
         kept: gives back, in the end, what Spark keeps of them.
     """
-    rows = trace.rows
-    if len(trace.streams) == 1:
+    if len(found.streams) == 1:
         # Spark leaves a constant out of every shuffle and sort.
-        rows = rows.withColumn("stream", fn.lit(trace.streams[0].stream))
+        rows = rows.withColumn("stream", fn.lit(found.streams[0].stream))
     columns = ["stream", "at", "ts", "key", "kind", *(["group"] if "group" in rows.columns else [])]
-    if trace.dense:
+    if found.dense:
         dense = rows.withColumn("at", fn.col("seq")).select(*columns)
-        return keep(dense, kept) if trace.slow else dense
-    return ranked(in_order(rows, partitions, kept)).select(*columns)
+        return keep(dense, kept) if slow else dense
+    return ranked(in_order(rows, found.cut.shares, kept)).select(*columns)
 
 
-def spans(trace: Trace) -> dict[str, range]:
+def spans(found: Scan) -> dict[str, range]:
     """The positions of each stream; where rows were ranked, they count on from stream to stream."""
-    if trace.dense:
-        return {facts.stream: range(facts.first, facts.last + 1) for facts in trace.streams}
-    ends = list(accumulate(facts.messages for facts in trace.streams))
+    if found.dense:
+        return {facts.stream: range(facts.first, facts.last + 1) for facts in found.streams}
+    ends = list(accumulate(facts.messages for facts in found.streams))
     return {
-        facts.stream: range(end - facts.messages, end) for facts, end in zip(trace.streams, ends, strict=True)
+        facts.stream: range(end - facts.messages, end) for facts, end in zip(found.streams, ends, strict=True)
     }
 
 

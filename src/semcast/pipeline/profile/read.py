@@ -5,7 +5,7 @@ A row is a message: the stream it is in, its place there (`seq`), when (`ts`, se
 key; `create`, `remove` and `event` stay. Rows that are not such a thing are bad: counted, shown, left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,11 +24,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from semcast.pipeline.profile.readers import Table, read_tables, together, unplaced
-from semcast.pipeline.profile.sources import TraceError, find_sources
-from semcast.pipeline.profile.validate import Trace, survey
-
-KINDS = ("update", "create", "remove", "event")
+from semcast.pipeline.paths import is_remote
+from semcast.pipeline.profile.partial import KINDS
+from semcast.pipeline.profile.readers import Table, parquet_table, partitioned, text_tables
+from semcast.pipeline.profile.rowgroups import RowGroups, UnreadableError, row_groups_of
+from semcast.pipeline.profile.scan import Layout
+from semcast.pipeline.profile.sources import Format, Source, TraceError, find_sources
 
 TRACE = StructType(
     [
@@ -65,63 +66,129 @@ class Columns:
     """The operation that a message is part of: read only if it is named."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of some files with the same columns."""
+
+    judged: Callable[[], DataFrame]
+    """Each row judged by itself: the columns of the schema as far as rows say them (and `group` where it was
+    asked for), `file`, `block`, `blank` (no row), `good`, and `problem` where it is neither; `line` where
+    Spark knows it."""
+
+    layout: Layout
+    sources: tuple[Source, ...] = ()
+    text: bool = False
+    row_groups: RowGroups | None = None
+    """How to read them without Spark, if that can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Files that were found, and how to read them. Nothing has been read of them but names and types."""
+
+    spark: SparkSession
+    tables: tuple[Rows, ...]
+    max_bad: int
+
+    @property
+    def in_place(self) -> bool:
+        """Whether all of it can be read without Spark's reader."""
+        return all(table.row_groups is not None for table in self.tables)
+
+    @property
+    def sources(self) -> list[Source]:
+        """Every file."""
+        return [source for table in self.tables for source in table.sources]
+
+
 def read_trace(
     spark: SparkSession, named: list[str], columns: Columns | None = None, *, max_bad: int = 0
 ) -> Trace:
-    """Read files and folders of traces, and check every row.
+    """Find files and folders of traces.
 
     Raises:
-        TraceError: nothing to read, a column is missing, or more than `max_bad` rows are bad.
+        TraceError: there is nothing to read, or a column is missing.
     """
     columns = columns or Columns()
-    tables = read_tables(spark, find_sources(spark, named), lambda names: _needs_place(columns, names))
-    counts = [table.rows for table in tables]
-    expected = None if None in counts else sum(count or 0 for count in counts)
-    return survey(
-        together([_judged(table.frame, table, columns) for table in tables]),
-        located=together([_judged(table.located, table, columns) for table in tables]),
-        max_bad=max_bad,
-        expected=expected,
-        slow=any(count is not None for count in counts),  # text has to be parsed
-    )
+    sources = find_sources(spark, named)
+    tables = [_rows(table, columns) for table in text_tables(spark, sources)]
+    columnar = [source for source in sources if source.format is Format.PARQUET]
+    for root in dict.fromkeys(source.root for source in columnar):
+        tables.append(_parquet(spark, tuple(each for each in columnar if each.root == root), columns))
+    return Trace(spark, tuple(tables), max_bad)
 
 
 def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
     """The same for rows that have the columns of the schema already (and `group`, or not)."""
-    unknown = {"block": "long", "file": "string", "line": "long"}
-    somewhere = {name: fn.lit(None).cast(of_type) for name, of_type in unknown.items()}
-    frame = unplaced(rows.withColumns(somewhere))
+    somewhere = {name: fn.lit(None).cast(of) for name, of in (("file", "string"), ("block", "long"))}
     cells = {name: fn.col(name) for name in rows.columns}
-    table = Table(frame, frame, cells, malformed=fn.lit(False), nothing=fn.lit(False), rows=None)
-    judged = _judged(frame, table, Columns(**{name: name for name in rows.columns}))
-    return survey(judged, located=judged, max_bad=max_bad)
+    table = Table(rows.withColumns(somewhere), cells, malformed=fn.lit(False), blank=fn.lit(False))
+    columns = Columns(**{name: name for name in rows.columns})
+    return Trace(rows.sparkSession, (_rows(table, columns),), max_bad)
 
 
-def _needs_place(columns: Columns, names: Sequence[str]) -> bool:
-    return not {columns.seq or "seq", columns.stream or "stream"} <= set(names)
+def _parquet(spark: SparkSession, sources: tuple[Source, ...], columns: Columns) -> Rows:
+    row_groups = _row_groups(sources, columns)
+    if row_groups is None:
+        return _rows(parquet_table(spark, sources), columns)
+    return Rows(
+        lambda: _judged(parquet_table(spark, sources), columns),
+        _layout(row_groups.roles, sources),
+        sources,
+        row_groups=row_groups,
+    )
 
 
-def _judged(rows: DataFrame, table: Table, columns: Columns) -> DataFrame:
+def _row_groups(sources: tuple[Source, ...], columns: Columns) -> RowGroups | None:
+    """The row groups of these files, or None if Spark has to read some of them."""
+    if partitioned(sources) or any(is_remote(source.path) for source in sources):
+        return None
+    named = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    try:
+        return row_groups_of([(source.path, source.stream) for source in sources], named, _REQUIRED)
+    except UnreadableError as error:
+        raise TraceError(str(error)) from error
+
+
+def _rows(table: Table, columns: Columns) -> Rows:
+    played = [role for role, cell in _cells(table, columns).items() if cell is not None]
+    layout = _layout(played, table.sources, header=table.header)
+    return Rows(lambda: _judged(table, columns), layout, table.sources, table.text)
+
+
+def _layout(played: Collection[str], sources: tuple[Source, ...], *, header: bool = False) -> Layout:
+    streams = None if "stream" in played else {source.path: source.stream for source in sources}
+    ordinals = None if "seq" in played else {source.path: source.ordinal for source in sources}
+    return Layout(header, streams, ordinals)
+
+
+def _cells(table: Table, columns: Columns) -> dict[str, Column | None]:
+    return {field.name: _cell(table, columns, field.name) for field in fields(columns)}
+
+
+def _judged(table: Table, columns: Columns) -> DataFrame:
     """The columns of the schema, where each row stands, and whether it is `good` or what its `problem` is."""
-    cells = {field.name: _cell(table, columns, field.name) for field in fields(columns)}
-    frame = rows.select(
-        "block",
+    cells = _cells(table, columns)
+    frame = table.frame.select(
         "file",
-        "line",
+        "block",
+        *([] if table.line is None else [table.line.alias("line")]),
         table.malformed.alias("malformed"),
-        table.nothing.alias("nothing"),
-        *(_or_default(role, cell).alias(f"raw_{role}") for role, cell in cells.items()),
+        table.blank.alias("blank"),
+        *(_or_nothing(role, cell).alias(f"raw_{role}") for role, cell in cells.items()),
     )
     roles = [role for role in cells if role != "group" or columns.group is not None]
     typed = frame.select("*", *(_typed(frame.schema, role).alias(role) for role in roles))
+    played = {role for role, cell in cells.items() if cell is not None}
+    good = _good(roles, played)
     return typed.select(
         *roles,
-        "block",
         "file",
-        "line",
-        "nothing",
-        _good(roles).alias("good"),
-        _problem(roles).alias("problem"),
+        "block",
+        *([] if table.line is None else ["line"]),
+        "blank",
+        good.alias("good"),
+        fn.when(~good & ~fn.col("blank"), _problem(roles, played)).alias("problem"),
     )
 
 
@@ -140,11 +207,10 @@ def _cell(table: Table, columns: Columns, role: str) -> Column | None:
     return found
 
 
-def _or_default(role: str, cell: Column | None) -> Column:
+def _or_nothing(role: str, cell: Column | None) -> Column:
     if cell is not None:
         return cell
-    defaults = {"stream": fn.col("source"), "seq": fn.col("place"), "bytes": fn.lit(0).cast("long")}
-    return defaults.get(role, fn.lit(None).cast("string"))
+    return fn.lit(0 if role == "bytes" else None).cast("long" if role in ("seq", "bytes") else "string")
 
 
 def _typed(schema: StructType, role: str) -> Column:
@@ -186,29 +252,29 @@ def _missing(raw: Column) -> Column:
     return raw.isNull() | (raw.cast("string") == "")
 
 
-def _good(roles: list[str]) -> Column:
+def _good(roles: list[str], played: Set[str]) -> Column:
     """Whether `_problem` finds nothing: the same, but fast."""
     good = (
-        ~fn.col("nothing")
+        ~fn.col("blank")
         & ~fn.col("malformed")
-        & (fn.col("stream") != "")
-        & fn.coalesce(fn.col("seq") >= 0, fn.lit(False))
         & fn.col("ts").isNotNull()
         & fn.coalesce(fn.col("bytes") >= 0, fn.lit(False))
         & ((fn.col("kind") == "update") & (fn.col("key") != "") | fn.col("kind").isin(*KINDS[1:]))
     )
+    if "stream" in played:
+        good &= fn.col("stream") != ""
+    if "seq" in played:
+        good &= fn.coalesce(fn.col("seq") >= 0, fn.lit(False))
     return good & (fn.col("group") != "") if "group" in roles else good
 
 
-def _problem(roles: list[str]) -> Column:
+def _problem(roles: list[str], played: Set[str]) -> Column:
     """The first thing that is wrong with a row."""
     stream, seq, size, kind = fn.col("stream"), fn.col("seq"), fn.col("bytes"), fn.col("kind")
     checks = [
         fn.when(fn.col("malformed"), fn.lit("cannot be parsed")),
-        fn.when(stream == "", fn.lit("no stream")),
-        fn.when(_missing(fn.col("raw_seq")), fn.lit("no seq")),
-        fn.when(seq.isNull(), _told("seq is not a whole number", "raw_seq")),
-        fn.when(seq < 0, _told("seq is negative", "raw_seq")),
+        *([fn.when(stream == "", fn.lit("no stream"))] if "stream" in played else []),
+        *(_number_problems(seq) if "seq" in played else []),
         fn.when(_missing(fn.col("raw_ts")), fn.lit("no time")),
         fn.when(fn.col("ts").isNull(), _told("not a time", "raw_ts")),
         fn.when(size.isNull(), _told("bytes is not a whole number", "raw_bytes")),
@@ -219,6 +285,14 @@ def _problem(roles: list[str]) -> Column:
     if "group" in roles:
         checks.append(fn.when(fn.col("group") == "", fn.lit("no group")))
     return fn.coalesce(*checks)
+
+
+def _number_problems(seq: Column) -> list[Column]:
+    return [
+        fn.when(_missing(fn.col("raw_seq")), fn.lit("no seq")),
+        fn.when(seq.isNull(), _told("seq is not a whole number", "raw_seq")),
+        fn.when(seq < 0, _told("seq is negative", "raw_seq")),
+    ]
 
 
 def _told(problem: str, column: str) -> Column:

@@ -5,7 +5,8 @@ import csv
 import gzip
 import json
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from typing import IO
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.paths import is_remote, local_path
+from semcast.pipeline.paths import for_spark, is_remote, local_path
 
 _PEEK = 1000
 """How many lines of a JSON file are looked at for the names of its columns."""
@@ -53,20 +54,24 @@ class Source:
     root: str
     """What was named on the command line: the file, or the folder it is in."""
 
+    ordinal: int = 0
+    """Files are in this order."""
+
 
 def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
     """The files of the named files and folders, in order; folders are searched, by name."""
     found = [source for name in named for source in _sources_of(spark, name)]
     if not found:
         raise TraceError("no trace was named")
-    for path in {source.path for source in found}:
-        if sum(source.path == path for source in found) > 1:
-            raise TraceError(f"{path} is named twice")
-    return found
+    path, times = Counter(source.path for source in found).most_common(1)[0]
+    if times > 1:
+        raise TraceError(f"{path} is named twice")
+    return [replace(source, ordinal=ordinal) for ordinal, source in enumerate(found)]
 
 
 def are_small(named: list[str]) -> bool:
     """Whether these are local, and so short that they hold some ten thousand rows at most."""
+    named = [_local(name) for name in named]
     files = [Path(name) for name in named if not is_remote(name)]
     if len(files) < len(named):
         return False
@@ -85,6 +90,8 @@ def column_names(spark: SparkSession, source: Source) -> list[str]:
     lines = _first_lines(spark, source, 1 if source.format is not Format.JSON else _PEEK)
     if not lines:
         raise TraceError(f"{source.path} is empty")
+    if len(lines) < _PEEK and source.format is Format.JSON and not any(line.strip() for line in lines):
+        raise TraceError(f"{source.path} holds no rows")
     if source.format is Format.JSON:
         return sorted({name for line in lines for name in _fields(line)})
     separator = "\t" if source.format is Format.TSV else ","
@@ -95,7 +102,13 @@ def column_names(spark: SparkSession, source: Source) -> list[str]:
     return names
 
 
+def _local(name: str) -> str:
+    """Without the scheme if that says that it is here."""
+    return local_path(name) if name.startswith("file:") else name
+
+
 def _sources_of(spark: SparkSession, name: str) -> list[Source]:
+    name = _local(name)
     if is_remote(name):
         root, files = name, _remote_files(spark, name)
     else:
@@ -138,7 +151,7 @@ def _files_in(folder: Path) -> list[Path]:
 def _remote_files(spark: SparkSession, name: str) -> list[str]:
     try:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(name)
-        return sorted(listing.inputFiles())
+        return sorted(local_path(file) for file in listing.inputFiles())
     except PySparkException as error:
         raise TraceError(f"{name}: {str(error).splitlines()[0]}") from error
 
@@ -161,11 +174,10 @@ def _endings() -> list[str]:
 
 
 def _first_lines(spark: SparkSession, source: Source, count: int) -> list[str]:
-    if is_remote(source.path) and not source.path.startswith("file:"):
-        return [row[0] for row in spark.read.text(source.path).head(count)]
-    path = local_path(source.path)
+    if is_remote(source.path):
+        return [row[0] for row in spark.read.text(for_spark(source.path)).head(count)]
     try:
-        with _open(path) as file:
+        with _open(source.path) as file:
             lines = [line.decode(errors="replace").rstrip("\r\n") for line in islice(file, count)]
     except (OSError, EOFError) as error:
         raise TraceError(f"{source.path}: cannot be read: {error}") from error

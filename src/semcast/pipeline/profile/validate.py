@@ -1,29 +1,13 @@
-"""A first look at every row: which are bad, which streams there are, and whether their numbers are dense.
+"""What the first pass over a trace says of it: which rows are bad, and which streams there are."""
 
-A stream is dense if its `seq` are first, first + 1, ..., last, each once. Counting shows most that are not;
-for the rest, the xor of hashes of the numbers is compared with that of the numbers as they should be. An
-unequal multiset of the same size has some number an even number of times, so that chance alone, 2^-128
-with two hashes of 64 bits, could make the two agree.
-"""
-
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 
-from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
-from pyspark.sql import functions as fn
-
-from semcast.pipeline.frames import TEXT, WHOLE, small_frame
-from semcast.pipeline.paths import local_path
-from semcast.pipeline.profile.readers import reading
-from semcast.pipeline.profile.sources import Format, TraceError
-
-SAMPLE = 10
-"""How many bad rows are shown."""
-
-_MOST_STREAMS = 10_000
-_SLICE = 1 << 16
-"""How many numbers of a dense stream are made by one row."""
+from semcast.pipeline.profile.partial import KINDS, MOST_STREAMS, SAMPLE, Part, Segment
+from semcast.pipeline.profile.scan import ORDINAL_BITS, Block, Counted
+from semcast.pipeline.profile.sources import Format, Source, TraceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +22,7 @@ class BadRow:
         if self.file is None:
             return self.problem
         unit = "row" if self.file.lower().endswith(Format.PARQUET.value) else "line"
-        return f"{local_path(self.file)}: {unit} {self.line}: {self.problem}"
+        return f"{self.file}: {unit} {self.line}: {self.problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,83 +34,97 @@ class BadRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """The messages of a stream in one segment, in the order of the stream."""
+
+    number: int
+    """The segment."""
+
+    first: int
+    last: int
+    """Their numbers; without those, they count in the order of the files."""
+
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
 class StreamFacts:
     """What one pass over the rows of a stream tells."""
 
     stream: str
+    stretches: tuple[Stretch, ...]
+    """In order; see `in_order`."""
+
     first: int
     last: int
     kinds: dict[str, int]
     bytes: int
     began: float
     ended: float
-    hashes: tuple[int, int]
 
     @property
     def messages(self) -> int:
         """Rows, of every kind."""
         return sum(self.kinds.values())
 
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Rows that were checked."""
-
-    blocks: DataFrame
-    """The rows, and `block`: which piece of which file each comes from, null if that is not known."""
-
-    streams: tuple[StreamFacts, ...]
-    dense: bool
-    """Whether in every stream `seq` counts the messages without a gap."""
-
-    bad: BadRows
-
-    slow: bool = False
-    """Whether rows cost so much to read that who needs them twice should keep them."""
+    @property
+    def in_order(self) -> bool:
+        """Whether no two segments overlap, and no number is there twice."""
+        return not any(each.part.copies for each in self.stretches) and all(
+            before.last < after.first for before, after in pairwise(self.stretches)
+        )
 
     @property
-    def rows(self) -> DataFrame:
-        """The columns of the schema, and `group` where it was asked for."""
-        return self.blocks.drop("block")
+    def dense(self) -> bool:
+        """Whether numbers count the messages without a gap."""
+        return self.last - self.first + 1 == self.messages
 
 
-def survey(
-    judged: DataFrame, *, located: DataFrame, max_bad: int, expected: int | None = None, slow: bool = False
-) -> Trace:
-    """Check rows with the columns of the schema, and `block`, `file`, `line`, `nothing`, `good`, `problem`.
-
-    Args:
-        judged: the rows. `nothing` marks what is no row, `good` one that is good as far as it alone goes.
-        located: the same, with file and line known.
-        max_bad: how many rows may be bad.
-        expected: how many rows there are, if that is known.
-        slow: whether they cost much to read.
-    """
-    streams, bad_count, seen = _facts(judged)
-    if expected is not None and seen != expected:
-        raise TraceError(
-            f"{expected} lines were there at first, then {seen}: the files changed while being read"
-        )
-    bad = BadRows(bad_count, _sample(located) if bad_count else ())
-    _refuse(bad, max_bad)
-    whole = bad_count == 0 and seen == sum(facts.messages for facts in streams)
-    good = judged if whole else judged.where("good")
-    loose = _loose(judged, streams)
-    if loose:
-        located = located.where("good")
-        copies = _copies(located, loose)
-        if copies.count:
-            bad = BadRows(bad.count + copies.count, (bad.sample + copies.sample)[:SAMPLE])
-            _refuse(bad, max_bad)
-            good = _without_copies(located)
-            streams, _, _ = _facts(good)
-    if not streams:
-        raise TraceError("no rows" if not bad.count else f"no rows but bad ones: {bad.sample[0]}")
-    blocks = good.drop("file", "line", "nothing", "good", "problem")
-    return Trace(blocks, streams, dense=not loose, bad=bad, slow=slow)
+def blocks_of(segments: Iterable[Segment]) -> dict[Block, Counted]:
+    """How many rows each block has, and which line it begins with."""
+    rows: defaultdict[str | None, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for segment in sorted(segments, key=lambda segment: segment.start):
+        assert segment.file is None or segment.start == rows[segment.file][segment.block]
+        rows[segment.file][segment.block] += segment.rows
+    blocks = {}
+    for file, of_file in rows.items():
+        line = 1
+        for block, count in sorted(of_file.items()):
+            blocks[file, block] = Counted(line, count)
+            line += count
+    return blocks
 
 
-def _refuse(bad: BadRows, max_bad: int) -> None:
+def check_files(segments: Iterable[Segment], sources: Iterable[Source]) -> None:
+    """TraceError if a file of text, or a folder of Parquet files, holds no rows."""
+    filled: defaultdict[str | None, int] = defaultdict(int)
+    for segment in segments:
+        filled[segment.file] += segment.rows - segment.empty
+    roots: defaultdict[str, int] = defaultdict(int)
+    for source in sources:
+        roots[source.root if source.format is Format.PARQUET else source.path] += filled[source.path]
+    for name, rows in roots.items():
+        if not rows:
+            raise TraceError(f"{name} holds no rows")
+
+
+def bad_rows(segments: Iterable[Segment], blocks: Mapping[Block, Counted]) -> BadRows:
+    """How many rows are bad, and the first of them."""
+    bad = [segment for segment in segments if segment.bad]
+    sample = []
+    for segment in bad:
+        for each in segment.sample:
+            if segment.file is None:
+                sample.append(BadRow(each.file, None if each.file is None else each.place, each.problem))
+            else:
+                line = blocks[segment.file, segment.block].line + each.place
+                sample.append(BadRow(segment.file, line, each.problem))
+    sample.sort(key=lambda row: (row.file or "", row.line or 0, row.problem))
+    return BadRows(sum(segment.bad for segment in bad), tuple(sample[:SAMPLE]))
+
+
+def refuse(bad: BadRows, max_bad: int) -> None:
+    """TraceError if there are more bad rows than allowed."""
     if bad.count <= max_bad:
         return
     rows = "1 bad row" if bad.count == 1 else f"{bad.count} bad rows"
@@ -135,110 +133,46 @@ def _refuse(bad: BadRows, max_bad: int) -> None:
     raise TraceError(f"{rows}, more than the {max_bad} allowed (--max-bad):{shown}")
 
 
-def _facts(judged: DataFrame) -> tuple[tuple[StreamFacts, ...], int, int]:
-    """The streams, the number of bad rows, and the number of all rows."""
-    counted = judged.groupBy(
-        fn.when(fn.col("good"), fn.col("stream")).alias("stream"),
-        fn.when(fn.col("good"), fn.col("kind")).alias("kind"),
-        (~fn.col("good") & ~fn.col("nothing")).alias("bad"),
-    ).agg(
-        fn.count("*").alias("n"),
-        fn.min("seq").alias("first"),
-        fn.max("seq").alias("last"),
-        fn.sum(fn.col("bytes").cast("double")).alias("bytes"),
-        fn.min("ts").alias("began"),
-        fn.max("ts").alias("ended"),
-        *_hashes(),
+def streams_of(
+    segments: Sequence[Segment], blocks: Mapping[Block, Counted], sources: Sequence[Source]
+) -> tuple[StreamFacts, ...]:
+    """The streams, by name."""
+    ordinals = {source.path: source.ordinal for source in sources}
+    if any(segment.streams > MOST_STREAMS for segment in segments):
+        raise _too_many_streams()
+    found: defaultdict[str, list[Stretch]] = defaultdict(list)
+    numbered: dict[str, bool] = {}
+    for segment in segments:
+        shift = 0
+        if not segment.numbered:
+            file = ordinals[segment.file or ""] << ORDINAL_BITS
+            shift = file + blocks[segment.file, segment.block].line
+        for part in segment.parts:
+            if numbered.setdefault(part.stream, segment.numbered) != segment.numbered:
+                raise TraceError(f"stream {part.stream}: some of its rows have a seq, others have none")
+            found[part.stream].append(Stretch(segment.number, part.first + shift, part.last + shift, part))
+    if len(found) > MOST_STREAMS:
+        raise _too_many_streams()
+    return tuple(_stream_facts(name, found[name]) for name in sorted(found))
+
+
+def _too_many_streams() -> TraceError:
+    return TraceError(
+        f"more than {MOST_STREAMS} streams: is this the column that names the stream (--stream)?"
     )
-    rows = reading(counted.limit(_MOST_STREAMS + 1))
-    if len(rows) > _MOST_STREAMS:
-        raise TraceError(
-            f"more than {_MOST_STREAMS} streams: is this the column that names the stream (--stream)?"
-        )
-    named = sorted((row for row in rows if row["stream"] is not None), key=_stream)
-    streams = tuple(_stream_facts(name, list(mine)) for name, mine in groupby(named, _stream))
-    return streams, sum(row["n"] for row in rows if row["bad"]), sum(row["n"] for row in rows)
 
 
-def _stream(row: Row) -> str:
-    return str(row["stream"])
-
-
-def _hashes() -> list[Column]:
-    return [
-        fn.bit_xor(fn.xxhash64("seq")).alias("hash_a"),
-        fn.bit_xor(fn.xxhash64("seq", fn.lit(1))).alias("hash_b"),
-    ]
-
-
-def _stream_facts(name: str, rows: list[Row]) -> StreamFacts:
-    hash_a = hash_b = 0
-    for row in rows:
-        hash_a ^= row["hash_a"]
-        hash_b ^= row["hash_b"]
+def _stream_facts(name: str, stretches: list[Stretch]) -> StreamFacts:
+    ordered = sorted(stretches, key=lambda each: (each.first, each.last))
+    parts = [each.part for each in ordered]
+    kinds = {kind: sum(part.kinds[place] for part in parts) for place, kind in enumerate(KINDS)}
     return StreamFacts(
         name,
-        first=min(row["first"] for row in rows),
-        last=max(row["last"] for row in rows),
-        kinds={row["kind"]: row["n"] for row in sorted(rows, key=lambda row: str(row["kind"]))},
-        bytes=int(sum(row["bytes"] for row in rows)),
-        began=min(row["began"] for row in rows),
-        ended=max(row["ended"] for row in rows),
-        hashes=(hash_a, hash_b),
+        tuple(ordered),
+        first=ordered[0].first,
+        last=max(each.last for each in ordered),
+        kinds={kind: kinds[kind] for kind in sorted(kinds) if kinds[kind]},
+        bytes=sum(part.bytes for part in parts),
+        began=min(part.earliest for part in parts),
+        ended=max(part.latest for part in parts),
     )
-
-
-def _loose(frame: DataFrame, streams: Iterable[StreamFacts]) -> list[str]:
-    """The streams that are not dense."""
-    loose = [facts.stream for facts in streams if facts.last - facts.first + 1 != facts.messages]
-    counted = [facts for facts in streams if facts.stream not in loose]
-    slices = [
-        (facts.stream, low, min(low + _SLICE - 1, facts.last))
-        for facts in counted
-        for low in range(facts.first, facts.last + 1, _SLICE)
-    ]
-    if not slices:
-        return loose
-    numbers = (
-        small_frame(frame.sparkSession, {"stream": TEXT, "low": WHOLE, "high": WHOLE}, slices)
-        .select("stream", fn.explode(fn.sequence("low", "high")).alias("seq"))
-        .groupBy("stream")
-        .agg(*_hashes())
-    )
-    due = {row["stream"]: (row["hash_a"], row["hash_b"]) for row in numbers.collect()}
-    return loose + [facts.stream for facts in counted if facts.hashes != due[facts.stream]]
-
-
-def _sample(judged: DataFrame) -> tuple[BadRow, ...]:
-    bad = judged.where(~fn.col("good") & ~fn.col("nothing")).select("file", "line", "problem")
-    return tuple(BadRow(*row) for row in bad.orderBy("file", "line", "problem").limit(SAMPLE).collect())
-
-
-def _copies(good: DataFrame, loose: list[str]) -> BadRows:
-    """Rows whose number an earlier row of their stream has."""
-    suspects = good.where(fn.col("stream").isin(loose))
-    counted = suspects.groupBy("stream", "seq").agg(fn.count("*").alias("n")).where("n > 1")
-    copies = counted.agg(fn.coalesce(fn.sum(fn.col("n") - 1), fn.lit(0))).collect()[0][0]
-    if not copies:
-        return BadRows()
-    problem = fn.format_string("seq %d is in stream %s already", "seq", "stream")
-    some = counted.orderBy("stream", "seq").limit(SAMPLE).select("stream", "seq")
-    sample = (
-        suspects.join(fn.broadcast(some), ["stream", "seq"])
-        .withColumn("nth", fn.row_number().over(_same_number()))
-        .where("nth > 1")
-        .select("file", "line", problem.alias("problem"))
-        .orderBy("file", "line", "problem")
-        .limit(SAMPLE)
-    )
-    return BadRows(copies, tuple(BadRow(*row) for row in sample.collect()))
-
-
-def _without_copies(good: DataFrame) -> DataFrame:
-    """The first row of each number, in the order of the files; they do not lie as in the files any more."""
-    first = good.withColumn("nth", fn.row_number().over(_same_number())).where("nth = 1").drop("nth")
-    return first.withColumn("block", fn.lit(None).cast("long"))
-
-
-def _same_number() -> WindowSpec:
-    return Window.partitionBy("stream", "seq").orderBy("file", "line", "key", "kind", "ts", "bytes")

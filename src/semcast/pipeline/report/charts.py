@@ -1,17 +1,31 @@
-"""Plots as SVG. Colours are classes, so that the page can have a light and a dark set of them."""
+"""Plots of the page, drawn by matplotlib."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
-from semcast.pipeline.report.markup import Markup, joined, tag
-from semcast.pipeline.report.scales import Scale, log_ticks, percent, rounded_up, shown, swept, ticks, widened
+from matplotlib import axes as plots
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-COLOURS = 8
+from semcast.pipeline.report.markup import Markup, tag
+from semcast.pipeline.report.numbers import percent, shown
+from semcast.pipeline.report.svg import colour, empty, markup
+
 LEFT, RIGHT, TOP, BOTTOM = 66, 22, 16, 44
 PAPER = "paper"
 
-_DASHES = {"solid": "none", "dashed": "7 4", "dotted": "2 3"}
+_MARKERS = ("o", "s", "D", "^")
+"""Shapes tell series apart where colours do not."""
+
+_DASHES = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (1, 1.5))}
+_STEPS = [1, 2, 2.5, 5, 10]
+_MOST_SWEPT = 12
+_APART = 36
+"""How many pixels two values that are written below a plot are apart, at least."""
+
+_Titles = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,61 +83,71 @@ class Bars:
 
 
 def top_of(values: Iterable[float]) -> float:
-    """How far an axis from 0 goes that has room for these."""
-    return rounded_up(widened(list(values), zero=True)[1])
+    """How far an axis from 0 goes that has room for these, and ends with a tick.
+
+    >>> top_of([3, 1942.8]), top_of([])
+    (2000.0, 1.0)
+    """
+    return float(_round().tick_values(0.0, max(values, default=0.0) or 1.0)[-1])
 
 
 def line_chart(
     series: Sequence[Series], marks: Sequence[Mark], axes: Axes, width: int, height: int
 ) -> Markup:
     """Lines over a numeric axis."""
-    xs = [point.x for each in series for point in each.points] + [mark.x for mark in marks]
-    low, high = widened(xs, zero=False)
-    log = axes.across == "log"
-    margin = 0.0 if log else 0.03 * (high - low)
-    x = Scale(low - margin, high + margin, LEFT, width - RIGHT, log)
-    y = Scale(0.0, axes.y_high, height - BOTTOM, TOP)
-    parts = [_frame(x, y, axes, width, height)]
-    parts += [_below(x(value), shown(value), height) for value in _across(axes, xs, x)]
-    parts += [_line(each, x, y, axes) for each in series]
-    parts += [_cross(x(mark.x), y(mark.y), _at(mark.text, mark.x, mark.y, axes)) for mark in marks]
-    return _svg(width, height, parts)
+    figure, plot = _framed(axes, width, height)
+    _scale_across(plot, axes, [point.x for each in series for point in each.points], marks, width)
+    titles: _Titles = {}
+    for number, each in enumerate(series):
+        titles[f"series{number}"] = [
+            each.label,
+            *(_at(each.label, point.x, point.y, axes) for point in each.points if each.dots),
+        ]
+        titles |= {
+            f"series{number}-range{place}": [
+                f"{each.label}: {_value(point.low, axes)} to {_value(point.high, axes)}"
+            ]
+            for place, point in enumerate(each.points)
+        }
+        _draw(plot, each, f"series{number}")
+    for number, mark in enumerate(marks):
+        titles[f"mark{number}"] = [_at(mark.text, mark.x, mark.y, axes)]
+        _cross(plot, mark.x, mark.y, f"mark{number}")
+    return markup(figure, _said(axes, [each.label for each in series]), titles)
 
 
 def bar_chart(bars: Bars, axes: Axes, width: int, height: int) -> Markup:
     """Bars over categories."""
-    y = Scale(0.0, axes.y_high, height - BOTTOM, TOP)
-    slot = (width - LEFT - RIGHT) / max(1, len(bars.categories))
-    thick = min(46.0, 0.8 * slot / max(1, len(bars.series)))
+    figure, plot = _framed(axes, width, height)
+    slots = max(1, len(bars.categories))
+    plot.set_xlim(-0.5, slots - 0.5)
+    plot.set_xticks(range(len(bars.categories)), bars.categories)
+    thick = min(46.0 * slots / (width - LEFT - RIGHT), 0.8 / max(1, len(bars.series)))
+    titles: _Titles = {}
 
-    def left(category: float, number: int) -> float:
-        return LEFT + slot * (category + 0.5) + thick * (number - len(bars.series) / 2)
+    def middle(category: float, number: int) -> float:
+        return category + thick * (number + 0.5 - len(bars.series) / 2)
 
-    parts = [_frame(Scale(0, 1, LEFT, width - RIGHT), y, axes, width, height)]
     for number, each in enumerate(bars.series):
         for point in each.points:
-            at, top = left(point.x, number), y(point.y)
-            text = f"{bars.categories[int(point.x)]}, {each.label}: {_value(point.y, axes)}"
-            parts.append(
-                tag(
-                    "rect",
-                    tag("title", text),
-                    x=at + 1,
-                    y=top,
-                    width=thick - 2,
-                    height=max(0.0, y.start - top),
-                    class_=f"bar c{each.colour}",
-                )
+            at, gid = middle(point.x, number), f"bar{number}-{point.x:g}"
+            plot.bar(at, point.y, 0.95 * thick, color=colour(f"k{each.colour}"), gid=gid)[0].set_clip_on(
+                False
             )
-            parts.append(_text(_value(point.y, axes), at + thick / 2, top - 4, "value"))
-    for number, mark in bars.marks:
-        parts.append(
-            _cross(left(mark.x, number) + thick / 2, y(mark.y), f"{mark.text}: {_value(mark.y, axes)}")
-        )
-    parts += [
-        _below(LEFT + slot * (number + 0.5), text, height) for number, text in enumerate(bars.categories)
-    ]
-    return _svg(width, height, parts)
+            titles[gid] = [f"{bars.categories[int(point.x)]}, {each.label}: {_value(point.y, axes)}"]
+            plot.text(
+                at,
+                point.y + 0.012 * axes.y_high,
+                _value(point.y, axes),
+                ha="center",
+                color=colour("text"),
+                fontsize=11,
+                gid=f"value-{gid}",
+            )
+    for place, (number, mark) in enumerate(bars.marks):
+        titles[f"mark{place}"] = [f"{mark.text}: {_value(mark.y, axes)}"]
+        _cross(plot, middle(mark.x, number), mark.y, f"mark{place}")
+    return markup(figure, _said(axes, [each.label for each in bars.series]), titles)
 
 
 def legend(series: Iterable[Series], *, marks: bool, mark_label: str = PAPER, bars: bool = False) -> Markup:
@@ -131,101 +155,120 @@ def legend(series: Iterable[Series], *, marks: bool, mark_label: str = PAPER, ba
     unique = {each.label: each for each in series}
     entries = [tag("li", _sample(each, bars=bars), label) for label, each in unique.items()]
     if marks:
-        entries.append(tag("li", _svg(26, 14, [_cross(13, 7, mark_label)]), mark_label))
+        figure, plot = _bare(26)
+        _cross(plot, 0, 0, "mark")
+        entries.append(tag("li", markup(figure, mark_label), mark_label))
     return tag("ul", *entries, class_="legend")
 
 
-def _frame(x: Scale, y: Scale, axes: Axes, width: int, height: int) -> Markup:
-    parts = []
-    for value in ticks(0.0, y.high):
-        kind = "axis" if value == 0 else "grid"
-        parts.append(tag("line", x1=x.start, x2=x.end, y1=y(value), y2=y(value), class_=kind))
-        parts.append(_text(_tick(value, axes), LEFT - 6, y(value) + 4, "left"))
-    middle = (TOP + height - BOTTOM) / 2
-    upright = f"rotate(-90 13 {middle:g})"
-    parts.append(tag("text", axes.y_label, x=13, y=middle, class_="label", transform=upright))
-    parts.append(_text(axes.x_label, (LEFT + width - RIGHT) / 2, height - 6, "label"))
-    return joined(parts)
+def _framed(axes: Axes, width: int, height: int) -> tuple[Figure, plots.Axes]:
+    """A plot with a vertical axis from 0, lines across at its ticks, and what is written along both axes."""
+    figure = empty(width, height)
+    box = (LEFT, BOTTOM, width - LEFT - RIGHT, height - TOP - BOTTOM)
+    plot = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
+    plot.patch.set_visible(False)
+    plot.set_ylim(0.0, axes.y_high)
+    plot.yaxis.set_major_locator(_round())
+    plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, axes)))
+    plot.grid(axis="y", color=colour("rule"), linewidth=1, clip_on=False)
+    plot.set_axisbelow(True)
+    plot.tick_params(length=0, labelcolor=colour("soft"), labelsize=12, pad=6)
+    plot.tick_params(axis="x", pad=8)
+    plot.spines[["left", "top", "right"]].set_visible(False)
+    plot.spines["bottom"].set_color(colour("soft"))
+    plot.set_xlabel(axes.x_label, color=colour("text"), fontsize=12)
+    plot.set_ylabel(axes.y_label, color=colour("text"), fontsize=12)
+    plot.xaxis.set_label_coords(0.5, (6 - BOTTOM) / box[3])
+    plot.xaxis.label.set_verticalalignment("bottom")
+    plot.yaxis.set_label_coords((16 - LEFT) / box[2], 0.5)
+    return figure, plot
 
 
-def _across(axes: Axes, values: Sequence[float], x: Scale) -> list[float]:
-    low, high = widened(values, zero=False)
+def _round(about: int = 5) -> MaxNLocator:
+    return MaxNLocator(about, steps=_STEPS)
+
+
+def _scale_across(
+    plot: plots.Axes, axes: Axes, values: Sequence[float], marks: Sequence[Mark], width: int
+) -> None:
+    xs = sorted({*values, *(mark.x for mark in marks)}) or [0.0, 1.0]
+    low, high = xs[0], xs[-1] if xs[-1] > xs[0] else xs[0] + 1.0
     if axes.across == "log":
-        return log_ticks(low, high)
-    return swept(values, x) if axes.across == "swept" else ticks(low, high, 6)
+        plot.set_xscale("log")
+        plot.set_xlim(low, high)
+        steps = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+        plot.xaxis.set_major_locator(LogLocator(10, steps))
+        plot.xaxis.set_minor_locator(NullLocator())
+    else:
+        margin = 0.03 * (high - low)
+        plot.set_xlim(low - margin, high + margin)
+        closest = min((after - before for before, after in pairwise(xs)), default=high - low)
+        room = closest / (high - low) * (width - LEFT - RIGHT) / 1.06
+        few = axes.across == "swept" and len(xs) <= _MOST_SWEPT and room >= _APART
+        plot.xaxis.set_major_locator(FixedLocator(xs) if few else _round(6))
+    plot.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 
 
-def _line(series: Series, x: Scale, y: Scale, axes: Axes) -> Markup:
-    places = [(x(point.x), y(point.y)) for point in series.points]
-    parts = []
-    if series.joined:
-        parts.append(_polyline(series, places))
-    for point, (across, down) in zip(series.points, places, strict=True):
+def _draw(plot: plots.Axes, series: Series, gid: str) -> None:
+    own = colour(f"k{series.colour}")
+    for place, point in enumerate(series.points):
         if point.high > point.low:
-            parts.append(
-                tag(
-                    "line",
-                    x1=across,
-                    x2=across,
-                    y1=y(point.low),
-                    y2=y(point.high),
-                    class_=f"s{series.colour} range",
-                )
+            gid_range = f"{gid}-range{place}"
+            plot.vlines(
+                point.x, point.low, point.high, color=own, linewidth=1.4, clip_on=False, gid=gid_range
             )
-        if series.dots:
-            parts.append(_dot(series.colour, across, down, _at(series.label, point.x, point.y, axes)))
-    return joined(parts)
-
-
-def _polyline(series: Series, places: Sequence[tuple[float, float]]) -> Markup:
-    text = " ".join(f"{across:.1f},{down:.1f}" for across, down in places)
-    return tag(
-        "polyline",
-        tag("title", series.label),
-        points=text,
-        class_=f"s{series.colour} line",
-        stroke_dasharray=_DASHES[series.stroke],
+    plot.plot(
+        [point.x for point in series.points],
+        [point.y for point in series.points],
+        color=own,
+        linewidth=2,
+        linestyle=_DASHES[series.stroke] if series.joined else "none",
+        marker=_MARKERS[series.colour % len(_MARKERS)] if series.dots else None,
+        markersize=6.5,
+        markeredgecolor=colour("card"),
+        markeredgewidth=0.8,
+        clip_on=False,
+        gid=gid,
     )
 
 
-def _dot(colour: int, x: float, y: float, text: str) -> Markup:
-    """Its shape tells series apart where colours do not."""
-    shape, kind = colour % 4, f"c{colour} dot"
-    title = tag("title", text)
-    if shape == 0:
-        return tag("circle", title, cx=x, cy=y, r=3.4, class_=kind)
-    if shape == 1:
-        return tag("rect", title, x=x - 3, y=y - 3, width=6, height=6, class_=kind)
-    corners = [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)] if shape == 2 else [(0, -4.2), (4, 3.2), (-4, 3.2)]
-    places = " ".join(f"{x + right:.1f},{y + down:.1f}" for right, down in corners)
-    return tag("polygon", title, points=places, class_=kind)
+def _cross(plot: plots.Axes, x: float, y: float, gid: str) -> None:
+    for name, thick in (("card", 5.5), ("paper", 2.6)):
+        plot.plot(
+            [x],
+            [y],
+            marker="x",
+            markersize=10,
+            markeredgecolor=colour(name),
+            markeredgewidth=thick,
+            clip_on=False,
+            gid=gid,
+        )
 
 
-def _cross(x: float, y: float, text: str) -> Markup:
-    path = f"M{x - 5:.1f},{y - 5:.1f}L{x + 5:.1f},{y + 5:.1f}M{x - 5:.1f},{y + 5:.1f}L{x + 5:.1f},{y - 5:.1f}"
-    return tag(
-        "g", tag("title", text), tag("path", d=path, class_="halo"), tag("path", d=path, class_="mark")
-    )
+def _bare(width: int) -> tuple[Figure, plots.Axes]:
+    """The frame of a sample, from -1 to 1 both ways."""
+    figure = empty(width, 14)
+    plot = figure.add_axes((0, 0, 1, 1))
+    plot.set_axis_off()
+    plot.set_xlim(-1, 1)
+    plot.set_ylim(-1, 1)
+    return figure, plot
 
 
 def _sample(series: Series, *, bars: bool) -> Markup:
+    figure, plot = _bare(14 if bars else 26)
     if bars:
-        return _svg(14, 14, [tag("rect", x=1, y=1, width=12, height=12, class_=f"bar c{series.colour}")])
-    parts = [_polyline(series, [(0, 7), (26, 7)])] if series.joined else []
-    parts += [_dot(series.colour, 13, 7, series.label)] if series.dots else []
-    return _svg(26, 14, parts)
+        plot.bar(0, 1.7, 1.7, bottom=-0.85, color=colour(f"k{series.colour}"))[0].set_clip_on(False)
+    else:
+        ends = replace(series, points=(Point(-1, 0, 0, 0), Point(1, 0, 0, 0)), dots=False)
+        _draw(plot, ends, "line")
+        _draw(plot, replace(series, points=(Point(0, 0, 0, 0),), joined=False), "dot")
+    return markup(figure, series.label)
 
 
-def _below(x: float, text: str, height: int) -> Markup:
-    return _text(text, x, height - BOTTOM + 17, "below")
-
-
-def _text(text: str, x: float, y: float, kind: str) -> Markup:
-    return tag("text", text, x=x, y=y, class_=kind)
-
-
-def _svg(width: int, height: int, parts: Sequence[Markup]) -> Markup:
-    return tag("svg", *parts, viewBox=f"0 0 {width} {height}", width=width, height=height, role="img")
+def _said(axes: Axes, labels: Iterable[str]) -> str:
+    return f"{axes.y_label} over {axes.x_label}: {', '.join(dict.fromkeys(labels))}"
 
 
 def _at(label: str, x: float, y: float, axes: Axes) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Bars, Mark, Point, Series
 from semcast.pipeline.report.markup import Markup, tag
+from semcast.pipeline.report.svg import COLOURS
 from semcast.pipeline.sweep.figures import Line, Panel, Plot, Row, chosen, filled
 from semcast.pipeline.sweep.spec import PaperNumber
 
@@ -94,7 +95,7 @@ def _lines(
             points = _points(plot, line.column, members, categories)
             if points:
                 label = filled(line.label or line.column, members[0])
-                colour = colours[_key(plot, line, group)] % charts.COLOURS
+                colour = colours[_key(plot, line, group)] % COLOURS
                 series = Series(label, points, colour, line.stroke)
                 yield _Drawn(series, tuple(_marks(plot, line.column, members, numbers, categories)))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from semcast.pipeline.report.scales import shown
+from semcast.pipeline.report.numbers import shown
 from semcast.pipeline.sweep.comparison import compared
 from semcast.pipeline.sweep.figures import Check, Row, filled, mean_of
 from semcast.pipeline.sweep.spec import Spec

@@ -7,8 +7,8 @@ from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Point, Series
 from semcast.pipeline.report.drawing import BESIDE, figure, panel
 from semcast.pipeline.report.markup import Content, Markup, joined, table, tag
+from semcast.pipeline.report.numbers import percent, signed
 from semcast.pipeline.report.results import Results
-from semcast.pipeline.report.scales import percent, signed
 from semcast.pipeline.sweep.figures import Alike, Row, chosen
 
 MODEL, BUFFER, PROTOCOL = "model", "buffer", "protocol"

@@ -7,8 +7,8 @@ from semcast.pipeline.report.drawing import draw
 from semcast.pipeline.report.findings import CLOSE, Claim, Findings, Number
 from semcast.pipeline.report.layers import layers_section
 from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
+from semcast.pipeline.report.numbers import percent, shown, signed
 from semcast.pipeline.report.results import Results
-from semcast.pipeline.report.scales import percent, shown, signed
 from semcast.pipeline.report.style import CSS
 from semcast.pipeline.report.traces import Recordings, TraceSpec, traces_section
 from semcast.pipeline.sweep.figures import Row

@@ -49,15 +49,7 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
 .legend svg { margin-right: .35rem; vertical-align: -2px; }
 nav ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 1.1rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--link); }
-svg text { fill: var(--soft); font: 12px system-ui, "Segoe UI", "Noto Sans", sans-serif;
-  text-anchor: middle; }
-svg text.left { text-anchor: end; }
-svg text.value { fill: var(--text); font-size: 11px; }
-svg text.label { fill: var(--text); }
-.grid { stroke: var(--rule); } .axis { stroke: var(--soft); }
-.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.range { stroke-width: 1.4; }
-.dot { stroke: var(--card); stroke-width: 1; }
-.mark { fill: none; stroke: var(--paper); stroke-width: 2.6; }
-.halo { fill: none; stroke: var(--card); stroke-width: 5.5; }
-""" + "\n".join(f".s{k} {{ stroke: var(--k{k}); }} .c{k} {{ fill: var(--k{k}); }}" for k in range(8))
+svg text { font: 12px system-ui, "Segoe UI", "Noto Sans", sans-serif; }
+svg text.value { font-size: 11px; }
+svg { stroke-linejoin: round; overflow: visible; }
+"""

@@ -10,7 +10,8 @@ from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Mark, Point, Series
 from semcast.pipeline.report.drawing import ALONE, figure, panel
 from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
-from semcast.pipeline.report.scales import percent, shown
+from semcast.pipeline.report.numbers import percent, shown
+from semcast.pipeline.report.svg import COLOURS
 from semcast.pipeline.sweep.spec import Paper, SpecError
 
 Figures = Mapping[str, float | None]
@@ -158,7 +159,7 @@ def _beside(spec: TraceSpec, found: Recordings) -> Markup:
 
 def _curves(described: TraceSet, found: Recordings) -> Markup:
     series = [
-        Series(each.stream, tuple(Point(n, r, r, r) for n, r in each.curve), at % charts.COLOURS, dots=False)
+        Series(each.stream, tuple(Point(n, r, r, r) for n, r in each.curve), at % COLOURS, dots=False)
         for at, each in enumerate(found.streams)
     ]
     marks = [Mark(x, y, described.marks_label) for x, y in described.marks]

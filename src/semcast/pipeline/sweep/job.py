@@ -14,6 +14,8 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from semcast.pipeline.session import at_once, slots
+from semcast.pipeline.sweep.jobs import cancel, slots_now, tagged, tasks_done
 from semcast.pipeline.sweep.spec import PlannedCell
 from semcast.pipeline.sweep.worker import (
     FAILED,
@@ -29,7 +31,7 @@ from semcast.pipeline.sweep.worker import (
 TASK_SECONDS = 1.0
 TASKS_PER_SLOT = 4
 CONCURRENT_WAVES = 2
-POLL_SECONDS = 0.25
+POLL_SECONDS = 1.0
 DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 """What Spark says when a task took its process with it."""
 
@@ -52,7 +54,8 @@ class Planner:
 
     def __init__(self, cells: Sequence[PlannedCell], slots: int, partitions: int | None) -> None:
         self._left = deque(cells)
-        self._slots = slots
+        self.slots = slots
+        """How many tasks run at a time; executors may come late, and go."""
         self._partitions = partitions
         self._seconds = 0.0
         self._done = 0
@@ -69,7 +72,7 @@ class Planner:
         if self._partitions is not None:
             tasks, size = self._partitions, -(-len(self._left) // self._partitions)
         else:
-            tasks, size = TASKS_PER_SLOT * self._slots, self._cells_a_task()
+            tasks, size = TASKS_PER_SLOT * self.slots, self._cells_a_task()
         return Wave(uuid4().hex, list(self._chunks(tasks, size)))
 
     def _cells_a_task(self) -> int:
@@ -77,7 +80,7 @@ class Planner:
         if not self._done:
             return 1
         wanted = round(TASK_SECONDS * self._done / max(self._seconds, 1e-6))
-        fair = -(-len(self._left) // (TASKS_PER_SLOT * self._slots))
+        fair = -(-len(self._left) // (TASKS_PER_SLOT * self.slots))
         return max(1, min(wanted, fair))
 
     def _chunks(self, tasks: int, size: int) -> Iterator[list[PlannedCell]]:
@@ -107,18 +110,20 @@ def run_waves(
         progress: told how many cells are done, about.
         partitions: cut all cells into so many tasks instead of tasks of about a second.
     """
-    planner = Planner(cells, spark.sparkContext.defaultParallelism, partitions)
+    planner = Planner(cells, slots(spark), partitions)
     runner = Runner(spark, function, timeout)
     done = 0
-    try:
-        while runner.feed(planner):
-            for outcomes in runner.finished():
-                save(outcomes)
-                planner.learn(outcomes)
-                done += len(outcomes)
-            progress(done + runner.under_way())
-    finally:
-        runner.stop()
+    with at_once(spark):  # a plan that is made for each wave is not worth compiling
+        try:
+            while runner.feed(planner):
+                for outcomes in runner.finished():
+                    save(outcomes)
+                    planner.learn(outcomes)
+                    done += len(outcomes)
+                progress(done + runner.under_way())
+                planner.slots = slots_now(spark, planner.slots)
+        finally:
+            runner.stop()
 
 
 class Runner:
@@ -152,7 +157,7 @@ class Runner:
         """Give up what is under way."""
         self._stopped = True
         for wave in self._running.values():
-            self._spark.sparkContext.cancelJobGroup(wave.group)
+            cancel(self._spark, wave.group)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, wave: Wave) -> list[Outcome]:
@@ -185,18 +190,12 @@ def _submit(spark: SparkSession, function: Function, wave: Wave, timeout: float)
             for number in batch.column(0).to_pylist():
                 yield as_batch(list(run_cells(function, chunks[number], timeout)))
 
-    spark.sparkContext.setJobGroup(wave.group, "semcast sweep", interruptOnCancel=True)
-    numbers = spark.range(0, len(chunks), 1, len(chunks))
-    table = numbers.mapInArrow(task, OUTCOMES_DDL).toArrow()
+    with tagged(spark, wave.group):
+        numbers = spark.range(0, len(chunks), 1, len(chunks))
+        table = numbers.mapInArrow(task, OUTCOMES_DDL).toArrow()
     return [Outcome(**row) for row in table.select(OUTCOMES.names).to_pylist()]
 
 
 def _finished(spark: SparkSession, wave: Wave) -> float:
     """About how many cells of a wave under way are done."""
-    tracker = spark.sparkContext.statusTracker()
-    tasks = 0
-    for job in tracker.getJobIdsForGroup(wave.group):
-        info = tracker.getJobInfo(job)
-        stages = [] if info is None else [tracker.getStageInfo(stage) for stage in info.stageIds]
-        tasks += sum(stage.numCompletedTasks for stage in stages if stage is not None)
-    return len(wave.cells()) * min(1.0, tasks / len(wave.chunks))
+    return len(wave.cells()) * min(1.0, tasks_done(spark, wave.group) / len(wave.chunks))

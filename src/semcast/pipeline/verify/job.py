@@ -131,7 +131,6 @@ class _Job:
         self._options = options
         self._wanted = wanted
         self._progress = progress
-        self._kept = kept
         self._small = small
         rows = (held_rows if small else read_rows)(spark, recorded.files)
         self._rows = by_group(rows, recorded.runs)
@@ -153,9 +152,9 @@ class _Job:
         self._positions = self._places({row["run"] for row in there if row["total"]})
         found = [
             *self._order(sums),
-            *self._silence({row["run"] for row in there if row["gone"]}),
             *self._relation({row["run"] for row in there if row["odd"]}),
             *self._contents(sums, roster),
+            *self._after_crash({row["run"] for row in there if row["undead"]}),
             *self._buffers(),
             *self._states(roster),
             *self._synchrony(sums),
@@ -179,7 +178,7 @@ class _Job:
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
-        return brought(frame) if self._small else settled(frame, self._kept)
+        return brought(frame) if self._small else settled(frame)
 
     def _wants(self, *forms: Form) -> bool:
         return not self._names.isdisjoint(named(*forms))
@@ -241,12 +240,6 @@ class _Job:
         late = self._keep(order.behind(of_kind(self._events, Kind.MULTICAST, Kind.DELIVER), streams))
         self._check_multicasts(late)
         return [order.fifo_violations(late)]
-
-    def _silence(self, runs: set[str]) -> list[DataFrame]:
-        """What processes did after their end, in the runs in which any came to one."""
-        if not runs or not self._wants(Form.SILENCE):
-            return []
-        return [order.after_the_end(self._of_runs(runs))]
 
     def _check_multicasts(self, late: DataFrame) -> None:
         wrong = late.where(fn.col("kind") == Kind.MULTICAST.value).orderBy("run", "process", "index").first()
@@ -315,6 +308,11 @@ class _Job:
         at_once = self._keep(cover.covered_at_once(points, chains, listed))
         rest = self._keep(cover.covered_through_others(points, at_once, chains, listed))
         return self._keep(ledger.unpaid(missing, at_once.union(rest)))
+
+    def _after_crash(self, runs: set[str]) -> list[DataFrame]:
+        if not runs or not self._wants(Form.CRASHES):
+            return []
+        return [states.crash_violations(self._of_runs(runs))]
 
     def _buffers(self) -> list[DataFrame]:
         if not self._wants(Form.BUFFERS):

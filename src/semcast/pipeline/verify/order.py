@@ -8,9 +8,8 @@ forwards too is in order. Only others are sorted.
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import GONE, Kind
+from semcast.history.schema import Kind
 from semcast.pipeline.verify.violations import name_of, violations
-from semcast.specs.silence import ACTS
 
 _STREAM = ("run", "process", "kind", "sender")
 
@@ -35,28 +34,6 @@ def behind(events: DataFrame, streams: DataFrame) -> DataFrame:
         .where("seq <= highest")
         .select(*_STREAM, "index", "seq", "last", "highest")
     )
-
-
-def after_the_end(events: DataFrame) -> DataFrame:
-    """What processes did after they crashed or left."""
-    gone = fn.col("kind").isin([kind.value for kind in GONE])
-    ends = events.where(gone).groupBy("run", "process").agg(fn.min("index").alias("end"))
-    acts = events.where(fn.col("kind").isin([kind.value for kind in ACTS]))
-    message = fn.col("seq") > 0
-    found = (
-        acts.join(fn.broadcast(ends), ["run", "process"])
-        .where(fn.col("index") > fn.col("end"))
-        .select(
-            "run",
-            "process",
-            fn.when(message, fn.col("sender")).alias("sender"),
-            fn.when(message, fn.col("seq")).otherwise(0).alias("first"),
-            fn.when(message, fn.col("last")).otherwise(0).alias("last"),
-            "index",
-            fn.concat(fn.lit("has a "), "kind", fn.lit(" after its end")).alias("reason"),
-        )
-    )
-    return violations(found, "silent_after_crash", fn.col("reason"), index=fn.col("index"))
 
 
 def fifo_violations(behind: DataFrame) -> DataFrame:

@@ -7,6 +7,8 @@ Which stack promises which is said once, in `semcast.specs.families`; what each 
 import enum
 from dataclasses import dataclass
 
+from semcast import specs
+
 
 class Need(enum.Enum):
     """What must be known of a run before anything can be said."""
@@ -25,7 +27,7 @@ class Form(enum.Enum):
     """How it is judged on Spark."""
 
     ORDER = "streams that go forwards"
-    SILENCE = "rows after the end of a process"
+    CRASHES = "rows after the end of a process"
     RELATION = "circles of replacements"
     CONTENTS = "who delivered what of all that was multicast, and whether the contents are the same"
     BUFFERS = "high-water marks against a limit"
@@ -35,6 +37,7 @@ class Form(enum.Enum):
     POSITIONS = "positions in the total order"
     RING = "positions of the ring"
     CAUSAL = "vector times"
+    NONE = "not at all: only in memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def _records() -> tuple[Property, ...]:
         Property("relation_is_order", Form.RELATION),
         Property("integrity", Form.CONTENTS, (Need.SENT,)),
         Property("fifo_delivery", Form.ORDER),
-        Property("silent_after_crash", Form.SILENCE),
+        Property("nothing_after_crash", Form.CRASHES),
         Property("semantic_sender_reliability", Form.CONTENTS, over),
         Property("semantic_validity", Form.CONTENTS, over),
         Property("semantic_agreement", Form.CONTENTS, over),
@@ -100,8 +103,11 @@ def _records() -> tuple[Property, ...]:
     )
 
 
-PROPERTIES: dict[str, Property] = {record.name: record for record in _records()}
-_LARGE = (Form.VIEWS, Form.POSITIONS, Form.RING, Form.CAUSAL)
+PROPERTIES: dict[str, Property] = {
+    **{name: Property(name, Form.NONE) for name in specs.PROPERTIES},
+    **{record.name: record for record in _records()},
+}
+_LARGE = (Form.VIEWS, Form.POSITIONS, Form.RING, Form.CAUSAL, Form.NONE)
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)
 """The properties that are judged on Spark whatever the size of a run; others where memory does not do."""
 

@@ -1,11 +1,12 @@
-"""Buffers and the states of applications."""
+"""Buffers, the states of applications, and processes that act after they crashed."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import Kind
+from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.violations import violations
+from semcast.specs.crash import ACTS
 
 STATES = ("same_state", "same_state_of_correct_senders")
 
@@ -27,6 +28,29 @@ def buffer_violations(events: DataFrame, limits: DataFrame) -> DataFrame:
         reason.alias("reason"),
     )
     return violations(found, "buffer_bound", fn.col("reason"), index=fn.col("index"))
+
+
+def crash_violations(events: DataFrame) -> DataFrame:
+    """What processes did after they crashed or left."""
+    ends = (
+        of_kind(events, *GONE).groupBy("run", "process").agg(fn.min(fn.struct("index", "kind")).alias("gone"))
+    )
+    late = (
+        of_kind(events, *ACTS)
+        .join(fn.broadcast(ends.select("run", "process", "gone")), ["run", "process"])
+        .where(fn.col("index") > fn.col("gone.index"))
+    )
+    message = fn.col("sender").isNotNull()
+    found = late.select(
+        "run",
+        "process",
+        "sender",
+        fn.when(message, fn.col("seq")).otherwise(0).alias("first"),
+        fn.when(message, fn.col("last")).otherwise(0).alias("last"),
+        "index",
+        fn.concat(fn.lit("has a "), "kind", fn.lit(" after its "), "gone.kind").alias("reason"),
+    )
+    return violations(found, "nothing_after_crash", fn.col("reason"), index=fn.col("index"))
 
 
 def final_states(events: DataFrame, roster: DataFrame) -> DataFrame:

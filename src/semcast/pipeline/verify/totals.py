@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.events import is_malformed, process, sender
 from semcast.pipeline.verify.relation import names_others
+from semcast.specs.crash import ACTS
 
 _SUMMED = (1 << 32) - 1
 """The bits of a hash that are summed: few enough that no sum overflows."""
@@ -35,6 +36,8 @@ def totals(rows: DataFrame) -> DataFrame:
             fn.bit_xor(begin.bitwiseXOR(end)).alias("xor"),
             fn.sum(begin.bitwiseAND(fn.lit(_SUMMED)) - end.bitwiseAND(fn.lit(_SUMMED))).alias("sum"),
             fn.max(last).alias("latest"),
+            fn.min(index).alias("begin"),
+            fn.max(index).alias("end"),
             fn.count_if("annotation.total").alias("total"),
             fn.count_if(names_others()).alias("odd"),
         )
@@ -48,6 +51,8 @@ def totals(rows: DataFrame) -> DataFrame:
             "trail",
             *_PRINT,
             "latest",
+            "begin",
+            "end",
             "total",
             "odd",
         )
@@ -57,22 +62,28 @@ def totals(rows: DataFrame) -> DataFrame:
 def census(totals: DataFrame) -> DataFrame:
     """Per run and process: how many rows there are, and what is to be known before looking closer.
 
-    Whether their indices are 0, 1, 2, ..., whether the process is gone and recorded its buffers, whether its
-    messages may replace others by their place in the total order, or others than earlier ones of their own.
+    Whether their indices are 0, 1, 2, ..., whether the process is gone, acted after that, and recorded its
+    buffers, whether its messages may replace others by their place in the total order, or others than earlier
+    ones of their own.
     """
     numbers = fn.xxhash64(fn.lit(0).cast("long")).bitwiseXOR(fn.xxhash64(fn.sum("rows")))
+    is_gone = fn.col("kind").isin([kind.value for kind in GONE])
+    last_act = fn.max(fn.when(fn.col("kind").isin([kind.value for kind in ACTS]), fn.col("end")))
     return (
         totals.groupBy("run", "process")
         .agg(
             fn.sum("rows").alias("rows"),
             fn.sum("malformed").alias("malformed"),
             (fn.bit_xor("trail") == numbers).alias("numbered"),
-            fn.max(fn.col("kind").isin([kind.value for kind in GONE])).alias("gone"),
+            fn.max(is_gone).alias("gone"),
+            fn.coalesce(last_act > fn.min(fn.when(is_gone, fn.col("begin"))), fn.lit(False)).alias("undead"),
             fn.max(fn.col("kind") == Kind.BUFFER.value).alias("buffers"),
             (fn.sum("total") > 0).alias("total"),
             (fn.sum("odd") > 0).alias("odd"),
         )
-        .select("run", "process", "rows", "malformed", "numbered", "gone", "buffers", "total", "odd")
+        .select(
+            "run", "process", "rows", "malformed", "numbered", "gone", "undead", "buffers", "total", "odd"
+        )
     )
 
 

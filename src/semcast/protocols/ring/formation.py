@@ -8,12 +8,14 @@ the last change of configuration left it, beyond queue and reserve, neither asks
 one, and where it would have to form it for others, and its program has stopped, it leaves its ring to them;
 who keeps failing is held off for a while (`Backoff`); a newcomer that hears of a working ring waits to be
 invited, and such a ring waits a little for further newcomers; who has set something else that must be alike
-is refused; the more representatives, the more time they have.
+is refused; so is a newcomer with the name of a member that lives (`Namesakes`); the more representatives, the
+more time they have.
 """
 
 from collections.abc import Iterable
 from typing import ClassVar
 
+from semcast.core.events import NotAdmitted
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame
 from semcast.protocols.ring.agreement import Agreement, Sets
@@ -25,10 +27,12 @@ from semcast.protocols.ring.frames import (
     FormToken,
     Join,
     Leave,
+    NameTaken,
     Presence,
     RecoveryToken,
 )
 from semcast.protocols.ring.member import Member
+from semcast.protocols.ring.namesakes import Namesakes
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.passing import RingTimer, TokenPassing, stretched
 from semcast.protocols.ring.pieces import in_pieces
@@ -37,6 +41,8 @@ from semcast.protocols.ring.states import Cause, State
 
 SELDOM = 4
 """How often the pause between two copies of a proposal is doubled."""
+OUTLIVED = 3
+"""Times `token_loss` after which a ring that still works has all its members."""
 AGAIN = 3
 """Times `calm` that a ring waits after each newcomer if others came a short while ago."""
 
@@ -60,6 +66,7 @@ class Formation:
         self._stats = member.stats
         self._operation = operation
         self._terms = member.settings.terms()
+        self._namesakes = Namesakes(OUTLIVED * member.settings.token_loss)
         self._searching = False  # just started, and nobody was heard of yet
         self._waits_until: Nanos | None = None  # a newcomer has heard of a working ring, which may invite it
         self._invited = False  # and it did
@@ -116,12 +123,43 @@ class Formation:
         if difference is None:
             return True
         self._stats.refused_members += 1
+        self._out.deliver(NotAdmitted(source, f"its settings differ: {difference}"))
         if self._newcomer and (frame.conf.number > 1 or isinstance(frame, Presence)):
             cause = f"the settings are not those of {source}: {difference}"
             self._operation.leaving.refuse(cause, self._operation.order)
         elif isinstance(frame, AttemptJoin) and self._may_merge():
             self._say_presence()
         return False
+
+    def admits(self, now: Nanos, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:
+        """Whether somebody may come: not a newcomer with the name of a member, as long as the ring works."""
+        operation = self._operation
+        order = operation.order
+        if frame.conf.number > 1 or order.conf.number == 1 or not operation.alive:
+            return True
+        taken = [member for member in order.members if member.name == source.name and member != source]
+        if not taken:
+            return True
+        if order.members[0] == self.me:
+            lives = self._namesakes.outlived(now, source)
+            self._out.send(source, NameTaken(taken[0], lives))
+            if lives:
+                self._stats.refused_members += 1
+                self._out.deliver(NotAdmitted(source, f"{taken[0]} has its name, and lives"))
+        return False
+
+    def on_name_taken(self, now: Nanos, source: MemberId, frame: NameTaken) -> None:
+        """Somebody in the ring has the name of this newcomer. Who works already stays."""
+        ours = frame.member.name == self.me.name and frame.member != self.me
+        if not ours or not self._newcomer or self._standing.state is not State.GATHER:
+            self._stats.stale += 1
+        elif frame.lives:
+            cause = f"refused by {source}: a living member is called {self.me.name}"
+            self._operation.leaving.refuse(cause, self._operation.order)
+        else:
+            self._searching = False
+            self._waits_until = now + self._namesakes.patience
+            self._out.set_timer(RingTimer.GATHER, self._waits_until)
 
     # Foreign messages
 
@@ -230,6 +268,8 @@ class Formation:
         """Begin to collect representatives."""
         self._standing.shift_to(State.GATHER, cause)
         self.agreement.begin(failed)
+        if not self._operation.alive:
+            self._namesakes.clear()
         self._calm_until = self._waits_until = None
         self._invited = False
         self._said = 0

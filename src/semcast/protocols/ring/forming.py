@@ -30,6 +30,7 @@ from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.ordering import RingOrder, Span
 from semcast.protocols.ring.passing import TokenPassing, stretched
+from semcast.protocols.ring.pieces import multicast
 from semcast.protocols.ring.recovery import Recovery, record_of
 from semcast.protocols.ring.states import Cause, State
 from semcast.wire.limits import MAX_SEQ
@@ -346,7 +347,7 @@ class Forming:
         answers = recovering.order.answers(wanted, self._settings.visit)
         for packet in answers:
             self._stats.retransmitted += 1
-            self._out.multicast(packet)
+            multicast(self._out, packet, self._settings.packet_bytes)
         rest = recovering.requests(wanted, {packet.seq for packet in answers})
         finished = int.from_bytes(token.finished, "little")
         if not recovering.missing():

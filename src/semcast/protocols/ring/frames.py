@@ -181,6 +181,14 @@ class Leave(Frame, frozen=True, array_like=True, tag=16, gc=False):
     conf: ConfId
 
 
+class NameTaken(Frame, frozen=True, array_like=True, tag=27, gc=False):
+    """A newcomer has the name of a member of the ring: it waits until that is found to be dead, or leaves."""
+
+    member: MemberId
+    lives: bool
+    """Whether the ring has worked for long enough with that member since the newcomer came."""
+
+
 class FormRefused(Frame, frozen=True, array_like=True, tag=25, gc=False):
     """I cannot pass this Form token on, to nobody: go on without me."""
 
@@ -213,6 +221,7 @@ RingFrame = (
     | TokenWanted
     | Leave
     | FormRefused
+    | NameTaken
     | Piece
 )
 

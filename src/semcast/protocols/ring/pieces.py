@@ -1,8 +1,9 @@
-"""Control frames within any MTU from 1280 bytes up (a deviation: in the paper each is one datagram).
+"""Frames within any MTU from 1280 bytes up (a deviation: in the paper each is one datagram).
 
 A Form token, a recovery token or a Join can be larger than a datagram may be. Then it travels in pieces: each
 id of a member stands in it once and is an index elsewhere, and every piece names the whole by a digest, so
-that pieces of two frames never make a third and a piece is never taken for the whole.
+that pieces of two frames never make a third and a piece is never taken for the whole. So does a packet with
+one message whose annotation leaves no room for it: an enumeration of long names may exceed any packet.
 """
 
 import hashlib
@@ -11,8 +12,8 @@ from typing import Any
 import msgspec
 
 from semcast.core.ids import MemberId
-from semcast.core.outbox import Frame
-from semcast.protocols.ring.frames import FormToken, Join, Piece, RecoveryToken
+from semcast.core.outbox import Frame, Outbox
+from semcast.protocols.ring.frames import FormToken, Join, Packet, Piece, RecoveryToken
 from semcast.wire.limits import MAX_FRAME_PIECES
 
 CONTROL_BYTES = 1080
@@ -33,8 +34,23 @@ def in_pieces(frame: Large) -> list[Frame]:
     if len(_encoder.encode(frame)) <= CONTROL_BYTES:
         return [frame]
     ids: dict[tuple[str, int], int] = {}
-    body = _indexed(msgspec.to_builtins(frame, builtin_types=(bytes,)), ids)
-    data = _encoder.encode([_encoder.encode(list(ids)), body])
+    return _cut(_indexed(msgspec.to_builtins(frame, builtin_types=(bytes,)), ids), list(ids))
+
+
+def multicast(out: Outbox, packet: Packet, packet_bytes: int) -> None:
+    """Multicast a packet: as it is, if it has no more than a fourth beyond the bytes that it should have."""
+    part = packet.parts[0]
+    if (part.annotation is None and part.items is None) or len(packet.parts) + len(part.payloads) > 2:
+        out.multicast(packet)  # it was filled with what fits
+    elif len(_encoder.encode(packet)) <= max(CONTROL_BYTES, packet_bytes * 5 // 4):
+        out.multicast(packet)
+    else:
+        for piece in _cut(msgspec.to_builtins(packet, builtin_types=(bytes,)), []):
+            out.multicast(piece)
+
+
+def _cut(body: Any, ids: list[tuple[str, int]]) -> list[Frame]:
+    data = _encoder.encode([_encoder.encode(ids), body])
     cuts = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
     digest = _digest(data)
     return [Piece(digest, index, len(cuts), cut) for index, cut in enumerate(cuts)]
@@ -70,14 +86,14 @@ class Puzzles:
     def _complete(self, piece: Piece, pieces: dict[int, bytes]) -> bool:
         return len(pieces) == piece.count
 
-    def whole(self, data: bytes, digest: bytes) -> Large | None:
+    def whole(self, data: bytes, digest: bytes) -> Large | Packet | None:
         """The frame whose pieces these bytes were; None if it is none."""
         if not self._genuine(data, digest):
             return None
         try:
             table, body = msgspec.msgpack.decode(data, type=tuple[bytes, Any])
             ids = _ids.decode(table)
-            frame: Large = msgspec.convert(_named(body, ids), Large)
+            frame: Large | Packet = msgspec.convert(_named(body, ids), Large | Packet)
         except (msgspec.MsgspecError, ValueError, IndexError, RecursionError):
             return None
         return frame

@@ -22,6 +22,7 @@ from semcast.protocols.ring.member import Member
 from semcast.protocols.ring.ordering import RingOrder, Span
 from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.passing import RingTimer, TokenPassing
+from semcast.protocols.ring.pieces import multicast
 from semcast.protocols.ring.sending import Sending
 from semcast.protocols.ring.states import State
 
@@ -192,13 +193,14 @@ class Rotation:
     def visit(self, now: Nanos, token: Token) -> None:
         """What a member does while it has the token."""
         order, out, stats, outlet, flow = self.order, self._out, self._stats, self._outlet, self._flow
+        size = self._settings.packet_bytes
         if outlet.due:
             outlet.pump(now, order)
         self.stop = self._stop_on(now, token)
         answers = order.answers(token.rtr, flow.limit) if token.rtr else []
         for packet in answers:
             stats.retransmitted += 1
-            out.multicast(packet)
+            multicast(out, packet, size)
         lingered, self._lingered = self._lingered, 0
         began = token.seq - lingered
         room = flow.allowance(began, token.aru, token.fcc) - len(answers) - lingered
@@ -219,12 +221,12 @@ class Rotation:
         # A few are no burden to who gets the token, and it need not come back for them.
         early = len(packets) if len(packets) <= _FEW else max(0, len(packets) - accelerated)
         for packet in packets[:early]:
-            out.multicast(packet)
+            multicast(out, packet, size)
         pressing = self._pressing(token)
         onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing, self.stop)
         self._passing.pass_on(now, order.successor, onward, seq)
         for packet in packets[early:]:
-            out.multicast(packet)
+            multicast(out, packet, size)
         self._wanted = False
         if packets:
             outlet.due = True  # let them leave first
@@ -287,7 +289,7 @@ class Rotation:
     def _send_held(self, now: Nanos, token: Token) -> None:
         """A visit that has begun, and goes on for a while."""
         packets = self._sending.number(self.order, token.seq, 1)
-        self._out.multicast(packets[0])
+        multicast(self._out, packets[0], self._settings.packet_bytes)
         if not self._lingered:
             self._out.set_timer(RingTimer.HOLD, now + self._settings.linger)
         self._lingered += 1

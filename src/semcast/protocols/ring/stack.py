@@ -19,6 +19,7 @@ from semcast.protocols.ring.frames import (
     FormToken,
     Join,
     Leave,
+    NameTaken,
     Packet,
     Piece,
     Presence,
@@ -212,6 +213,8 @@ class Ring(Stack):
             formation.on_form_token(now, source, frame)
         elif isinstance(frame, FormRefused):
             formation.on_form_refused(now, source, frame)
+        elif isinstance(frame, NameTaken):
+            formation.on_name_taken(now, source, frame)
         elif isinstance(frame, Piece):
             self._on_piece(now, source, frame)
         elif not formation.sensible(source, frame):
@@ -223,7 +226,7 @@ class Ring(Stack):
 
     def _on_membership(self, now: Nanos, source: MemberId, frame: Join | AttemptJoin | Presence) -> None:
         formation = self.formation
-        if not formation.agrees(source, frame):
+        if not formation.agrees(source, frame) or not formation.admits(now, source, frame):
             return
         if isinstance(frame, Join):
             formation.on_join(now, source, frame)

@@ -88,6 +88,10 @@ class Backlog:
         """Whether the reserve is full, too: nothing more is taken, whoever waits."""
         return self.full() and self._reserved(*self._held()) >= self._reserve
 
+    def beyond(self) -> bool:
+        """Whether even more waits than queue and reserve hold: only a change of view can have added it."""
+        return self._reserved(*self._held()) > self._reserve and not self.dropped()
+
     def _held(self) -> tuple[int, int]:
         """D and its bytes: asked for every frame, so views are counted without ado."""
         held, size = self.reader.excess, 0

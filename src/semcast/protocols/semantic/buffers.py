@@ -161,7 +161,7 @@ class Buffers:
         What must be safe first is kept for others anyway.
         """
         queue = self.to_deliver
-        if not self._uniform:
+        if not self._uniform or not len(queue):
             return len(queue), queue.bytes
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
         ripe = max(len(queue) - unsafe, 0)

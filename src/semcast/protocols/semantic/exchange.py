@@ -94,6 +94,7 @@ class Exchange:
         self.repairs = Repairs(me, size, self._settings, rng)
         self._request_at: Nanos | None = None
         self._weights = [_GUESS] * size  # by rank, bytes of a message, as the last ones were
+        self._rests: dict[int, Nanos] = {}  # by rank, until when nothing is asked for
 
     # Multicast
 
@@ -178,7 +179,10 @@ class Exchange:
         if buffers.frozen:
             buffers.lay_aside(rank, batch)
         else:
+            refused, here = self._stats.refused, buffers.here_upto(rank)
             batch = self._receive(rank, batch)
+            if self._stats.refused > refused and buffers.here_upto(rank) == here:
+                self._rest(now, rank)
         # What came and finds no room was not lost: to wait for it would starve what does find room.
         self.repairs.arrived(now, rank, range(batch.first, batch.last + 1))
         buffers.advance(rank)
@@ -269,20 +273,36 @@ class Exchange:
         """Answers are followed by the next request at once; else a gap may be mere reordering."""
         self.plan_request(now if self.repairs.busy(rank) else now + self._settings.request_delay)
 
+    def _rest(self, now: Nanos, rank: int) -> None:
+        """A message came, and the program has no room for it: asked for again at once it would come in vain.
+
+        Only for a while: what comes next may replace what waits for the program.
+        """
+        if self._buffers.backlog.full():
+            self._rests[rank] = now + self._settings.gossip_period
+
+    def _end_rests(self, now: Nanos) -> None:
+        if self._buffers.frozen:
+            self._rests.clear()
+        for rank in [rank for rank, until in self._rests.items() if until <= now]:
+            del self._rests[rank]
+
     def request(self, now: Nanos) -> None:
         """The time has come: ask for what is missing and could be accepted, in turn among the senders."""
         self._request_at = None
         self.repairs.expire(now)
+        if self._rests:
+            self._end_rests(now)
         buffers, size = self._buffers, len(self._members)
         start = self._rng.randrange(size)
         for rank in [*range(start, size), *range(start)]:
-            if buffers.high[rank] > buffers.queued[rank]:
+            if buffers.high[rank] > buffers.queued[rank] and rank not in self._rests:
                 missing, handful = self._missing(rank), self._handful(rank)
                 for whom, request in self.repairs.ask(now, rank, missing, handful):
                     self._stats.requested += sum(last - first + 1 for first, last in request.spans)
                     self._out.send(self._members[whom], request)
         self._stats.request_timeouts = self.repairs.timeouts
-        due = self.repairs.due()
+        due = min((at for at in (self.repairs.due(), *self._rests.values()) if at is not None), default=None)
         if due is not None:
             self.plan_request(max(due, now + 1))
 
@@ -384,6 +404,8 @@ class Exchange:
     def room_freed(self, now: Nanos) -> None:
         """What was missing for want of room may be asked for again."""
         if any(map(int.__gt__, self._buffers.high, self._buffers.queued)):
+            if self._rests and self._buffers.backlog.room(1, 0):
+                self._rests.clear()
             self.plan_request(now)
 
     def wake(self) -> None:

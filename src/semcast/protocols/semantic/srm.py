@@ -172,6 +172,10 @@ class SemanticMulticast(Stack):
         """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.backlog.messages
 
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the program."""
+        self.buffers.purge_late()
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
         return self.backlog.overflowing()

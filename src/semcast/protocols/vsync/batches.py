@@ -57,6 +57,7 @@ class BatchOrder(TotalOrder):
         self._expected = 0  # and up to here they were asked for
         self._reported = 0
         self._planned = False
+        self._awaited: tuple[int, int] | None = None  # instance and round that ran at the last `resend`
 
     @property
     def busy(self) -> bool:
@@ -66,6 +67,7 @@ class BatchOrder(TotalOrder):
     def settle(self, now: Nanos) -> None:
         """Line up; what is new goes into the next instance once the burst is over."""
         if self._running is not None and not self.lines.frozen:
+            self._propose(now, self._running)
             self._running.recheck(now)
             self._follow(now)
         if not self._planned and self._may_start():
@@ -99,12 +101,18 @@ class BatchOrder(TotalOrder):
             del self._decisions[number]
 
     def resend(self, now: Nanos) -> None:
-        """Repeat what the running instance waits for, or ask for decisions."""
+        """Repeat what the running instance waits for, or ask for decisions.
+
+        Not what began since this was called last: its answers are still under way.
+        """
+        running = self._running
         if self.lines.frozen:
             self._ask()
-        elif self._running is not None:
-            self._running.resend(now)
-            self._drain(self._running)
+        elif running is not None:
+            awaited, self._awaited = self._awaited, (running.instance.number, running.round)
+            if awaited == self._awaited:
+                running.resend(now)
+                self._drain(running)
 
     def on_frame(self, now: Nanos, rank: int, frame: Frame) -> None:
         """Consensus goes on, or somebody is behind."""
@@ -141,8 +149,14 @@ class BatchOrder(TotalOrder):
         lines = self.lines
         instance = Instance(self.view, self.settled + 1)
         self._running = Consensus(instance, lines.rank, len(lines.members), self._holds, lines.suspects)
-        self._running.propose(now, _encode(list(lines.queued)))
+        self._running.join(now)
+        self._propose(now, self._running)
         self._follow(now)
+
+    def _propose(self, now: Nanos, running: Consensus) -> None:
+        """Only what is new: who cannot take in what others have would have it decided to order nothing."""
+        if not running.spoke and self.unassigned():
+            running.propose(now, _encode(list(self.lines.queued)))
 
     def _holds(self, value: bytes) -> bool:
         vector = self._vector(value)

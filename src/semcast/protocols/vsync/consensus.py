@@ -102,6 +102,8 @@ class Consensus:
         """Frames to send: the rank they go to, None for everybody else."""
         self.decided: bytes | None = None
         self.phase = Phase.IDLE
+        self.spoke = False
+        """Whether this member has proposed a value."""
         self.round = 1
         self.since: Nanos = 0
         """When this member came to the round."""
@@ -114,7 +116,6 @@ class Consensus:
         self._reformed_at = 0  # the first round in which it is
         self._estimate: bytes | None = None
         self._ts = 0  # the round in which the estimate was adopted; 0 for this member's own value
-        self._spoke = False  # it has proposed
         self._repeated = 0  # how often something was sent again in this round
         self._pending: bytes | None = None  # a proposal that is not held yet
         self._counted: dict[int, Estimate] = {}
@@ -156,8 +157,8 @@ class Consensus:
         """Take part with a value, whose contents are here. At most once; of no effect if it is too late."""
         if len(value) > MAX_VALUE:
             raise ValueError(f"value of {len(value)} bytes: at most {MAX_VALUE} fit in a frame")
-        assert not self._spoke, f"{self.instance}: proposed twice"
-        self._spoke = True
+        assert not self.spoke, f"{self.instance}: proposed twice"
+        self.spoke = True
         if self._estimate is None:
             self._estimate = value
         if self.phase is Phase.IDLE:

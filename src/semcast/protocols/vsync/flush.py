@@ -10,7 +10,7 @@ is known to be dead. Everybody who lives says so first (`gone`), and from then o
 sent: else a decision of theirs, still under way, might contradict what the living decide.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -22,6 +22,7 @@ from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
 from semcast.protocols.vsync.founding import FAR
 from semcast.protocols.vsync.frames import Change, Init, Known, Pred
 from semcast.protocols.vsync.ledger import Adopted, Ledger
+from semcast.protocols.vsync.readership import UNREAD
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.limits import MAX_NAME
@@ -54,6 +55,16 @@ def first_position(view: int) -> int:
     return view // _REFORMED << 32
 
 
+class Program(msgspec.Struct, frozen=True):
+    """What a member says of its program when a view ends; as in `Pred`."""
+
+    stateful: bool
+    reads: bool
+    stopped: bool = False
+    overfull: bool = False
+    avoid: MemberId | None = None
+
+
 class ViewChange:
     """One member's part in changing one view. After every call look at `change`."""
 
@@ -65,9 +76,7 @@ class ViewChange:
         out: Outbox,
         suspects: Callable[[MemberId], bool],
         ledger: Ledger,
-        *,
-        stateful: bool,
-        reads: bool,
+        program: Program,
     ) -> None:
         self._stream = stream
         self._view = stream.view()
@@ -76,8 +85,7 @@ class ViewChange:
         self._suspects = suspects
         self._all = stream.vsync.flush is Flush.ALL
         self._needs_state = stream.vsync.state
-        self._stateful = stateful
-        self._reads = reads
+        self._program = program
         self._ledger = ledger
         self._adopted = 0  # the round in which the value was adopted that is written down
         self._withheld = 0  # records that what is said here waits for
@@ -126,10 +134,13 @@ class ViewChange:
             list(self._stream.queued),
             list(self._leave.items()),
             list(self._join),
-            self._stateful,
+            self._program.stateful,
             self._stream.order.report(),
-            self._reads,
+            self._program.reads,
             sorted(self._gone),
+            self._program.stopped,
+            self._program.overfull,
+            self._program.avoid,
         )
 
     @property
@@ -199,7 +210,7 @@ class ViewChange:
 
     def has_state(self, now: Nanos) -> None:
         """The state of the application has arrived here."""
-        self._stateful = True
+        self._program = msgspec.structs.replace(self._program, stateful=True)
         self._pred = msgspec.structs.replace(self._pred, stateful=True)
         self._preds[self._stream.rank] = msgspec.structs.replace(
             self._preds[self._stream.rank], stateful=True
@@ -339,16 +350,18 @@ class ViewChange:
         if report is None:
             return None
         quorum = self._fail_stop or is_quorum(len(self._members), used)
-        leave = self._leave if quorum else {}  # all who live go on from a view that is re-formed
+        # All who live go on from a view that is re-formed.
+        leave = {**self._leave, **self._overfull(used)} if quorum else {}
         going_on = [self._members[rank] for rank in sorted(used) if self._members[rank] not in leave]
         gone = {member: "failed" for member in self._members if member not in going_on}
-        left = {member: self._leave.get(member, cause) for member, cause in gone.items()}
+        left = {member: leave.get(member, cause) for member, cause in gone.items()}
         ranks = self._stream.buffers.ranks
-        holders = [member for member in going_on if used[ranks[member]].stateful]
+        holders = self._holders(going_on, used)
         joined = self._joining(len(going_on))
         needy = any(used[ranks[member]].reads for member in going_on) or (self._needs_state and bool(joined))
         lost = bool(going_on) and needy and not holders
-        if lost and any(self._may_have_state(rank, used) for rank in self._not_going_on(used)):
+        staying = [rank for rank in used if self._members[rank] in going_on]
+        if lost and any(self._may_have_state(rank, used) for rank in self._others(staying)):
             return None
         change = Change(
             members=[*going_on, *joined],
@@ -359,12 +372,25 @@ class ViewChange:
             report=report,
             view=self._view.id + 1,
             lost=lost,
+            unread=bool(holders) and used[ranks[holders[0]]].stopped,
         )
         return change if quorum else self._reformed(change)
 
-    def _not_going_on(self, used: dict[int, Pred]) -> list[int]:
-        leave, members = self._leave, self._members
-        return [rank for rank in range(len(members)) if rank not in used or members[rank] in leave]
+    def _overfull(self, used: dict[int, Pred]) -> dict[MemberId, str]:
+        """Who cannot go on because of its program, as long as enough others do."""
+        found = [rank for rank, pred in used.items() if pred.overfull]
+        rest = [rank for rank in used if rank not in found and self._members[rank] not in self._leave]
+        enough = is_quorum(len(self._members), rest)
+        return {self._members[rank]: UNREAD for rank in found} if enough else {}
+
+    def _holders(self, going_on: Iterable[MemberId], used: dict[int, Pred]) -> list[MemberId]:
+        """Who can hand over the state; last those who are least likely to do it soon."""
+        ranks, avoided = self._stream.buffers.ranks, {pred.avoid for pred in used.values()}
+        holders = [member for member in going_on if used[ranks[member]].stateful]
+        return sorted(holders, key=lambda member: (used[ranks[member]].stopped, member in avoided))
+
+    def _others(self, ranks: Collection[int]) -> list[int]:
+        return [rank for rank in range(len(self._members)) if rank not in ranks]
 
     def _may_have_state(self, rank: int, used: dict[int, Pred]) -> bool:
         """Whether a member may live that has the state and would hand it over."""

@@ -27,6 +27,9 @@ _FAR = 1 << 20
 """No attempt has so much higher a number than those known; who says so lies."""
 _LATELY = 5
 """Periods for which somebody counts as being here after it was heard."""
+_CROWD = 8
+"""Attempts after which all of them take more time."""
+_MOST_PATIENT = 16
 _PAUSE = 2
 """Periods in which whoever knows of a view may say so, before anything is founded."""
 
@@ -51,6 +54,7 @@ class Founding:
         """The view, once this member has had it accepted."""
         self._me = me
         self._minimum = settings.minimum
+        self._terms = settings.terms()
         self._most = settings.most_members()
         self._automatic = settings.reform is Reform.AUTOMATIC
         self._commanded = False
@@ -131,6 +135,10 @@ class Founding:
         names = {member.name for member in self._around(now)}
         return [] if self.last is None else [each for each in self.last.members if each.name not in names]
 
+    def abandoned(self, now: Nanos) -> bool:
+        """Whether nobody is here who is in the view that was agreed on."""
+        return self.founded is not None and self._around(now).isdisjoint(self.founded)
+
     # Paxos
 
     def tick(self, now: Nanos) -> None:
@@ -145,13 +153,16 @@ class Founding:
             later = 0 if first else 2 * self._period + self._rng.randrange(self._period)
             self._next_try = now + _PAUSE * self._period + later
             return
-        self._next_try = now + 2 * self._period + self._rng.randrange(3 * self._period)
+        pause = 2 * self._period + self._rng.randrange(3 * self._period)
+        self._next_try = now + self._patience() * pause
         self._prepare(now)
 
     def on_prepare(self, now: Nanos, source: MemberId, frame: Prepare) -> None:
         """Promise, unless a higher ballot was promised."""
         if not self._concerns(source, frame) or not self._promise(frame.ballot):
             return
+        if self._patience() > 1:
+            self._next_try = max(self._next_try, now + self._patience() * 2 * self._period)
         promise = Promise(frame.ballot, self._accepted, list(self._accepted_members), frame.after)
         self._ledger.write(
             now, Promised(frame.after, frame.ballot), lambda _: self._out.send(source, promise)
@@ -174,7 +185,7 @@ class Founding:
         else:
             self._proposal = tuple(sorted(around))[: self._most]
         self._acceptances.clear()
-        accept = Accept(frame.ballot, list(self._proposal), frame.after)
+        accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms)
         self._out.multicast(accept)
         self.on_accept(now, self._me, accept)
 
@@ -209,8 +220,13 @@ class Founding:
         self._promises.clear()
         self._promise(ballot)
         promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
-        self._out.multicast(Prepare(ballot, after))
+        self._out.multicast(Prepare(ballot, after, self._terms))
         self._ledger.write(now, Promised(after, ballot), lambda now: self.on_promise(now, self._me, promise))
+
+    def _patience(self) -> int:
+        """How much longer to wait between attempts: on slow disks they get into each other's way."""
+        attempts = 0 if self._promised is None else self._promised.number
+        return min(1 + attempts // _CROWD, _MOST_PATIENT)
 
     def _promise(self, ballot: Ballot) -> bool:
         if self._promised is not None and ballot < self._promised:
@@ -237,7 +253,9 @@ class Founding:
         )
 
     def _concerns(self, source: MemberId, frame: Prepare | Accept) -> bool:
-        """Whether this member has a say in it."""
+        """Whether this member has a say in it: it has set the same, and knows of no later view."""
+        if frame.terms != self._terms:
+            return False
         known = 0 if self._promised is None else self._promised.number
         plausible = frame.ballot.founder == source and frame.ballot.number <= known + _FAR
         return plausible and frame.after == self.after and (self.last is not None or self.founds)

@@ -16,6 +16,33 @@ Cause = Annotated[str, msgspec.Meta(max_length=100)]
 Causes = Annotated[list[tuple[MemberId, Cause]], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
+Word = Annotated[str, msgspec.Meta(max_length=20)]
+
+
+class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What all members of a group must have set alike."""
+
+    version: Seq
+    """Of the protocol."""
+    order: Word
+    engine: Word
+    """Only where the order is total."""
+    flush: Word
+    agreement: Word
+    uniform: bool
+    frame_bytes: Seq
+    buffer_messages: Seq
+    window: Seq
+
+    def differs(self, other: "Terms") -> str | None:
+        """The first setting in which others differ from this, in words; None if there is none."""
+        for name in self.__struct_fields__:
+            here, there = getattr(self, name), getattr(other, name)
+            if here != there:
+                return f"{name} is {here} here and {there} there"
+        return None
+
+
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A view that somebody is or was in."""
 
@@ -38,6 +65,8 @@ class Received(Frame, frozen=True, array_like=True, tag=31, gc=False):
     settled: Seq = 0
     stop: bool = False
     """Whether the others shall send nothing new: more waits for its program than should."""
+    asks: bool = False
+    """Whether somebody waits there to know that all have what its sender has sent: they shall say so soon."""
 
 
 class Init(Frame, frozen=True, array_like=True, tag=32, gc=False):
@@ -65,6 +94,12 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     """Whether its application needs the state: it has hooks, and takes what is delivered."""
     gone: Members = []  # noqa: RUF012 (msgspec copies it)
     """Who is dead for certain: its sender ignores whatever they have sent."""
+    stopped: bool = False
+    """Whether its program does not read: others are better asked for the state."""
+    overfull: bool = False
+    """Whether it cannot be in the next view: more waits for a program that has stopped than may."""
+    avoid: MemberId | None = None
+    """Who did not hand over the state that its sender waits for: somebody else is better asked."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -85,14 +120,17 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether fewer than a quorum agreed to it, all who live."""
     lost: bool = False
     """Whether nobody who lives has the state."""
+    unread: bool = False
+    """Whether nobody reads who has the state: who does so first may be asked for it, by another change."""
 
 
 class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
     """I am in no view and look for one. `founding` if I may take part in the first."""
 
     founding: bool
-    last: Known | None = None
+    last: Known | None
     """The latest view that I have heard of."""
+    terms: Terms
 
 
 class Standing(Frame, frozen=True, array_like=True, tag=37, gc=False):
@@ -105,6 +143,8 @@ class Refused(Frame, frozen=True, array_like=True, tag=44, gc=False):
     """You cannot join."""
 
     cause: Cause
+    ever: bool = False
+    """Whether it is worth waiting."""
 
 
 class Farewell(Frame, frozen=True, array_like=True, tag=45, gc=False):
@@ -149,7 +189,8 @@ class Prepare(Frame, frozen=True, array_like=True, tag=38, gc=False):
     """May I found the group? Or, after a view of whose members nobody is in it any more, the next one?"""
 
     ballot: Ballot
-    after: Seq = 0
+    after: Seq
+    terms: Terms
 
 
 class Promise(Frame, frozen=True, array_like=True, tag=39, gc=False):
@@ -166,7 +207,8 @@ class Accept(Frame, frozen=True, array_like=True, tag=40, gc=False):
 
     ballot: Ballot
     members: Members
-    after: Seq = 0
+    after: Seq
+    terms: Terms
 
 
 class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):

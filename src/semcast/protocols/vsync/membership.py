@@ -1,7 +1,7 @@
 """Who is in the group: looking for it, founding it, joining, leaving; one view after the other."""
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
@@ -18,13 +18,15 @@ from semcast.core.views import View
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.stops import Stops
+from semcast.protocols.vsync.admission import LONGEST_CAUSE, Admission
 from semcast.protocols.vsync.batches import BatchOrder
 from semcast.protocols.vsync.candidates import Candidates
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
-from semcast.protocols.vsync.flush import ViewChange, first_position, next_reformed
-from semcast.protocols.vsync.founding import FAR, Founding, sound_members
+from semcast.protocols.vsync.epochs import Epoch, Epochs
+from semcast.protocols.vsync.flush import ViewChange, first_position
+from semcast.protocols.vsync.founding import FAR, Founding
 from semcast.protocols.vsync.frames import (
     Change,
     Hello,
@@ -35,9 +37,14 @@ from semcast.protocols.vsync.frames import (
     Superseded,
     Welcome,
 )
+from semcast.protocols.vsync.hopeless import Hopeless
+from semcast.protocols.vsync.joining import Joining
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.ledger import Ledger
 from semcast.protocols.vsync.orders import CausalOrder, FifoOrder
+from semcast.protocols.vsync.past import Past
+from semcast.protocols.vsync.provision import Provision
+from semcast.protocols.vsync.readership import UNREAD, Readership
 from semcast.protocols.vsync.serving import Serving
 from semcast.protocols.vsync.settings import Agreement, Engine, Order, Reform, VsyncSettings
 from semcast.protocols.vsync.states import MOVES, Cause, State
@@ -45,15 +52,8 @@ from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 
-_DISTRUSTED = 2
-"""Views in a row that begin with somebody in them who is not heard."""
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
-_LONGEST_CAUSE = 100
-_LAG = 4
-"""Heartbeats that anybody may be behind, also when the buffers are full."""
-_ANSWERED = 128
-"""Processes of which it is remembered when they were answered."""
 
 
 class VsyncTimer(Timer):
@@ -62,26 +62,6 @@ class VsyncTimer(Timer):
     HELLO = "hello"
     CHECK = "check"
     RESEND = "resend"
-
-
-class Epoch:
-    """A view as the application goes through it."""
-
-    __slots__ = ("announced", "awaits", "event", "gives", "lost", "state", "stream")
-
-    def __init__(
-        self, event: Installed, stream: ViewStream, *, awaits: bool, gives: bool, lost: bool
-    ) -> None:
-        self.event = event
-        self.stream = stream
-        self.awaits = awaits
-        """The state of the application is not here yet."""
-        self.gives = gives
-        """Others wait for this member's state at the beginning."""
-        self.lost = lost
-        """Nobody had the state any more."""
-        self.state: bytes | None = None
-        self.announced = False
 
 
 def order_of(settings: VsyncSettings) -> OrderFactory:
@@ -104,6 +84,8 @@ class Membership(ABC):
     founding_kind: type[Founding] = Founding
     candidates_kind: type[Candidates] = Candidates
     serving_kind: type[Serving] = Serving
+    readership_kind: type[Readership] = Readership
+    provision_kind: type[Provision] = Provision
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -116,41 +98,37 @@ class Membership(ABC):
         self.stream: ViewStream | None = None
         """Of the current view."""
         self.state = State.JOINING
-        self.moves: Counter[tuple[State, Cause]] = Counter()
-        """How often each move was made."""
+        self.moves: Counter[tuple[State, Cause]] = Counter()  # how often each was made
         self.confirming = Confirming(out)
         """Own messages of the current view that somebody waits to hear of."""
         self._rng = rng
+        self._terms = settings.terms()
         self._order = order_of(settings)
-        fail_stop = settings.agreement is Agreement.ORACLE
-        self._oracle = Oracle(settings.detector) if fail_stop else None
+        self._oracle = Oracle(settings.detector) if settings.agreement is Agreement.ORACLE else None
         self._detector = self._oracle or FailureDetector(settings.detector)
         self._ledger = self.ledger_kind(out)
         self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
-        self._looked_at: Nanos = 0
-        self._entering = False  # into a view that is being written down
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
-        queue = settings.queue_messages or settings.buffer_messages
-        self.backlog = self.backlog_kind(queue, settings.buffer_bytes, settings.reserve_bytes)
+        self.backlog = self.backlog_kind(
+            settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
+        )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = StateTransfer(settings.frame_bytes, out)
-        self._stateful = False
-        self._epochs: deque[Epoch] = deque()
+        self._epochs = Epochs(self.backlog)
         self._changing: ViewChange | None = None
-        self._previous: ViewStream | None = None
-        self._decision: Decision | None = None
-        self._causes: dict[MemberId, str] = {}  # why those are not in this view who were in the last one
+        self._past = Past(settings.resend, out)
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
         self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial)
-        self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
-        self._answered: dict[MemberId, Nanos] = {}
+        self._admission = Admission(self._terms, self._candidates, self.stats, out)
+        self._hopeless = Hopeless(me, settings, self._detector.suspects)
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
-        self._samples: deque[tuple[Nanos, list[int]]] = deque()
         self._leaving = ""
         self._departure: Departure | None = None
-        self._keeps_up_at: Nanos = 0  # when the application was last seen to follow
+        self._readership = self.readership_kind(self.backlog, self._transfer, settings)
+        self._provision = self.provision_kind(me, settings, self.backlog, self._transfer, self._readership)
+        self._joining = Joining(me, settings, self._founding, self._readership, rng, out, self._enter)
         self._blocked = False
         self._resending = False
         self._patience = 0  # doublings of the time after which what may be lost is sent again
@@ -174,14 +152,6 @@ class Membership(ABC):
     def reader(self, reader: Reader) -> None:
         self.backlog.reader = reader
 
-    @abstractmethod
-    def reads(self) -> bool:
-        """Whether the application takes what is delivered: only then it has a state, or needs one."""
-
-    @abstractmethod
-    def gives(self) -> bool:
-        """Whether the application would hand over its state, or has done so."""
-
     # In no view
 
     def _look(self, now: Nanos) -> None:
@@ -189,40 +159,23 @@ class Membership(ABC):
         if self.stream is not None or self.left:
             return
         self.stats.control_frames += 1
-        self._looked_at = now
-        self.out.announce(Hello(self._founding.founds, self._founding.last))
-        self._founding.tick(now)
-        self._found(now)
-        spread = self.settings.hello // 4 + 1
-        self.out.set_timer(VsyncTimer.HELLO, now + self.settings.hello + self._rng.randrange(spread))
+        self.out.set_timer(VsyncTimer.HELLO, self._joining.look(now))
 
     def _found(self, now: Nanos) -> None:
-        """Begin the view that is agreed on where nobody is in one, and let the others in."""
-        founding = self._founding
-        if founding.founded is None or self.stream is not None or self._entering or self.left:
-            return
-        everybody = list(founding.founded)
-        if self.me not in everybody:
-            return
-        lost = founding.last is not None
-        view = next_reformed(founding.after) if lost else 1
-        welcome = Welcome(
-            view,
-            everybody,
-            [0] * len(everybody),
-            everybody,
-            everybody,
-            position=first_position(view),
-            reformed=founding.after if lost else None,
-            lost=lost,
-        )
-        self._enter(now, welcome)
+        if self.stream is None and not self.left:
+            self._joining.found(now)
 
     def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
         stream = self.stream
+        if not self._admission.agrees(source, frame.terms, stands=stream is not None):
+            return
         if stream is None:
             self._founding.saw(now, source, frame)
-            return
+        else:
+            self._on_candidate(now, source, frame, stream)
+
+    def _on_candidate(self, now: Nanos, source: MemberId, frame: Hello, stream: ViewStream) -> None:
+        """Somebody looks for the view that this member is in."""
         if frame.last is not None:
             self._founding.learn(frame.last)
         if source in stream.members:
@@ -239,51 +192,26 @@ class Membership(ABC):
         view = self.stream.view()
         self.out.send(source, Standing(Known(view.id, list(view.members))))
 
-    def _on_standing(self, now: Nanos, frame: Standing) -> None:
-        """There is a view: never found another group, and let its members let this one in."""
-        if self.stream is None:
-            self._founding.learn(frame.last)
-            self._founding.saw_view(now)
-
     def _on_refused(self, frame: Refused) -> None:
-        if self.stream is None and not self._entering:
-            self._leave_for_good(Cause.REFUSED, f"refused: {frame.cause}", again=False)
-
-    def _on_welcome(self, now: Nanos, source: MemberId, frame: Welcome) -> None:
-        members = set(frame.members)
-        sound = (
-            {self.me, source} <= members
-            and members.issuperset(frame.providers)
-            and members.issuperset(frame.joined)
-            and len(frame.members) == len(frame.base)
-            and sound_members(frame.members, self.settings.most_members())
-            and max(1, self._founding.after) <= frame.view < FAR
-            and max(frame.position, *frame.base) < FAR
-        )
-        if self.stream is None and sound and not self._entering:
-            self._enter(now, frame)
-        else:
-            self.stats.stale += 1
+        cause = self._joining.on_refused(frame)
+        if cause is not None:
+            self._leave_for_good(Cause.REFUSED, f"refused: {cause}", again=False)
 
     def _enter(self, now: Nanos, welcome: Welcome) -> None:
         """Into the first view of this member, once that is written down."""
-        self._entering = True
+        self._joining.entering = True
         record = Entered(Known(welcome.view, list(welcome.members)))
         self._ledger.write(now, record, lambda now: self._entered(now, welcome), anew=True)
 
     def _entered(self, now: Nanos, welcome: Welcome) -> None:
-        """Where nobody has a state, that of this member is as good as any."""
-        self._entering = False
+        self._joining.entering = False
         if self.left:
             return
         if self._founding.founded is not None:
             for other in welcome.members:
                 if other != self.me:
                     self.out.send(other, welcome)
-        providers = welcome.providers or [self.me]
-        self._stateful = not self.settings.state or (
-            self.reader.receives and (welcome.lost or self.me in providers)
-        )
+        self._provision.enter(welcome)
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
@@ -316,31 +244,18 @@ class Membership(ABC):
         self._changing = None
         self._commanded = False
         self._founding.learn(Known(view.id, list(view.members)))
-        self._samples.clear()
         self._spoke_at = {}
         self._detector.watch(now, [member for member in view.members if member != self.me])
-        suspected = [member for member in view.members if self._detector.suspects(member)]
-        self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}
-        needy = self.settings.state and not welcome.lost and len(welcome.providers) < len(view.members)
-        provider = welcome.providers[0] if welcome.providers else None
-        gives = needy and provider == self.me
-        if self._epochs and self._epochs[-1].awaits:
-            self._epochs.pop()  # the state at the beginning of this view covers all of it
+        self._hopeless.begin(view.members)
+        if self._epochs.drop_stateless():
             self._transfer.forget()
-        awaits = not self._stateful and self.reads()
-        if awaits and provider is not None and provider != self.me:
-            self._transfer.want(view.id, provider)
+        awaits, gives = self._provision.begin(welcome)
         lost = welcome.lost and self.settings.state
-        self._epochs.append(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
+        self._epochs.begin(Epoch(event, stream, awaits=awaits, gives=gives, lost=lost))
         self.stops.keep(view.members)
-        self._count_backlog()
+        self._readership.look(now)
         stream.start(now)
         self._pump(stream)
-
-    def _count_backlog(self) -> None:
-        """What waits for the program is whatever waits in its views."""
-        self.backlog.queues = [epoch.stream.buffers for epoch in self._epochs]
-        self.backlog.lacks_state = bool(self._epochs) and self._epochs[0].awaits
 
     def _install(self, now: Nanos, change: Change) -> None:
         """What was agreed on is here: end this view, and begin the next once that is written down (t7)."""
@@ -348,14 +263,14 @@ class Membership(ABC):
         assert changing is not None
         if self.me not in change.members:
             self._serve(now, change)
-        elif not self._entering:
-            self._entering = True
+        elif not self._joining.entering:
+            self._joining.entering = True
             record = Entered(Known(change.view, list(change.members)))
             self._ledger.write(now, record, lambda now: self._installed(now, change), anew=True)
 
     def _installed(self, now: Nanos, change: Change) -> None:
         old, changing = self.stream, self._changing
-        self._entering = False
+        self._joining.entering = False
         assert old is not None
         assert changing is not None
         view = old.view()
@@ -364,19 +279,17 @@ class Membership(ABC):
         self._end_confirmations(old, change)
         decision = changing.decision
         assert decision is not None
-        self._decision = Decision(Instance(view.id, 0), decision)
+        causes = self._past.end(old, Decision(Instance(view.id, 0), decision), change.left)
         welcome = self._welcome_to(change, old)
-        self._causes = {member: cause for member, cause in change.left if cause != "failed"}
         event = Installed(
             View(change.view, tuple(change.members), reformed=welcome.reformed),
             joined=tuple(change.joined),
-            left=tuple(self._causes),
+            left=tuple(causes),
             failed=tuple(member for member, cause in change.left if cause == "failed"),
         )
-        self._candidates.install(now, change.members, self._causes)
-        self._previous = old
+        self._candidates.install(now, change.members, causes)
         self._blocked = self._blocked or old.refuses
-        self._stateful = self._stateful or (change.lost and self.reader.receives)
+        self._provision.install(change)
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
@@ -446,6 +359,7 @@ class Membership(ABC):
 
     def _leave_for_good(self, why: Cause, cause: str, *, again: bool) -> None:
         self._shift_to(State.LEFT, why)
+        self._joining.reads_first = cause == f"put out: {UNREAD}"
         self._changing = None
         for timer in VsyncTimer:
             self.out.cancel_timer(timer)
@@ -463,7 +377,7 @@ class Membership(ABC):
             self._depart(now, cause)
 
     def _depart(self, now: Nanos, cause: str) -> None:
-        self._leaving = cause = cause[:_LONGEST_CAUSE]
+        self._leaving = cause = cause[:LONGEST_CAUSE]
         if self.stream is None or len(self.stream.members) == 1:
             self._leave_for_good(Cause.LEAVING, cause, again=False)
         else:
@@ -485,50 +399,15 @@ class Membership(ABC):
                 leave[names[candidate.name]] = "started again"
         if self._leaving:
             leave[self.me] = self._leaving
-        leave.update(self._hopeless(now, stream))
-        leave.update(self._deaf(stream))
+        leave.update(self._hopeless.found(now, stream))
         staying = [m for m in stream.members if m not in leave and not suspects(m)]
         if len(staying) >= self.settings.most_members():
+            self._admission.refuse_for_room(join, len(staying))
             join = []  # a view of the same members would follow, and another
         suspected = any(map(suspects, stream.members))
-        if leave or join or suspected or self._needs_other_provider():
+        stateless = self._provision.needs_change(now, asked=self._epochs.newest.gives)
+        if leave or join or suspected or stateless:
             self._change_view(now, leave, join)
-
-    def _needs_other_provider(self) -> bool:
-        """Whether a state is waited for that nobody will hand over in this view.
-
-        The program that was asked for it does not read any more; or this one reads at last.
-        """
-        newest = self._epochs[-1]
-        if newest.gives and not self.gives():
-            return True
-        return self.reads() and not self._stateful and not self._transfer.waits
-
-    def _hopeless(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
-        """Who delays stability beyond the limits (5.4.3)."""
-        limits = [self.settings.expel_after] if self.settings.expel_after else []
-        if self.settings.expel_when_full and stream.refuses:
-            limits.append(_LAG * self.settings.detector.heartbeat)
-        if stream.frozen or not (self.settings.expel_after or self.settings.expel_when_full):
-            return {}
-        self._samples.append((now, list(stream.queued)))
-        longest = max(self.settings.expel_after, _LAG * self.settings.detector.heartbeat)
-        while len(self._samples) > 1 and self._samples[1][0] <= now - longest:
-            self._samples.popleft()
-        found: dict[MemberId, str] = {}
-        for limit in limits:
-            then = next((queued for at, queued in reversed(self._samples) if at <= now - limit), None)
-            if then is not None:
-                found.update(dict.fromkeys(stream.laggards(then), "too slow"))
-        return found if len(found) <= (len(stream.members) - 1) // 2 else {}
-
-    def _deaf(self, stream: ViewStream) -> dict[MemberId, str]:
-        """Of two who do not hear each other for several views, though others hear both, the later one."""
-        for member, views in self._distrust.items():
-            if views >= _DISTRUSTED and self._detector.suspects(member):
-                later = max(member, self.me, key=stream.members.index)
-                return {later: "not heard by all"}
-        return {}
 
     def _change_view(
         self,
@@ -543,13 +422,9 @@ class Membership(ABC):
         if self._changing is None:
             self._shift_to(State.FLUSHING, Cause.CHANGE)
             self._patience = 0
+            program = self._provision.end(now)
             self._changing = self.view_change(
-                stream,
-                self.out,
-                self._detector.suspects,
-                self._ledger,
-                stateful=self._stateful and self.settings.state and self.gives(),
-                reads=self.settings.state and self.reads(),
+                stream, self.out, self._detector.suspects, self._ledger, program
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
@@ -591,9 +466,10 @@ class Membership(ABC):
 
     def _check_view(self, now: Nanos) -> None:
         assert self.stream is not None
+        self._readership.look(now)
         self._refuse(now)
         if len(self.stream.heard) == len(self.stream.members) - 1:
-            self._previous = None  # nobody is in the last view any more
+            self._past.stream = None  # nobody is in the last view any more
         if self._changing is not None:
             self._bury(now)
             self._changing.on_progress(now)
@@ -608,8 +484,7 @@ class Membership(ABC):
         assert self.stream is not None
         members = self.stream.members
         self._candidates.forget(now, members)
-        for candidate in self._candidates.refused(members, self._detector.last_heard):
-            self.out.send(candidate, Refused(f"a living member is called {candidate.name[:60]}"))
+        self._admission.refuse_namesakes(members, self._detector.last_heard)
 
     def _bury(self, now: Nanos) -> None:
         """A change of view that waits for a quorum may learn that the others are dead."""
@@ -636,9 +511,7 @@ class Membership(ABC):
         if departure is not None:
             if not self._leaving and departure.is_due(now, self.stream):
                 self._depart(now, departure.cause)
-        elif not (self.reader.stopped and self.backlog.full()):
-            self._keeps_up_at = now
-        elif self.settings.leave_after and now - self._keeps_up_at >= self.settings.leave_after:
+        elif self._readership.too_slow(now):
             self.leave(now, "its application is too slow")
 
     def _resend(self, now: Nanos) -> None:
@@ -674,24 +547,6 @@ class Membership(ABC):
             self.out.set_timer(VsyncTimer.RESEND, now + (self.settings.resend << self._patience))
 
     # Those who are behind, or out
-
-    def _on_late(self, now: Nanos, source: MemberId, view: int, *, knows: bool) -> None:
-        """A frame of a view that is over: its sender lacks the decision, or is not among us.
-
-        Who says what was decided `knows` it: to answer a decision with a decision would never end.
-        """
-        self.stats.stale += 1
-        stream = self.stream
-        assert stream is not None
-        if now - self._answered.get(source, -self.settings.resend) < self.settings.resend // 2:
-            return
-        if len(self._answered) > _ANSWERED + len(stream.members):
-            self._answered.clear()
-        self._answered[source] = now
-        if self._decision is not None and self._decision.instance.view == view and not knows:
-            self.out.send(source, self._decision)
-        if source not in stream.members and self.state is not State.MINORITY:
-            self.out.send(source, Superseded(stream.view().id, source, self._causes.get(source, "")))
 
     def _on_superseded(self, now: Nanos, frame: Superseded) -> None:
         """Believed by who hears no quorum of its view: as long as there is one, that view is not over."""

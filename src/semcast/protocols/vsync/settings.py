@@ -8,6 +8,7 @@ from semcast.core.ids import MILLISECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
 from semcast.protocols.vsync.detector import DetectorSettings
+from semcast.protocols.vsync.frames import Terms
 from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD
 
 
@@ -55,8 +56,12 @@ class Reform(enum.StrEnum):
     """When they are told to (`reform`)."""
 
 
+VERSION = 1
+"""Of the protocol: members of different ones are not in one group."""
+
+
 class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """All members of a group have the same ones, but for `minimum`."""
+    """What must be the same at all members is said to others (`terms`); who differs there is refused."""
 
     order: Order = Order.FIFO
     engine: Engine = Engine.TOKEN
@@ -132,6 +137,20 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             rto_min=self.rto_min,
             frame_bytes=self.frame_bytes,
             repair_bytes=self.repair_bytes,
+        )
+
+    def terms(self) -> Terms:
+        """What all members must have set alike."""
+        return Terms(
+            VERSION,
+            self.order.value,
+            self.engine.value if self.order is Order.TOTAL else "",
+            self.flush.value,
+            self.agreement.value,
+            self.uniform,
+            self.frame_bytes,
+            self.buffer_messages,
+            self.window,
         )
 
     def most_members(self) -> int:

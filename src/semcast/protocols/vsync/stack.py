@@ -7,7 +7,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.confirming import Asked
-from semcast.core.events import Blocked, Delivery, Sent, StateLost, StateReceived, StateRequested, Unblocked
+from semcast.core.events import Blocked, Delivery, Sent, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
@@ -67,14 +67,15 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
+        self._asks = 0  # the last message of which somebody waits to know that all have it
 
     def _up_to_date(self) -> bool:
         """Whether the application knows the current view: it must know in which one it sends."""
-        return len(self._epochs) == 1 and self._epochs[0].announced and not self._is_out
+        return self._epochs.up_to_date() and not self._is_out
 
     # Inputs
 
-    def recover(self, now: Nanos, records: Sequence[bytes]) -> None:  # noqa: ARG002
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:  # noqa: ARG002
         """What earlier incarnations promised, and the last view they were in or agreed to."""
         self._founding.recover(self._ledger.recover(records))
 
@@ -134,10 +135,14 @@ class VirtualSynchrony(Membership, Stack):
         number = self._numbers.last
         self.stream.order.watch(number)
         self.confirming.ask(Asked(ticket, number, safe))
+        if safe:
+            self._asks = number
 
     def settle_confirmations(self) -> None:
         """Look how far the current view has come. Who has everything of it is not known once it ends."""
         stream = self.stream
+        if self._asks and stream is not None:
+            self._ask(stream)
         if self.confirming and stream is not None:
             order = stream.order
             self.confirming.settle(
@@ -146,6 +151,14 @@ class VirtualSynchrony(Membership, Stack):
                 safe=stream.buffers.stable[stream.rank],
                 position=order.position_of,
             )
+
+    def _ask(self, stream: ViewStream) -> None:
+        """Have the others say what they have, once for all who wait: else only their heartbeats would."""
+        number, self._asks = self._asks, 0
+        if len(stream.members) > 1 and not stream.frozen:
+            stream.ask(number)
+            stream.tell()
+            self._pump(stream)
 
     def _after_multicast(self, now: Nanos, stream: ViewStream) -> None:
         for event in stream.out.events:
@@ -247,29 +260,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def deliver(self, now: Nanos, most: int) -> list[Delivery]:
         """Messages, view by view, and between views what an application must know."""
-        taken: list[Delivery] = []
-        while self._epochs:
-            epoch = self._epochs[0]
-            if epoch.awaits:
-                break
-            if not epoch.announced:
-                epoch.announced = True
-                if epoch.lost:
-                    taken.append(StateLost(epoch.event.view.id, "nobody is left who had the state"))
-                if epoch.state is not None:
-                    taken.append(StateReceived(epoch.event.view.id, epoch.state))
-                    epoch.state = None
-                taken.append(epoch.event)
-                if epoch.gives:
-                    taken.append(StateRequested(epoch.event.view.id))
-            if most > 0:
-                batches = epoch.stream.deliver(most)
-                most -= sum([len(batch.payloads) for batch in batches])
-                taken += batches
-            if epoch.stream is self.stream or len(epoch.stream.buffers.to_deliver):
-                break
-            self._epochs.popleft()
-            self._count_backlog()
+        taken = self._epochs.deliver(most, self.stream)
         self._room_freed(now)
         if self._blocked and self._up_to_date():
             self._blocked = False
@@ -278,10 +269,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything; who is out may have what the others do without."""
-        if self._is_out or not self._epochs or self._epochs[0].awaits:
-            return False
-        first = self._epochs[0]
-        return not first.announced or first.stream is not self.stream or first.stream.deliverable()
+        return not self._is_out and self._epochs.deliverable(self.stream)
 
     def behind(self) -> bool:
         """Whether a view waits here that the program does not know."""
@@ -303,14 +291,21 @@ class VirtualSynchrony(Membership, Stack):
         """
         self._room_freed(now)
         if self.settings.state and not self.reader.receives:
-            self._stateful = False
-        if not self.reads():
-            for epoch in self._epochs:
-                epoch.awaits = False
+            self._provision.stateful = False
+        if not self._provision.reads():
+            self._epochs.do_without_state()
             self._transfer.forget()
-        if self._epochs and self._changing is None and not self._is_out and self._needs_other_provider():
+        self._readership.look(now)
+        idle = self._epochs and self._changing is None and not self._is_out
+        if idle and self._provision.needs_change(now, asked=self._epochs.newest.gives):
             self._change_view(now, {}, ())
             self._plan_resend(now)
+
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the program."""
+        for epoch in self._epochs:
+            epoch.stream.buffers.purge_late()
+            self._pump(epoch.stream)
 
     def _room_freed(self, now: Nanos) -> None:
         """There may be room in the backlog again, and somebody may be told so."""
@@ -324,9 +319,7 @@ class VirtualSynchrony(Membership, Stack):
         """Tell the others to stop, or that they need not any more."""
         over = self.backlog.over()
         if over:
-            for epoch in self._epochs:
-                epoch.stream.buffers.purge_late()
-                self._pump(epoch.stream)
+            self.reclaim()
             over = self.backlog.over()
         if self.stream is not None and over != self.stream.stopping:
             self.stream.tell()
@@ -335,9 +328,7 @@ class VirtualSynchrony(Membership, Stack):
         """Who or what keeps this member from sending."""
         stream = self.stream
         if stream is None:
-            missing = self._founding.missing(self._looked_at)
-            why = "its last view waits for it" if missing else "it is in no view"
-            return HeldBack(missing[0] if missing else None, why)
+            return self._joining.held_back()
         if stream.frozen:
             silent = [member for member in stream.members if self._detector.suspects(member)]
             why = "too few are within reach" if self.state is State.MINORITY else "the view is changing"
@@ -356,17 +347,9 @@ class VirtualSynchrony(Membership, Stack):
         """The state of the application, as a `StateRequested` asked for it."""
         self._transfer.offer(view, state)
 
-    def reads(self) -> bool:
-        """Whether the application takes what is delivered: only then it has a state, or needs one."""
-        return self.reader.receives and not self.reader.closing
-
-    def gives(self) -> bool:
-        """Whether the application would hand over its state, or has done so."""
-        return self.reads() or (self.stream is not None and self._transfer.offers(self.stream.view().id))
-
     def buffered(self) -> int:
         """Messages in all buffers."""
-        return sum(epoch.stream.buffered() for epoch in self._epochs)
+        return self._epochs.buffered()
 
     def phase(self) -> str:
         """joining, operational, flushing, minority, serving, or left."""
@@ -386,6 +369,7 @@ class VirtualSynchrony(Membership, Stack):
         """Another incarnation, which only joins: the group is there. It sends what was not taken here."""
         joining = msgspec.structs.replace(self.settings, minimum=0)
         stack = type(self)(member, joining, rng, out, self._numbers.successors())
+        stack._joining.reads_first = self._joining.reads_first
         stack._ledger.go_on_from(self._ledger)
         if self._founding.last is not None:
             stack._founding.learn(self._founding.last)
@@ -396,11 +380,11 @@ class VirtualSynchrony(Membership, Stack):
     def _on_frame_outside(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         founding = self._founding
         if isinstance(frame, Welcome):
-            self._on_welcome(now, source, frame)
+            self.stats.stale += not self._joining.on_welcome(now, source, frame)
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
         elif isinstance(frame, Standing):
-            self._on_standing(now, frame)
+            self._joining.on_standing(now, frame)
         elif isinstance(frame, Refused):
             self._on_refused(frame)
         elif isinstance(frame, Prepare):
@@ -473,7 +457,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def _on_frame_of_the_past(self, now: Nanos, source: MemberId, frame: Frame, view: int) -> None:
         """Others may still need messages of the view before this one."""
-        previous = self._previous
+        previous = self._past.stream
         ours = previous is not None and view == previous.view().id and source in previous.members
         if previous is not None and ours and isinstance(frame, InView):
             if isinstance(frame.frame, Request):
@@ -483,7 +467,9 @@ class VirtualSynchrony(Membership, Stack):
             previous.order.on_frame(now, previous.members.index(source), frame)
             self._pump(previous)
         else:
-            self._on_late(now, source, view, knows=isinstance(frame, Decision))
+            self.stats.stale += 1
+            knows, primary = isinstance(frame, Decision), self.state is not State.MINORITY
+            self._past.answer(now, source, view, self.view(), knows=knows, primary=primary)
 
     def _on_change_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         stream = self.stream
@@ -520,10 +506,8 @@ class VirtualSynchrony(Membership, Stack):
     def _on_chunk(self, now: Nanos, source: MemberId, frame: StateChunk) -> None:
         state = self._transfer.on_chunk(source, frame)
         if state is not None:
-            epoch = self._epochs[-1]
-            epoch.state, epoch.awaits = state, False
-            self.backlog.lacks_state = False
-            self._stateful = True
+            self._epochs.got_state(state)
+            self._provision.stateful = True
             if self._changing is not None:
                 self._changing.has_state(now)
                 self._after_change(now)

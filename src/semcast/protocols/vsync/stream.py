@@ -93,6 +93,8 @@ class ViewStream:
         """Whether the others were told to stop."""
         self._taken_in_time = 0  # messages that an application which is not behind has taken by now
         self._told = self._told_bytes = 0  # messages queued when the others were last told
+        self._awaited = 0  # up to where own messages are to be known as stable soon
+        self._asked: dict[int, int] = {}  # by rank, up to where others want to know that their messages came
         self._telling = False
         self._prompt = settings.uniform
         self.order = self.buffers.order = order(self, view.id, position)
@@ -211,8 +213,12 @@ class ViewStream:
                 self._on_received(now, rank, frame)
         self.exchange.wake()
         self.order.settle(now)
-        if self.buffers.accepted > self._told:
+        if self.buffers.accepted > self._told or self._owes_word():
             self._plan_to_tell(now)
+
+    def _owes_word(self) -> bool:
+        """Whether others wait to hear that something came which is here."""
+        return any(upto <= self.queued[rank] for rank, upto in self._asked.items())
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """S-RM's timers, and the order's."""
@@ -220,7 +226,7 @@ class ViewStream:
             self.order.tick(now)
         elif timer is StreamTimer.TELL:
             self._telling = False
-            if self.buffers.accepted > self._told:
+            if self.buffers.accepted > self._told or self._owes_word():
                 self.tell()
         else:
             if timer is SrmTimer.GOSSIP:
@@ -319,7 +325,14 @@ class ViewStream:
         if self.stopping:
             self.buffers.purge_late()
             self.stopping = self.buffers.backlog.over()
-        self.out.multicast(Received(self._view.id, list(self.queued), self.order.settled, self.stopping))
+        asks = self._awaited > self.buffers.stable[self.rank]
+        queued = list(self.queued)
+        self._asked = {rank: upto for rank, upto in self._asked.items() if upto > queued[rank]}
+        self.out.multicast(Received(self._view.id, queued, self.order.settled, self.stopping, asks))
+
+    def ask(self, upto: int) -> None:
+        """Somebody waits until all have the messages of this member up to there: the next `tell` says so."""
+        self._awaited = max(self._awaited, upto)
 
     def _plan_to_tell(self, now: Nanos) -> None:
         """At once if much has come; soon if others wait for it."""
@@ -327,7 +340,7 @@ class ViewStream:
         unheard, size = buffers.accepted - self._told, buffers.accepted_bytes - self._told_bytes
         if unheard >= shares.tell_every or size >= shares.tell_bytes:
             self.tell()
-        elif self._prompt and not self._telling:
+        elif (self._prompt or self._asked) and not self._telling:
             self._telling = True
             self.out.set_timer(StreamTimer.TELL, now + self.vsync.ack_delay)
 
@@ -336,6 +349,8 @@ class ViewStream:
             self.stats.malformed += 1
             return
         self.heard.add(source)
+        if frame.asks:
+            self._asked[source] = frame.upto[source]
         self._stops.heard(now, self.members[source], stop=frame.stop)
         self.window.heard(source)
         self.order.heard(source, frame.settled)

@@ -43,6 +43,11 @@ class StateTransfer:
         """Whether this member waits for the state."""
         return self._wanted is not None
 
+    @property
+    def here(self) -> int:
+        """Chunks of it that have come."""
+        return len(self._got)
+
     # Giving
 
     def offer(self, view: int, state: bytes) -> None:

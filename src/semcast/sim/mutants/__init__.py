@@ -9,7 +9,9 @@ import msgspec
 from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
-from semcast.sim.mutants import programs, ring, semantic, vsync, vsync_flow
+from semcast.replication.machine import Machine
+from semcast.replication.reads import Reading
+from semcast.sim.mutants import programs, replication, ring, semantic, vsync, vsync_flow
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -18,6 +20,8 @@ class Mutant(msgspec.Struct, frozen=True):
     stack: type[Stack] | None = None
     operations: type[OperationTracker] = OperationTracker
     handover: type[Handover] = Handover
+    machine: type[Machine] = Machine
+    reading: type[Reading] = Reading
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
 
@@ -62,6 +66,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
         "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
         "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
+        "namesakes-let-in": Mutant(ring.NamesakesLetIn, by_chance=False),
+        "namesakes-put-out": Mutant(ring.NamesakesPutOut, by_chance=False),
         "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
         "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
         "no-reserve": Mutant(ring.NoReserve, by_chance=False),
@@ -108,12 +114,59 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "stop-not-heard": Mutant(vsync_flow.StopNotHeard, by_chance=False),
         "commands-in-queue": Mutant(vsync_flow.CommandsInQueue, by_chance=False),
         "leaves-while-waiting": Mutant(vsync_flow.LeavesWhileWaiting, by_chance=False),
+        "overfull-goes-on": Mutant(vsync_flow.OverfullGoesOn, by_chance=False),
+        "never-gives-up": Mutant(vsync_flow.NeverGivesUp, by_chance=False),
+        "provider-awaited": Mutant(vsync_flow.ProviderAwaited, by_chance=False),
         "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
         "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
+        "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
+    },
+    "replication": {
+        "step3-as-printed": Mutant(machine=replication.Step3AsPrinted, by_chance=False),
+        "bits-as-printed": Mutant(machine=replication.BitsAsPrinted),
+        "unvulnerable-in-un": Mutant(machine=replication.UnvulnerableInUn, by_chance=False),
+        "quorum-ignores-vulnerable": Mutant(machine=replication.QuorumIgnoresVulnerable, by_chance=False),
+        "half-is-enough": Mutant(machine=replication.HalfIsEnough),
+        "majority-of-s-and-last": Mutant(machine=replication.MajorityOfSAndLast, by_chance=False),
+        "yellow-forgotten": Mutant(machine=replication.YellowForgotten, by_chance=False),
+        "vulnerable-by-name": Mutant(machine=replication.VulnerableByName, by_chance=False),
+        "wiped-majority-founds": Mutant(machine=replication.WipedMajorityFounds, by_chance=False),
+        "green-in-transitional": Mutant(machine=replication.GreenInTransitional),
+        "agreed-instead-of-safe": Mutant(machine=replication.AgreedInsteadOfSafe),
+        "reds-in-arrival-order": Mutant(machine=replication.RedsInArrivalOrder),
+        "reds-by-id": Mutant(machine=replication.RedsById),
+        "queued-action-counted": Mutant(machine=replication.QueuedActionCounted),
+        "install-not-atomic": Mutant(machine=replication.InstallNotAtomic, by_chance=False),
+        "exchange-reds-at-once": Mutant(machine=replication.ExchangeRedsAtOnce, by_chance=False),
+        "red-before-green-in-exchange": Mutant(machine=replication.RedBeforeGreenInExchange),
+        "cpc-before-sync": Mutant(machine=replication.CpcBeforeSync, by_chance=False),
+        "state-before-sync": Mutant(machine=replication.StateBeforeSync),
+        "answered-before-durable": Mutant(machine=replication.AnsweredBeforeDurable),
+        "white-from-volatile-line": Mutant(machine=replication.WhiteFromVolatileLine),
+        "index-reused-after-crash": Mutant(machine=replication.IndexReusedAfterCrash),
+        "pull-volatile": Mutant(machine=replication.PullVolatile, by_chance=False),
+        "guest-without-record": Mutant(machine=replication.GuestWithoutRecord, by_chance=False),
+        "guest-not-awaited": Mutant(machine=replication.GuestNotAwaited, by_chance=False),
+        "guest-installs": Mutant(machine=replication.GuestInstalls, by_chance=False),
+        "guest-stops-early": Mutant(machine=replication.GuestStopsEarly, by_chance=False),
+        "founders-not-told": Mutant(machine=replication.FoundersNotTold, by_chance=False),
+        "quorum-base-edited-on-leave": Mutant(machine=replication.QuorumBaseEditedOnLeave, by_chance=False),
+        "joiner-votes-without-state": Mutant(machine=replication.JoinerVotesWithoutState, by_chance=False),
+        "behind-server-votes": Mutant(machine=replication.BehindServerVotes, by_chance=False),
+        "forget-by-quorum": Mutant(machine=replication.ForgetByQuorum, by_chance=False),
+        "writes-before-founding": Mutant(machine=replication.WritesBeforeFounding, by_chance=False),
+        "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
+        "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
+        "dedupe-not-in-snapshot": Mutant(machine=replication.DedupeNotInSnapshot, by_chance=False),
+        "late-queued-dropped": Mutant(machine=replication.LateQueuedDropped, by_chance=False),
+        "stream-by-creator": Mutant(machine=replication.StreamByCreator, by_chance=False),
+        "weak-sees-red": Mutant(reading=replication.WeakSeesRed, by_chance=False),
+        "delta-deleted-at-any-green": Mutant(reading=replication.DeltaDeletedAtAnyGreen, by_chance=False),
+        "session-ignores-own": Mutant(reading=replication.SessionIgnoresOwn, by_chance=False),
     },
 }
 """By stack, its mutants."""
@@ -124,6 +177,7 @@ _HANDOVERS: dict[str, Mutant] = {
     "non-readers-awaited": Mutant(handover=programs.NonReadersAwaited),
     "waiting-untold": Mutant(handover=programs.WaitingUntold),
     "excess-uncounted": Mutant(handover=programs.ExcessUncounted, by_chance=False),
+    "views-uncounted": Mutant(handover=programs.ViewsUncounted, by_chance=False),
 }
 """Mutants of what lies between a program and any stack."""
 

@@ -57,3 +57,15 @@ class WaitingUntold(Handover):
     """The stack does not know that its program waits, and so never uses its reserve (rule 3)."""
 
     reading_kind = _Secret
+
+
+class _OnlyMessages(Reading):
+    def excess(self) -> int:
+        lists = list(self._mailbox._lists)[max(1, self._mailbox._most_lists) :]
+        return sum(count for _, count, _ in lists)
+
+
+class ViewsUncounted(Handover):
+    """Views that lie in the mailbox beyond its bound count for nothing (rule 8)."""
+
+    reading_kind = _OnlyMessages

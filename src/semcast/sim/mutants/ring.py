@@ -24,6 +24,7 @@ from semcast.protocols.ring.frames import (
     ConfRecord,
     FormToken,
     Join,
+    NameTaken,
     Packet,
     Piece,
     Presence,
@@ -440,6 +441,29 @@ class TermsIgnored(Ring):
     """Forms rings with members that have set something else."""
 
     formation_kind = _AnyTerms
+
+
+class _AnyName(Formation):
+    def admits(self, now: Nanos, source: MemberId, frame: Join | AttemptJoin | Presence) -> bool:  # noqa: ARG002
+        return True
+
+
+class NamesakesLetIn(Ring):
+    """Lets newcomers in that have the name of a living member."""
+
+    formation_kind = _AnyName
+
+
+class _Obedient(Formation):
+    def on_name_taken(self, now: Nanos, source: MemberId, frame: NameTaken) -> None:  # noqa: ARG002
+        if frame.lives:
+            self._operation.leaving.refuse("its name is taken", self._operation.order)
+
+
+class NamesakesPutOut(Ring):
+    """Two sides of a partition that have somebody of one name put each other out when they meet."""
+
+    formation_kind = _Obedient
 
 
 def _purge(buffer: PurgingBuffer, batch: Batch) -> int:

@@ -25,7 +25,7 @@ from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
-from semcast.protocols.vsync.frames import Change, Known, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.frames import Change, Hello, Known, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.ledger import Ledger, Record, Then
 from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.serving import Serving
@@ -449,6 +449,13 @@ class ConfirmedInTheNextView(VirtualSynchrony):
         sent = old.queued[old.rank]
         following = View(old.view().id + 1, tuple(change.members))
         self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)
+
+
+class TermsIgnored(VirtualSynchrony):
+    """Lets in whoever has set otherwise what must be alike."""
+
+    def _on_hello(self, now: Nanos, source: MemberId, frame: Hello) -> None:
+        super()._on_hello(now, source, msgspec.structs.replace(frame, terms=self._terms))
 
 
 class _ForgetfulCauses(Causes):

@@ -12,6 +12,8 @@ from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync import VirtualSynchrony
+from semcast.protocols.vsync.provision import Provision
+from semcast.protocols.vsync.readership import Readership
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.total import TotalOrder
@@ -138,13 +140,18 @@ class CommandsInQueue(OtherOrder):
     view_stream = _CommandStream
 
 
+class _Impatient(Readership):
+    def look(self, now: Nanos) -> None:
+        reader = self._backlog.reader
+        before, reader.stopped = reader.stopped, True
+        super().look(now)
+        reader.stopped = before
+
+
 class LeavesWhileWaiting(VirtualSynchrony):
     """The clock of the policy `leave` runs also while the program waits in `send`."""
 
-    def _look_after_itself(self, now: Nanos) -> None:
-        before, self.backlog.reader.stopped = self.backlog.reader.stopped, True
-        super()._look_after_itself(now)
-        self.backlog.reader.stopped = before
+    readership_kind = _Impatient
 
 
 class _Deaf(Stops):
@@ -156,3 +163,36 @@ class StopNotHeard(VirtualSynchrony):
     """Nobody cares who says stop."""
 
     stops_kind = _Deaf
+
+
+class _Unbounded(Readership):
+    def overfull(self, now: Nanos) -> bool:  # noqa: ARG002
+        return False
+
+
+class OverfullGoesOn(VirtualSynchrony):
+    """Each view adds to what waits for a program that has stopped."""
+
+    readership_kind = _Unbounded
+
+
+class _Persistent(Readership):
+    def starves(self, now: Nanos) -> bool:  # noqa: ARG002
+        return False
+
+
+class NeverGivesUp(VirtualSynchrony):
+    """Who waits for a state with its reserve full waits for ever."""
+
+    readership_kind = _Persistent
+
+
+class _Patient(Provision):
+    def gives_late(self, now: Nanos) -> bool:  # noqa: ARG002
+        return False
+
+
+class ProviderAwaited(VirtualSynchrony):
+    """Nobody else is asked for the state where the program that was asked has stopped."""
+
+    provision_kind = _Patient

@@ -14,6 +14,7 @@ from semcast.pipeline.verify.properties import named
 
 __all__ = ["Findings", "Given", "judge_large"]
 
+_NO_FORM = "the run is too large for memory, and this is judged nowhere else"
 _FORMS: dict[Kind, Form] = {
     Kind.CAUSAL: judge_causal,
     Kind.VIEWS: judge_views,
@@ -31,4 +32,7 @@ def judge_large(given: Given, wanted: Wanted) -> Findings:
         asked = {run: some for run, some in names.items() if some}
         if asked:
             found.add(form(given, asked))
+    for run, some in wanted.items():
+        nowhere = [name for name in some if name in named(Kind.NONE)]
+        found.unknown.update({(run, name): _NO_FORM for name in nowhere})
     return found

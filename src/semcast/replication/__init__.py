@@ -1,0 +1,1 @@
+"""Replication servers over extended virtual synchrony (Amir 1995, chapters 6 and 7): pure."""

@@ -1,0 +1,83 @@
+"""The servers of a group, as green actions make them: founders, and who joined, left or was weighed anew.
+
+What is a quorum does not follow from these: it changes only where a primary is installed, since two servers
+that have not the same actions green would count differently.
+"""
+
+import msgspec
+
+from semcast.replication.actions import Change, Join, Leave
+from semcast.replication.ids import Number, Server, Weighted
+
+
+class Roll(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The same, written down."""
+
+    founders: Weighted
+    weights: Weighted
+    removed: list[Server]
+    since: list[tuple[Server, Number]]
+
+
+class Membership:
+    """S of the paper, with weights."""
+
+    def __init__(self) -> None:
+        self.founders: Weighted = ()
+        """Who was in the first primary. No action says that, so it is told with every state."""
+        self.weights: dict[Server, int] = {}
+        self.removed: set[Server] = set()
+        self.since: dict[Server, int] = {}
+        """The position from which on a server belongs."""
+
+    def found(self, servers: Weighted) -> None:
+        """The first primary; only once."""
+        if not self.founders:
+            self.founders = servers
+            self.weights = dict(servers)
+            self.since = dict.fromkeys(self.weights, 0)
+
+    def __contains__(self, server: Server) -> bool:
+        return server in self.weights
+
+    def weighted(self) -> Weighted:
+        """All, in order."""
+        return tuple(sorted(self.weights.items()))
+
+    def apply(self, what: Change, position: int) -> bool:
+        """An action is green; returns whether it changes anything."""
+        server = what.server
+        if isinstance(what, Join):
+            if server in self.removed or server in self.weights:
+                return False
+            for other in [other for other in self.weights if other.name == server.name]:
+                self._remove(other)
+            self.weights[server] = what.weight
+            self.since[server] = position
+        elif server not in self.weights:
+            return False
+        elif isinstance(what, Leave):
+            if len(self.weights) == 1:  # the last one stays: nobody could let anybody in again
+                return False
+            self._remove(server)
+        else:
+            self.weights[server] = what.weight
+        return True
+
+    def forget(self, servers: set[Server]) -> None:
+        """An operator vouches that they are gone for good."""
+        for server in servers & set(self.weights):
+            self._remove(server)
+
+    def written(self) -> Roll:
+        """To be written down."""
+        return Roll(self.founders, self.weighted(), sorted(self.removed), sorted(self.since.items()))
+
+    def restore(self, roll: Roll) -> None:
+        """As it was written down."""
+        self.founders, self.weights = roll.founders, dict(roll.weights)
+        self.removed, self.since = set(roll.removed), dict(roll.since)
+
+    def _remove(self, server: Server) -> None:
+        del self.weights[server], self.since[server]
+        self.removed.add(server)

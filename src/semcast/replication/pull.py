@@ -1,0 +1,88 @@
+"""How a server outside of the group is brought up to date by one inside: pure functions of both sides.
+
+It is given what the other has green *on its disk*, and in the same image what that knows there of primaries:
+greens that are only in memory may come in another order after a crash of all. In the other direction it hands
+in its own reds, which a member multicasts for it, in red order.
+"""
+
+import msgspec
+
+from semcast.replication.actions import Run
+from semcast.replication.exchange import reds_of
+from semcast.replication.ids import Creator, Number, Server, Weighted
+from semcast.replication.knowledge import Prim
+from semcast.replication.machine import Machine
+from semcast.replication.records import Fetched, Pulled
+from semcast.replication.states import CREATES
+
+
+class Image(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a server has on its disk, and what it can do for the one who asks."""
+
+    line: Number
+    prim: Prim
+    attempt: Number
+    founders: Weighted
+    cut: tuple[tuple[Creator, Number], ...]
+    """All that it knows of each creator, on the disk or not."""
+    takes: bool
+    """Whether it can multicast what it is handed."""
+    welcome: bool
+    """Whether who asks belongs to the group."""
+    start: Number = 0
+    """It has the actions themselves from here on."""
+
+
+def image(machine: Machine, server: Server) -> Image:
+    """Of this server, for one who asks."""
+    books, mark = machine.books, machine.image()
+    since = books.members.since.get(server)
+    return Image(
+        mark.line,
+        mark.prim,
+        mark.attempt,
+        mark.founders,
+        tuple(sorted(books.colours.cut.items())),
+        machine.conf is not None and machine.state in CREATES,
+        since is not None and since <= mark.line,
+        books.colours.start,
+    )
+
+
+def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
+    """Green runs behind a position, up to a line, of so many bytes, about."""
+    found: list[Run] = []
+    size = 0
+    for _, run in machine.books.colours.between(position, line):
+        if found and size > most:
+            break
+        found.append(run)
+        size += sum(map(len, run.actions))
+    return found
+
+
+def may_enter(machine: Machine, offered: Image) -> bool:
+    """A store that knows no primary waits until it was let in, unless it founds the group with the other."""
+    fresh = not machine.books.prim.index
+    founding = not offered.prim.index and bool(machine.books.names)
+    return not fresh or founding or offered.welcome
+
+
+def take(machine: Machine, runs: list[Run], offered: Image) -> None:
+    """Write what was pulled: all or nothing counts after a crash."""
+    books = machine.books
+    if not offered.prim.index or (offered.line <= books.colours.line and books.prim.index):
+        return
+    line = books.colours.line
+    for run in runs:
+        machine.journal.write(Fetched(run))
+    machine.journal.write(Pulled(offered.prim, offered.attempt, offered.founders))
+    machine.pulled(line)
+
+
+def hand_in(machine: Machine, runs: list[Run]) -> None:
+    """Multicast reds for one who is ahead."""
+    conf = machine.conf
+    if conf is not None and machine.state in CREATES:
+        for again in reds_of(conf, runs, machine.settings.run_bytes):
+            machine.say(again)

@@ -1,0 +1,57 @@
+"""What can be set about a replication server."""
+
+import enum
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, Nanos
+
+
+class Durability(enum.Enum):
+    """When an action that is green is given to the service, and answered."""
+
+    DISK = "disk"
+    """Once its place in the order is on the disk here."""
+    MEMORY = "memory"
+    """At once: safe unless all servers of a primary fail within a sync."""
+
+
+class ReplicationSettings(msgspec.Struct, frozen=True):
+    """What servers have set; only `names` must be alike, and only where they found a group."""
+
+    names: tuple[str, ...] = ()
+    """The servers that found the group, all of them; none for one that joins later."""
+    durability: Durability = Durability.DISK
+    exchange_limit: int = 10_000
+    """A server that lacks more actions than that, or has more reds, is brought up to date outside."""
+    window: int = 4
+    """Own runs that may be under way; what is asked meanwhile is one run."""
+    run_bytes: int = 48_000
+    """Bytes of actions in a run, about."""
+    buffer: int = 4096
+    """Requests that may wait."""
+    line_every: int = 10_000
+    """Actions after which a server says how far its disk is, if it has nothing else to say."""
+    trim_every: int = 0
+    """White actions are forgotten when there are so many; 0 for never. Who joins later needs them."""
+    pull_every: Nanos = 100 * MILLISECOND
+    """How often a server outside asks."""
+    pull_bytes: int = 40_000
+    """Bytes of actions in an answer."""
+    notes: bool = False
+    """Whether the history is told of colours, primaries and replies."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "exchange_limit",
+            "window",
+            "run_bytes",
+            "buffer",
+            "line_every",
+            "pull_every",
+            "pull_bytes",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"names {', '.join(self.names)}: each once")

@@ -1,0 +1,87 @@
+"""What users of virtual synchrony meet besides faults: put on top of what a seed draws.
+
+Only from seed `FIRST` on: mutants and seeds that once failed are known by the numbers of earlier ones.
+"""
+
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND
+from semcast.protocols.vsync import Agreement
+from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Leave, Recover
+from semcast.sim.scenario import Scenario, Traffic
+
+FIRST = 200
+_MANY = 2000
+
+
+def with_users(drawn: Scenario) -> Scenario:
+    """The same trouble, or another user."""
+    if drawn.seed < FIRST:
+        return drawn
+    rng = Random(f"vsync users/{drawn.seed}")
+    kinds = (_narrow, _closes, _slow_policy, _long, _oracle)
+    return rng.choice(kinds)(rng, drawn) if rng.random() < 0.5 else drawn
+
+
+def _narrow(rng: Random, drawn: Scenario) -> Scenario:
+    """A network with an MTU, and members with long names."""
+    settings = msgspec.structs.replace(drawn.vsync, frame_bytes=min(drawn.vsync.frame_bytes, 900))
+    return msgspec.structs.replace(
+        drawn, vsync=settings, mtu=rng.choice((1280, 1500)), name_bytes=rng.choice((0, 30, 60))
+    )
+
+
+def _closes(rng: Random, drawn: Scenario) -> Scenario:
+    """A program closes its group and comes back, again and again; the others remember what there was."""
+    number, at = rng.randrange(drawn.size), rng.randrange(drawn.duration // 4, drawn.duration)
+    faults: list[AnyFault] = _without_endings(drawn)
+    for _ in range(rng.randint(1, 3)):
+        gone = at + rng.choice((10, 300, 4000)) * MILLISECOND
+        faults += [Leave(at, number), Recover(gone, number)]
+        at = gone + rng.choice((100, 800)) * MILLISECOND
+    return msgspec.structs.replace(drawn, faults=tuple(sorted(faults, key=lambda fault: fault.at)))
+
+
+def _slow_policy(rng: Random, drawn: Scenario) -> Scenario:
+    """Who is slow is put out, or leaves by itself."""
+    settings = msgspec.structs.replace(
+        drawn.vsync,
+        expel_when_full=rng.random() < 0.5,
+        leave_after=rng.choice((0, 100, 500)) * MILLISECOND,
+    )
+    return msgspec.structs.replace(drawn, vsync=settings)
+
+
+def _long(rng: Random, drawn: Scenario) -> Scenario:
+    """Thousands of messages, in a small group."""
+    if drawn.size > 4 or drawn.network != "switched":
+        return drawn
+    rate = rng.choice((500.0, 2000.0))
+    traffic = tuple(
+        Traffic(sender, rng.choice(("items", "plain")), "poisson", rate, _MANY // drawn.size, r=0.7, d=5)
+        for sender in range(drawn.size)
+    )
+    return msgspec.structs.replace(
+        drawn, traffic=traffic, app_delays={}, loss=min(drawn.loss, 0.05), jitter=0
+    )
+
+
+def _oracle(rng: Random, drawn: Scenario) -> Scenario:
+    """Failures are known, not suspected: all but one may crash, and nobody is put out."""
+    settings = msgspec.structs.replace(drawn.vsync, agreement=Agreement.ORACLE, expel_after=0)
+    victims = rng.sample(range(drawn.size), rng.randint(1, drawn.size - 1))
+    faults = _without_endings(drawn)
+    for victim in victims:
+        at = rng.randrange(drawn.duration // 2, drawn.duration)
+        faults.append(Crash(at, victim, detected_after=rng.choice((0, 5, 50)) * MILLISECOND))
+    ordered = tuple(sorted(faults, key=lambda fault: fault.at))
+    return msgspec.structs.replace(drawn, vsync=settings, faults=ordered, disks=False)
+
+
+def _without_endings(drawn: Scenario) -> list[AnyFault]:
+    """Faults in which no process ends."""
+    return [
+        fault for fault in drawn.faults if not isinstance(fault, Crash | CrashAll | Recover | Leave | Ambush)
+    ]

@@ -1,0 +1,175 @@
+"""What a history says about servers, put together once for all checkers.
+
+A server is followed across its restarts by its store. A green action *counts* if its process did not crash,
+or had it on its disk, or answered from it: then it stands for ever.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from semcast.core.annotations import Item
+from semcast.core.ids import MemberId
+from semcast.history.events import Event, History
+from semcast.history.schema import Kind
+from semcast.specs.replication.kinds import COLOUR, DURABLE, GREEN, GUEST, INSTALL, REPLY, REQUEST, STORE
+
+FOREVER = 1 << 62
+ANSWERS = ("strict", "queued")
+"""Levels of replies about actions; the others are about reads."""
+
+Action = tuple[MemberId, int]
+"""Who made it, and its index."""
+
+
+class Place(NamedTuple):
+    """An action that is green somewhere."""
+
+    action: Action
+    event: Event
+
+
+def text_of(event: Event) -> str:
+    """The text of a row; none where it has none."""
+    return event.annotation.item if isinstance(event.annotation, Item) else ""
+
+
+class Life:
+    """A server from one start to its end.
+
+    Args:
+        process: who it is.
+        events: what it did.
+    """
+
+    def __init__(self, process: MemberId, events: list[Event]) -> None:
+        self.process = process
+        self.events = events
+        start = next(event for event in events if event.kind is STORE)
+        assert start.members is not None
+        self.server = start.members[0]
+        self.creator = MemberId(process.name, start.seq)
+        """Who its actions are by."""
+        self.began = start.at
+        self.recovered, self.recovered_primary = start.order or 0, start.view or 0
+        self.crashed = any(event.kind is Kind.CRASH for event in events)
+        self.left = any(event.kind is Kind.LEFT for event in events)
+        self.greens = [
+            (event.order, event) for event in events if event.kind is COLOUR and event.level == GREEN
+        ]
+        self.installs = [event for event in events if event.kind is INSTALL]
+        self.durable = self._durable(DURABLE, "order")
+        self.durable_primary = self._durable(DURABLE, "view")
+        self.following: Life | None = None
+        """The next one of the same store."""
+
+    def _durable(self, kind: Kind, column: str) -> int:
+        return max((getattr(event, column) or 0 for event in self.events if event.kind is kind), default=0)
+
+    @property
+    def counts_upto(self) -> int:
+        """Greens up to here stand for ever."""
+        if not self.crashed:
+            return FOREVER
+        answered = [
+            event.order or 0 for event in self.events if event.kind is REPLY and event.level == "strict"
+        ]
+        after = 0 if self.following is None else self.following.recovered
+        return max(self.recovered, self.durable, after, *answered, 0)
+
+    @property
+    def installs_upto(self) -> int:
+        """Primaries up to this one stand for ever."""
+        if not self.crashed:
+            return FOREVER
+        after = 0 if self.following is None else self.following.recovered_primary
+        return max(self.durable_primary, after)
+
+    def places(self) -> Iterator[tuple[int, Place]]:
+        """Positions and actions, one by one."""
+        for first, event in self.greens:
+            assert event.sender is not None
+            assert first is not None
+            for step in range(event.count):
+                yield first + step, Place((event.sender, event.seq + step), event)
+
+
+class Ledger:
+    """All servers of a run."""
+
+    def __init__(self, history: History) -> None:
+        self.quiesced = history.info.quiesced
+        self.lives = [
+            Life(process, list(history.of(process)))
+            for process in history.processes
+            if any(event.kind is STORE for event in history.of(process))
+        ]
+        self.cut_off = frozenset(life.creator for life in self.lives if life.process in history.info.cut_off)
+        """Creators whose recordings end before they did."""
+        self.lives.sort(key=lambda life: (life.began, life.process))
+        self.by_server: dict[MemberId, list[Life]] = {}
+        for life in self.lives:
+            earlier = self.by_server.setdefault(life.server, [])
+            if earlier:
+                earlier[-1].following = life
+            earlier.append(life)
+        self.order: dict[int, Place] = {}
+        """The global order, as far as it counts: whoever was first to say."""
+        self.positions: dict[Action, int] = {}
+        for life in self.lives:
+            upto = life.counts_upto
+            for position, place in life.places():
+                if position <= upto:
+                    self.order.setdefault(position, place)
+                    self.positions.setdefault(place.action, position)
+        self.requests: dict[Action, Event] = {}
+        for event in history.events:
+            if event.kind is REQUEST and event.sender is not None:
+                for index in range(event.seq, event.seq + event.count):
+                    self.requests[event.sender, index] = event
+
+    def alive(self) -> list[Life]:
+        """The servers that are there at the end."""
+        return [
+            lives[-1]
+            for lives in self.by_server.values()
+            if not lives[-1].crashed and not lives[-1].left and lives[-1].creator not in self.cut_off
+        ]
+
+    def dead(self) -> list[MemberId]:
+        """Stores that are lost: what was only there is gone."""
+        return [server for server, lives in self.by_server.items() if lives[-1].crashed]
+
+    def life_at(self, server: MemberId, at: int) -> Life | None:
+        """The life of a server at a moment."""
+        found = [life for life in self.by_server.get(server, ()) if life.began <= at]
+        return found[-1] if found else None
+
+    def client_of(self, action: Action) -> MemberId | None:
+        """The client and number that asked for an action, if one did."""
+        event = self.requests.get(action)
+        return None if event is None or not event.members else event.members[0]
+
+
+def taking_part(install: Event) -> list[tuple[MemberId, int | None]]:
+    """Who was there at an installation, each with its weight; None for a guest."""
+    assert install.members is not None
+    assert install.level is not None
+    weights = [None if weight == GUEST else int(weight) for weight in install.level.split()]
+    return list(zip(install.members, weights, strict=True))
+
+
+def installed(install: Event) -> dict[MemberId, int]:
+    """The servers of the primary, with their weights."""
+    return {server: weight for server, weight in taking_part(install) if weight is not None}
+
+
+_ledgers: WeakKeyDictionary[History, Ledger] = WeakKeyDictionary()
+
+
+def ledger_of(history: History) -> Ledger:
+    """The ledger of a history, made at the first call."""
+    ledger = _ledgers.get(history)
+    if ledger is None:
+        ledger = _ledgers[history] = Ledger(history)
+    return ledger

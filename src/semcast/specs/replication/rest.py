@@ -1,0 +1,150 @@
+"""What has come of it when all is at rest, and what servers may forget."""
+
+from semcast.core.ids import MemberId
+from semcast.history.events import Event, History
+from semcast.specs.replication.kinds import AGAIN, ALARM, DURABLE, GROUP, PHASE, WHITE
+from semcast.specs.replication.ledger import Ledger, Life, installed, ledger_of, text_of
+from semcast.specs.verdict import Findings, Verdict, unknown
+
+
+def _last_install(ledger: Ledger) -> Event | None:
+    found = [
+        install
+        for life in ledger.lives
+        for install in life.installs
+        if (install.view or 0) <= life.installs_upto
+    ]
+    return max(found, key=lambda install: install.view or 0, default=None)
+
+
+def _group(ledger: Ledger) -> set[MemberId]:
+    """The servers of the group at the end."""
+    rows = [
+        event
+        for life in ledger.lives
+        for event in life.events
+        if event.kind is GROUP and (event.order or 0) <= life.counts_upto
+    ]
+    last = max(rows, key=lambda event: event.order or 0, default=None)
+    return set() if last is None else set(last.members or ())
+
+
+def blocked(history: History) -> str:
+    """Why nothing is owed at the end; empty if it is."""
+    ledger = ledger_of(history)
+    if not history.info.quiesced:
+        return "the run was not over"
+    if ledger.cut_off:
+        return "recordings are cut off"
+    last = _last_install(ledger)
+    if last is None:
+        return "no primary was ever installed"
+    needed = {*installed(last), *_group(ledger)}
+    dead = [server for server in ledger.dead() if server in needed or server in _ever(ledger)]
+    return f"{dead[0]} is gone" if dead else ""
+
+
+def _ever(ledger: Ledger) -> set[MemberId]:
+    return {server for life in ledger.lives for install in life.installs for server in installed(install)}
+
+
+def repl_liveness(history: History) -> Verdict:
+    """At rest all servers of the group are in one primary, with equal lines, and nothing without a place."""
+    name = "repl_liveness"
+    why = blocked(history)
+    if why:
+        return unknown(name, why)
+    ledger = ledger_of(history)
+    findings = Findings(name)
+    group = _group(ledger)
+    alive = [life for life in ledger.alive() if life.server in group]
+    lines = {life.process: _line(life) for life in alive}
+    top = max(lines.values(), default=0)
+    for life in alive:
+        phases = [event for event in life.events if event.kind is PHASE]
+        if not phases or phases[-1].level != "reg-prim":
+            findings.count(1)
+            where = phases[-1].level if phases else "nowhere"
+            findings.example(f"{life.process} ends in {where}", *phases[-1:])
+        elif lines[life.process] != top:
+            findings.count(1)
+            findings.example(f"{life.process} ends at {lines[life.process]}, others at {top}", *phases[-1:])
+    owed = [
+        action for action in ledger.requests if action not in ledger.positions and _owed(ledger, action[0])
+    ]
+    for action in owed:
+        findings.count(1)
+        findings.example(f"({action[0]},{action[1]}) never got a place", ledger.requests[action])
+    return findings.verdict()
+
+
+def _owed(ledger: Ledger, creator: MemberId) -> bool:
+    """Whether all that a creator requested must get a place: it did not crash."""
+    return any(life.creator == creator and not life.crashed and not life.left for life in ledger.lives)
+
+
+def _line(life: Life) -> int:
+    return max((position for position, _ in life.places()), default=life.recovered)
+
+
+def repl_knowledge(history: History) -> Verdict:
+    """At equal positions servers have equal chain hashes, and nobody raises an alarm."""
+    ledger = ledger_of(history)
+    findings = Findings("repl_knowledge")
+    known: dict[int, Event] = {}
+    for life in ledger.lives:
+        for event in life.events:
+            if event.kind is ALARM:
+                findings.count(1)
+                findings.example(f"{life.process}: {text_of(event)}", event)
+            elif event.kind is DURABLE and text_of(event):
+                other = known.setdefault(event.order or 0, event)
+                if text_of(other) != text_of(event):
+                    findings.count(1)
+                    findings.example(f"two hashes at position {event.order}", other, event)
+    return findings.verdict()
+
+
+def repl_white(history: History) -> Verdict:
+    """What is white at one server is green on the disks of all."""
+    ledger = ledger_of(history)
+    findings = Findings("repl_white")
+    for life in ledger.lives:
+        for event in life.events:
+            if event.kind is not WHITE:
+                continue
+            for server in event.members or ():
+                if not _has_on_disk(ledger, server, event):
+                    findings.count(1)
+                    findings.example(f"{event.order} is white at {life.process}, not on {server}", event)
+    return findings.verdict()
+
+
+def _has_on_disk(ledger: Ledger, server: MemberId, white: Event) -> bool:
+    """Whether a server had the actions on its disk by then, and has when it starts again."""
+    line = white.order or 0
+    lives = ledger.by_server.get(server, [])
+    if any(life.began > white.at and life.recovered < line for life in lives):
+        return False
+    for life in lives:
+        if life.recovered >= line and life.began <= white.at:
+            return True
+        told = [event for event in life.events if event.kind is DURABLE and event.at <= white.at]
+        if any((event.order or 0) >= line for event in told):
+            return True
+    return False
+
+
+def repl_exchange_once(history: History) -> Verdict:
+    """In one configuration no action is sent again twice."""
+    findings = Findings("repl_exchange_once")
+    sent: dict[object, Event] = {}
+    for event in history.events:
+        if event.kind is AGAIN:
+            for index in range(event.seq, event.seq + event.count):
+                key = text_of(event), event.sender, index
+                other = sent.setdefault(key, event)
+                if other is not event:
+                    findings.count(1)
+                    findings.example(f"({event.sender},{index}) is sent twice", other, event)
+    return findings.verdict()

@@ -1,0 +1,68 @@
+"""Swarms: on the abstract group communication, step by step, and on the ring in virtual time."""
+
+import pytest
+from tests.replication.swarm import Swarm
+
+from semcast.history import read_history, write_history
+from semcast.replication.machine import Machine
+from semcast.replication.reads import Reading
+from semcast.sim.mutants import MUTANTS
+from semcast.sim.mutants import replication as mutants
+from semcast.sim.swarm import examine, scenario_of
+from semcast.specs import Status, check
+
+CAUGHT: list[tuple[type[Machine], str]] = [
+    (mutants.BitsAsPrinted, "repl_liveness"),
+    (mutants.HalfIsEnough, "repl_one_primary"),
+    (mutants.GreenInTransitional, "repl_green_in_primary"),
+    (mutants.RedsInArrivalOrder, "repl_total_order"),
+    (mutants.RedsById, "repl_causal"),
+    (mutants.LateQueuedDropped, "repl_queued"),
+]
+READS: list[tuple[type[Reading], str]] = [
+    (mutants.WeakSeesRed, "repl_weak"),
+    (mutants.DeltaDeletedAtAnyGreen, "repl_dirty"),
+]
+
+
+@pytest.mark.parametrize("seeds", [range(20), range(20, 40), range(40, 60)], ids=str)
+def test_a_drawn_course_of_splits_and_crashes_breaks_nothing(seeds: range) -> None:
+    assert {seed: broken for seed in seeds if (broken := Swarm(seed).run())} == {}
+
+
+@pytest.mark.parametrize(("mutant", "name"), CAUGHT, ids=lambda each: getattr(each, "__name__", each))
+def test_chance_catches_it(mutant: type[Machine], name: str) -> None:
+    assert any(name in _broken(Swarm(seed, mutant)) for seed in range(40))
+
+
+@pytest.mark.parametrize(("mutant", "name"), READS, ids=lambda each: getattr(each, "__name__", each))
+def test_chance_catches_wrong_reads(mutant: type[Reading], name: str) -> None:
+    assert any(name in Swarm(seed, reading=mutant).run() for seed in range(40))
+
+
+def _broken(swarm: Swarm) -> set[str]:
+    try:
+        return swarm.run()
+    except Exception as error:  # whatever a broken server raises is a finding
+        return {type(error).__name__}
+
+
+@pytest.mark.parametrize("seeds", [range(12), range(12, 24)], ids=str)
+def test_servers_over_the_ring(seeds: range) -> None:
+    found = {seed: examine(scenario_of("replication", seed)) for seed in seeds}
+    assert {seed: finding.broken for seed, finding in found.items() if finding.broken} == {}
+    assert sum(max(stack.delivered for stack in each.outcome.stacks) for each in found.values()) > 500
+
+
+def test_the_rows_are_well_formed_and_read_back(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    history = examine(scenario_of("replication", 3)).outcome.history
+    write_history(history, tmp_path / "run.parquet")
+    again = read_history(tmp_path / "run.parquet")
+    assert again.events == history.events
+    assert [verdict.status for verdict in check(again)] == [verdict.status for verdict in check(history)]
+    assert all(verdict.status is not Status.VIOLATED for verdict in check(again))
+
+
+def test_every_mutant_is_registered_by_name() -> None:
+    kinds = {mutant.machine for mutant in MUTANTS["replication"].values()}
+    assert kinds >= {mutant for mutant, _ in CAUGHT}
