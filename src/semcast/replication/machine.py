@@ -594,10 +594,18 @@ class Machine:
                 self.notes.white(white, self.books.members.weights)
 
     def collect(self, position: int) -> None:
-        """Forget white actions that the service here has on its own, up to a position, if they are many."""
+        """Forget white actions that the service here has on its own, up to a position, if they are many.
+
+        Not where servers were removed: they come back as guests, and may lack what all others have.
+        """
         colours, every = self.books.colours, self.settings.trim_every
         line = min(self.white, position)
-        if not every or line - colours.start < every or self.state not in IN_GROUP:
+        if (
+            not every
+            or self.books.members.removed
+            or line - colours.start < every
+            or self.state not in IN_GROUP
+        ):
             return
         colours.trim(line)
         self.books.void = {place for place in self.books.void if place > colours.start}
