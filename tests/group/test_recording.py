@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -242,7 +242,7 @@ async def confirm_all(folder: Path, stack: str) -> None:
     name = f"confirmed {stack} {os.getpid()}"
 
     def member(each: str) -> Group:
-        own: dict[str, object] = {"members": members} if stack == "s-rm" else {}
+        own: dict[str, Any] = {"members": members} if stack == "s-rm" else {}
         own |= {"bootstrap": each == "a"} if stack == "vsync" else {}
         return join(name, name=each, stack=stack, record=str(folder), record_run="asked", **own)
 
