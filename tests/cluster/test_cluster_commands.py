@@ -81,7 +81,7 @@ def test_spark_submit_with_the_archive(cluster: Cluster, trace: Path, disk: Path
         run(sys.executable, "-m", "semcast", "pipeline", "package", str(archive), folder=disk).returncode == 0
     )
     submit = [str(HOME / "bin" / "spark-submit"), "--master", cluster.url, *SMALL_EXECUTORS]
-    program = ["--py-files", str(archive), str(archive.with_suffix(".py"))]
+    program = ["--py-files", str(archive), str(archive.with_name("semcast_submit.py"))]
     done = run(
         *submit, *program, "profile", f"file://{trace}", "--out", f"file://{out}", "--json", folder=disk
     )

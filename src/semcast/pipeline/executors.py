@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,7 +65,7 @@ def probe(spark: SparkSession, say: Callable[[str], None]) -> None:
             late = bool(wait([asked], max(0.0, longest - _QUIET_SECONDS)).not_done)
         finally:
             if late:
-                _give_up(spark)
+                _give_up(spark, asked)
         try:
             lacking = asked.result()
         except failures() as error:
@@ -82,12 +82,14 @@ def _ask(spark: SparkSession) -> str | None:
     return None
 
 
-def _give_up(spark: SparkSession) -> None:
-    """The session was made for us: it has no other jobs."""
-    if is_connect(spark):
-        spark.interruptAll()
-    else:
-        spark.sparkContext.cancelAllJobs()
+def _give_up(spark: SparkSession, asked: "Future[str | None]") -> None:
+    """Cancel all jobs: the session has no others. Until it ends, for it may not have begun yet."""
+    while not asked.done():
+        if is_connect(spark):
+            spark.interruptAll()
+        else:
+            spark.sparkContext.cancelAllJobs()
+        wait([asked], 1.0)
 
 
 def _answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
