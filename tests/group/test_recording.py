@@ -10,11 +10,13 @@ import textwrap
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from semcast.cli.main import main
 from semcast.core import Batch, Item, KEnumeration, MemberId, MessageId, Purged, Sent, View, ViewChange
+from semcast.core.events import Confirmed
 from semcast.core.handover import Outgoing
 from semcast.core.messages import batch_of
 from semcast.group.errors import ConfigurationError
@@ -216,6 +218,92 @@ def test_a_fixed_group_is_recorded_as_well(tmp_path: Path) -> None:
     assert [process.name for process in history.correct] == ["a", "b", "c"]
     assert violations(history) == []
     assert [str(verdict) for verdict in check(history, ["integrity"])] == ["integrity: holds"]
+
+
+CONFIRM: tuple[Literal["delivered", "safe"], ...] = ("delivered", "safe")
+
+
+async def ask(group: Group, readers: list[Reader]) -> None:
+    """All kinds of calls that want to know what became of their messages, between others that do not."""
+    for confirm in CONFIRM:
+        await group.send_many([b"plain"] * 50)
+        await group.send(b"asked", confirm=confirm)
+        await group.send_many([b"many"] * 30, confirm=confirm)
+        await group.send(b"update", item="x", confirm=confirm)
+        await group.send(b"update", item="x", confirm=confirm)
+        await group.send(b"large" * 2_000, confirm=confirm)
+    await group.send(b"the end")
+    for reader in readers:
+        await reader.ended.wait()
+
+
+async def confirm_all(folder: Path, stack: str) -> None:
+    members = [f"{each}=127.0.0.1:{port}" for each, port in zip("abc", free_ports(3), strict=True)]
+    name = f"confirmed {stack} {os.getpid()}"
+
+    def member(each: str) -> Group:
+        own: dict[str, Any] = {"members": members} if stack == "s-rm" else {}
+        own |= {"bootstrap": each == "a"} if stack == "vsync" else {}
+        return join(name, name=each, stack=stack, record=str(folder), record_run="asked", **own)
+
+    async with asyncio.timeout(PATIENCE), AsyncExitStack() as stacks:
+        groups = [await stacks.enter_async_context(member(each)) for each in "abc"]
+        readers = [Reader(group) for group in groups]
+        if stack != "s-rm":
+            for reader in readers:
+                await reader.together.wait()
+        await asyncio.gather(*(ask(group, readers) for group in groups))
+        for reader in readers:
+            reader.task.cancel()
+        await asyncio.gather(*(reader.task for reader in readers), return_exceptions=True)
+
+
+@pytest.mark.parametrize("stack", ["ring", "vsync", "s-rm"])
+def test_what_was_confirmed_is_recorded_and_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stack: str
+) -> None:
+    asyncio.run(confirm_all(tmp_path, stack))
+    history = read_history(tmp_path)
+    claims = [event for event in history.events if event.kind is Kind.CONFIRMED]
+    assert [event.level for event in claims].count("safe") == len(claims) - 15 == 15
+    for process in history.processes:
+        asked = {event.seq for event in claims if event.process == process}
+        large = [e for e in history.of(process) if e.kind is Kind.MULTICAST and e.size == 10_000]
+        assert len(large) == 2
+        assert {event.seq for event in large} <= asked
+        assert all(event.sender == process and event.members for event in claims if event.process == process)
+    assert violations(history) == []
+    assert {verdict.property: verdict.status for verdict in check(history)}["confirmed"] is Status.HOLDS
+    assert main(["check", str(tmp_path), "--property", "confirmed"]) == 0
+    assert "confirmed" in capsys.readouterr().out
+
+
+def test_tickets_of_calls_become_numbers_of_messages(tmp_path: Path) -> None:
+    watcher, view = recording(tmp_path, announced=True), View(2, (A, B))
+    asked, plain, last = (
+        Outgoing([b"x"] * 3, confirm=(7, True)),
+        Outgoing([b"x"] * 2),
+        Outgoing([b"x"], confirm=(9, False)),
+    )
+    watcher.on_multicast(0, [(asked, 2)])
+    watcher.on_multicast(0, [(asked.after(2), 1), (plain, 2), (last, 1)])
+    watcher.on_events(0, [sent(1, [b"x"] * 2), sent(11, [b"x"] * 2), sent(21, [b"x"] * 2)])
+    watcher.on_events(0, [Confirmed(9, view, 1), Confirmed(7, view, 2)])
+    watcher.close()
+    assert [row for row in rows(tmp_path) if "confirmed" in row] == [
+        "a[3] at 1 ns: confirmed (a,22)",
+        "a[4] at 1 ns: confirmed (a,11)",
+    ]
+
+
+def test_a_fixed_group_records_updates_that_are_sent_together(tmp_path: Path) -> None:
+    watcher = recording(tmp_path, announced=False)
+    together = Outgoing([b"x", b"y", b"z"], annotations=[Item("i"), Item("j"), Item("i")])
+    watcher.on_multicast(0, [(together, 2)])
+    watcher.close()
+    [journal] = tmp_path.glob("*.journal")
+    noted = [(e.seq, e.annotation) for e in read_journal(journal).events if e.kind is Kind.MULTICAST]
+    assert noted == [(1, Item("i")), (2, Item("j"))]
 
 
 def recording(folder: Path, *, announced: bool) -> Recording:

@@ -8,7 +8,7 @@ from semcast.core import Item, MemberId, MessageId, View
 from semcast.core.events import Purged
 from semcast.core.messages import batch_of
 from semcast.history import History, Recorder, RunInfo
-from semcast.specs import Status
+from semcast.specs import Status, check
 from semcast.specs.confirmed import confirmed
 
 A, B = MEMBERS = MemberId("a"), MemberId("b")
@@ -96,9 +96,31 @@ def went_on_without_it(recorder: Recorder) -> None:
     recorder.crash(3, A)
 
 
+def other_went_on_without_it(recorder: Recorder) -> None:
+    """Who leaves later is not excused: it came to the next view."""
+    claim(recorder, safe=True)
+    recorder.deliver(2, A, FIRST)
+    recorder.view(2, B, View(2, (B,)))
+    recorder.left(3, B)
+
+
+def after_the_view_by_some_who_left_later(recorder: Recorder) -> None:
+    after_the_view_by_some(recorder)
+    recorder.view(3, B, View(2, (B,)))
+    recorder.left(4, B)
+
+
 @pytest.mark.parametrize(
     "steps",
-    [never, in_another_view, after_the_view_by_some, not_by_all, went_on_without_it],
+    [
+        never,
+        other_went_on_without_it,
+        after_the_view_by_some_who_left_later,
+        in_another_view,
+        after_the_view_by_some,
+        not_by_all,
+        went_on_without_it,
+    ],
     ids=lambda s: s.__name__,
 )
 def test_broken(steps: Callable[[Recorder], None]) -> None:
@@ -121,5 +143,23 @@ def test_what_comes_later_stands_for_what_it_replaced() -> None:
     assert confirmed(history(steps)).status is Status.HOLDS
 
 
-def test_a_run_that_was_not_over_says_nothing() -> None:
-    assert confirmed(history(never, quiesced=False)).status is Status.UNKNOWN
+@pytest.mark.parametrize("steps", [never, not_by_all], ids=lambda s: s.__name__)
+def test_what_may_have_come_after_the_end_is_not_known(steps: Callable[[Recorder], None]) -> None:
+    assert confirmed(history(steps, quiesced=False)).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("steps", [both_deliver, replaced, other_is_gone], ids=lambda s: s.__name__)
+def test_a_run_need_not_be_over_where_nothing_is_missing(steps: Callable[[Recorder], None]) -> None:
+    assert confirmed(history(steps, quiesced=False)).status is Status.HOLDS
+
+
+@pytest.mark.parametrize(
+    "steps", [in_another_view, went_on_without_it, other_went_on_without_it], ids=lambda s: s.__name__
+)
+def test_what_is_wrong_before_the_end_is_wrong(steps: Callable[[Recorder], None]) -> None:
+    assert confirmed(history(steps, quiesced=False)).status is Status.VIOLATED
+
+
+def test_a_history_with_such_rows_is_judged_by_them() -> None:
+    assert "confirmed" in {verdict.property for verdict in check(history(both_deliver))}
+    assert "confirmed" not in {verdict.property for verdict in check(history(lambda _: None))}

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from semcast.cli.errors import UsageError
 from semcast.history import Event, History, HistoryError, read_histories
-from semcast.specs import PROPERTIES, Status, Verdict, check
+from semcast.specs import IN_MEMORY, PROPERTIES, Status, Verdict, check
 
 _COLOURS = {Status.HOLDS: "green", Status.VIOLATED: "bold red", Status.UNKNOWN: "yellow"}
 
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _judge(path: Path, properties: list[str] | None) -> _Judged:
     for name in properties or ():
-        if name not in PROPERTIES:
-            raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+        if name not in PROPERTIES and name not in IN_MEMORY:
+            raise UsageError(f"no such property: {name}; there are {', '.join([*PROPERTIES, *IN_MEMORY])}")
     try:
         return [
             (name, alone, _check(name, alone, properties))

@@ -20,9 +20,9 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.mailbox import Mailbox
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, batch_of
 from semcast.core.reader import Reader
 from semcast.core.reading import Reading
 from semcast.core.stack import Stack
@@ -57,6 +57,15 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
         return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
+
+    def batches(self, sender: MemberId, first: int, count: int) -> list[Batch]:
+        """So many of them, with numbers from `first` on, as they are recorded: one by one if annotated."""
+        if self.annotations is not None:
+            return [
+                batch_of(sender, first + place, [self.payloads[place]], self.annotations[place])
+                for place in range(count)
+            ]
+        return [batch_of(sender, first, list(self.payloads[:count]), self.annotation)] if count else []
 
 
 class Handover:
@@ -112,8 +121,8 @@ class Handover:
         self._taken = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
         self._missed: View | None = None  # the last view that was dropped; written by turns
-        # What lay in the mailbox when an application that was skipped began to iterate; written by it.
-        self._discarded: tuple[int, View | None] | None = None
+        self.discarded: tuple[int, View | None] | None = None
+        """What lay in the mailbox when an application that was skipped began to iterate. Written by it."""
 
     @property
     def reader(self) -> Reader:
@@ -172,10 +181,6 @@ class Handover:
             return True
         return stack.behind() and (self.unsent > 0 or self.reading.waiting or stack.pending() > 0)
 
-    def look(self, now: Nanos, stack: Stack) -> bool:
-        """Make `reader` true, at the beginning of a turn; returns whether its stack should know."""
-        return self.reading.look(now, stack)
-
     def overflow(self, stack: Stack) -> None:
         """The application waits, and there is no room for anything that could end that."""
         self.overflowing = True
@@ -201,8 +206,9 @@ class Handover:
 
         One that was skipped is told so before anything else: what lies here is older.
         """
-        self.reading.begin()
-        if not self.reading.skipping or self._discarded is not None:
+        reading = self.reading
+        reading.began = True
+        if not reading.skipping or self.discarded is not None:
             return False
         count, view = 0, None
         while self.mailbox:
@@ -211,7 +217,7 @@ class Handover:
                     count += len(each.payloads)
                 elif isinstance(each, ViewChange):
                     view = each.view
-        self._discarded = count, view
+        self.discarded = count, view
         return True
 
     def __bool__(self) -> bool:
@@ -246,8 +252,9 @@ class Handover:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
+        reading = self.reading
         self.mailbox.put(deliveries)
-        self.reader.excess = self.reading.excess()
+        reading.reader.excess = reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""
@@ -258,12 +265,12 @@ class Handover:
 
     def asks_again(self) -> bool:
         """Whether an application that was skipped iterates at last."""
-        return self._discarded is not None and self.reading.skipping
+        return self.discarded is not None and self.reading.skipping
 
     def resume(self) -> Sequence[Delivery]:
         """What an application that was skipped is told first. From now on everything is kept for it."""
-        assert self._discarded is not None
-        count, seen = self._discarded
+        assert self.discarded is not None
+        count, seen = self.discarded
         view = self._missed or seen
         self.skipped += count
         self.reading.resume()

@@ -11,16 +11,27 @@ from zlib import crc32
 
 from semcast.core.annotations import Item
 from semcast.core.certificates import Certificate, Certificates, Place, Vector, cut
-from semcast.core.events import Delivery, Event, Merged, Purged, Sent, TransitionalView, ViewChange
+from semcast.core.events import (
+    Confirmed,
+    Delivery,
+    Event,
+    Merged,
+    Purged,
+    Sent,
+    TransitionalView,
+    Unconfirmed,
+    ViewChange,
+)
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts
 from semcast.history.events import RunInfo
 from semcast.history.journal import (
+    ConfirmedRow,
     DeliveredRow,
     JournalWriter,
     MergedRow,
@@ -32,6 +43,7 @@ from semcast.history.journal import (
     ViewRow,
     note_of,
 )
+from semcast.history.tickets import Tickets
 
 
 def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Recording":
@@ -85,37 +97,43 @@ class Recording(Watcher):
         self.certificates = Certificates()
         """Where the stack notes them."""
         self._next = 1
+        self._tickets = Tickets()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
         """Another incarnation goes on, with a journal of its own."""
         self.close()
-        self._member, self._next = member, 1
+        self._member, self._next, self._tickets = member, 1, Tickets()
         self._writer = self._journal(member)
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
-        """Sends, purges, and views where the stack announces them."""
+        """Sends, purges, what the stack confirmed, and views where it announces them."""
         rows: list[Row] = []
         for event in events:
             if type(event) is Sent:
                 batch = event.batch
                 for part, certificate in cut(batch, self.certificates.sent(batch.first, batch.last)):
                     _note_sent(rows, part, event.view, event.safe, certificate)
+                self._tickets.sent(batch.first, len(batch.payloads))
             elif type(event) is Purged:
                 _note_purged(rows, event.id, event.by)
             elif isinstance(event, ViewChange | TransitionalView):
                 rows.append(ViewRow(event.view, isinstance(event, TransitionalView)))
+            elif type(event) is Confirmed:
+                seq, safe = self._tickets.answered(event.ticket)
+                rows.append(ConfirmedRow(seq, event.view, safe))
+            elif type(event) is Unconfirmed:
+                self._tickets.refused(event.ticket)
         self._write(rows)
 
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:  # noqa: ARG002
         """What the stack took from the application, and sends at once if it announces nothing."""
-        if self._announced:
-            return
         rows: list[Row] = []
         for outgoing, count in taken:
-            if count:
-                payloads = list(outgoing.payloads[:count])
-                batch = batch_of(self._member, self._next, payloads, outgoing.annotation)
-                _note_sent(rows, batch, None, outgoing.safe)
+            self._tickets.taken(outgoing, count)
+            if count and not self._announced:
+                for batch in outgoing.batches(self._member, self._next, count):
+                    _note_sent(rows, batch, None, outgoing.safe)
+                self._tickets.sent(self._next, count)
                 self._next += count
         self._write(rows)
 

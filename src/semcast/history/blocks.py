@@ -11,6 +11,7 @@ from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event
 from semcast.history.journal import (
     AppliedRow,
+    ConfirmedRow,
     DeliveredRow,
     MergedRow,
     NotedRow,
@@ -86,6 +87,7 @@ class Block:
             ViewRow: self._view,
             AppliedRow: self._applied,
             MergedRow: self._merged,
+            ConfirmedRow: self._confirmed,
         }
         """Appends what a row of a journal stands for, by its type."""
 
@@ -197,6 +199,12 @@ class Block:
 
     def _merged(self, at: Nanos, row: MergedRow) -> None:
         self._cells += (Kind.MERGED.value, at, None, 0, 0, row.count, None, None, None, 0, None, None, None)
+
+    def _confirmed(self, at: Nanos, row: ConfirmedRow) -> None:
+        who, level = self._process, SAFE if row.safe else None
+        self._members[len(self)] = row.view.members
+        self._cells += (Kind.CONFIRMED.value, at, who.name, who.incarnation, row.seq, 1, row.view.id, level)
+        self._cells += (None, 0, None, None, None)
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender

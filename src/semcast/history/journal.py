@@ -113,7 +113,15 @@ class MergedRow(msgspec.Struct, array_like=True, tag=7, gc=False):
     count: int
 
 
-Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow | MergedRow
+class ConfirmedRow(msgspec.Struct, array_like=True, tag=8):
+    """The stack said that a message of this process is delivered in a view, or that all there have it."""
+
+    seq: int
+    view: View
+    safe: bool
+
+
+Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow | MergedRow | ConfirmedRow
 
 
 class Header(msgspec.Struct, array_like=True):

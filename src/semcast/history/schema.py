@@ -21,7 +21,7 @@ What a kind puts into shared columns:
 - merged: the number of views in `count` that came and went since the row before, which the program was not
   told of; it sent nothing there and had nothing to deliver. What comes next does not follow what came before;
 - confirmed: the stack said that a message of this process is delivered in `view`, which has these `members`,
-  and with "safe" in `level` that all of them have it; only simulated runs say so.
+  and with "safe" in `level` that all of them have it; only where its program asked (`send(..., confirm=)`).
 
 A family may add kinds of its own (`add_kind`).
 

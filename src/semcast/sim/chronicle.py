@@ -17,12 +17,14 @@ from semcast.core.events import (
     StateReceived,
     TransitionalView,
     Unblocked,
+    Unconfirmed,
     ViewChange,
 )
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.history import Recorder
+from semcast.history.tickets import Tickets
 from semcast.sim.programs import Application
 from semcast.sim.replica import Replicas
 from semcast.sim.statistics import HostStatistics
@@ -63,7 +65,7 @@ class Chronicle:
         self._recorder = recorder
         self._stats = stats
         self._announces = announces
-        self._asked = Asked()
+        self._asked = Tickets()
         # What the application comes to once it has taken all that was delivered.
         self._ledger = Replicas() if transfers and recorder is not None else None
 
@@ -92,6 +94,8 @@ class Chronicle:
                 self._recorder.confirmed(
                     now, self._member, MessageId(self._member, message), event.view, safe=safe
                 )
+            elif isinstance(event, Unconfirmed):
+                self._asked.refused(event.ticket)
             elif isinstance(event, ViewChange):
                 self._recorder.view(now, self._member, event.view)
             elif isinstance(event, Note):
@@ -130,7 +134,7 @@ class Chronicle:
             first = len(self._stats.sent_at) + 1
             self._stats.sent_at += [now] * count
             if self._recorder is not None and not self._announces:
-                for batch in _batches(self._member, first, outgoing, count):
+                for batch in outgoing.batches(self._member, first, count):
                     self._recorder.multicast(now, self._member, batch)
                 self._asked.sent(first, count)
         self._application.taken()
@@ -138,7 +142,7 @@ class Chronicle:
     def on_renewal(self, now: Nanos, member: MemberId) -> None:
         """Another incarnation goes on; the former one has left."""
         self._member = member
-        self._asked = Asked()
+        self._asked = Tickets()
         self._ledger = None if self._ledger is None else Replicas()
         if self._recorder is not None:
             self._recorder.recover(now, member)
@@ -171,42 +175,3 @@ class Chronicle:
         if self._stats.blocked_since is not None:
             self._stats.blocked_time += now - self._stats.blocked_since
             self._stats.blocked_since = None
-
-
-class Asked:
-    """Which messages confirmations are about: tickets know calls, and histories know numbers."""
-
-    def __init__(self) -> None:
-        self._taken = 0  # messages that the stack took
-        self._left = 0  # of those, messages that have left
-        self._calls: dict[int, tuple[int, bool]] = {}  # ticket -> messages taken by then, and safe or not
-        self._numbers: dict[int, int] = {}  # ticket -> the number of the message, once it has left
-
-    def taken(self, outgoing: Outgoing, count: int) -> None:
-        """The stack took so many of these."""
-        self._taken += count
-        if outgoing.confirm is not None and count == len(outgoing.payloads):
-            ticket, safe = outgoing.confirm
-            self._calls[ticket] = self._taken, safe
-
-    def sent(self, first: int, count: int) -> None:
-        """The next messages have left, with numbers from `first` on."""
-        for ticket, (message, _) in self._calls.items():
-            if self._left < message <= self._left + count:
-                self._numbers[ticket] = first + message - self._left - 1
-        self._left += count
-
-    def answered(self, ticket: int) -> tuple[int, bool]:
-        """The number of the message, and whether it had to be safe."""
-        return self._numbers.pop(ticket), self._calls.pop(ticket)[1]
-
-
-def _batches(sender: MemberId, first: int, outgoing: Outgoing, count: int) -> list[Batch]:
-    """Messages that a stack took, as they are recorded: those with annotations one by one."""
-    if outgoing.annotations is not None:
-        return [
-            batch_of(sender, first + place, [outgoing.payloads[place]], outgoing.annotations[place])
-            for place in range(count)
-        ]
-    payloads = list(outgoing.payloads[:count])
-    return [batch_of(sender, first, payloads, outgoing.annotation)] if payloads else []

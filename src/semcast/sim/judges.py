@@ -10,8 +10,6 @@ from semcast.sim.cluster import member_names
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Scenario
 from semcast.sim.simulate import Outcome
-from semcast.specs import Status
-from semcast.specs.confirmed import confirmed
 
 VIEWS_A_FAULT = 6
 """Views that one fault may cause: it comes and goes, and members may hear of both one after the other."""
@@ -21,7 +19,6 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is wrong with a run, in words; nothing where all is well."""
     family = FAMILIES.of(scenario.stack)
     found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
-    found += _contradicted(outcome)
     if family.excused(outcome.history):
         return found
     found += _stuck(outcome)
@@ -39,12 +36,6 @@ def _stuck(outcome: Outcome) -> list[str]:
     if not outcome.stuck:
         return []
     return [f"liveness: {_names(outcome.stuck)} cannot send for ever"]
-
-
-def _contradicted(outcome: Outcome) -> list[str]:
-    """What a stack confirmed is what happened."""
-    verdict = confirmed(outcome.history)
-    return [str(verdict)] if verdict.status is Status.VIOLATED else []
 
 
 def _unanswered(outcome: Outcome) -> list[str]:

@@ -17,7 +17,9 @@ semantic_agreement: violated: b has neither (a,1) nor a replacement
 from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
+from semcast.history.schema import Kind
 from semcast.specs.certificates import CERTIFICATES
+from semcast.specs.confirmed import confirmed
 from semcast.specs.crash import nothing_after_crash
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
@@ -40,6 +42,7 @@ from semcast.specs.vsync import VSYNC
 __all__ = [
     "CERTIFICATES",
     "EVS",
+    "IN_MEMORY",
     "PROPERTIES",
     "REPLICATION",
     "VSYNC",
@@ -69,6 +72,10 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
 }
 
 
+IN_MEMORY: dict[str, Callable[[History], Verdict]] = {"confirmed": confirmed}
+"""What is judged in memory only, and wherever a history has something to say about it."""
+
+
 def properties_for(info: GroupInfo) -> list[str]:
     """The properties that the stack of a group promises."""
     if info.stack not in FAMILIES:
@@ -88,8 +95,17 @@ def check(history: History, names: Iterable[str] | None = None) -> list[Verdict]
 
 
 def _check_group(history: History, names: Iterable[str] | None) -> list[Verdict]:
-    names = properties_for(history.info.only) if names is None else list(names)
-    unknown = [name for name in names if name not in PROPERTIES]
+    checkers = PROPERTIES | IN_MEMORY
+    names = _spoken_of(history) if names is None else list(names)
+    unknown = [name for name in names if name not in checkers]
     if unknown:
-        raise ValueError(f"no such property: {', '.join(unknown)}; there are {', '.join(PROPERTIES)}")
-    return [PROPERTIES[name](history) for name in names]
+        raise ValueError(f"no such property: {', '.join(unknown)}; there are {', '.join(checkers)}")
+    return [checkers[name](history) for name in names]
+
+
+def _spoken_of(history: History) -> list[str]:
+    """What its stack promises, and what it said of its own messages."""
+    names = properties_for(history.info.only)
+    if any(event.kind is Kind.CONFIRMED for event in history.events):
+        names.append("confirmed")
+    return names

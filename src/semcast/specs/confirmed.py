@@ -1,8 +1,7 @@
 """What a stack confirmed of its own messages is what happened (`Stack.confirm`).
 
 Only rows of kind "confirmed" are looked at: a stack need not confirm anything, and nothing is owed where it
-did not. It is no promise of a family to be asked for by name: only simulated runs have such rows, and every
-one of those is judged by them.
+did not. So every run that has such rows is judged by them, whatever its family promises.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.history.schema import SAFE, Kind
 from semcast.specs.runs import Runs
-from semcast.specs.verdict import Findings, Verdict, unknown
+from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 _NAME = "confirmed"
 _View = tuple[int | None, tuple[MemberId, ...] | None]
@@ -36,33 +35,71 @@ class _Account(msgspec.Struct):
     had: dict[MemberId, Runs]
     """By sender, what it delivered or gave up for something that replaces it."""
 
+    def went_on(self, view: _View) -> bool:
+        """Whether it came to another view after this one: all that it had to do there is done."""
+        return view in self.views and self.views[-1] != view
+
+
+_NOBODY = _Account([], {}, {})
+
+
+class _Evidence(msgspec.Struct):
+    """What everybody did, and who can say no more of what it owes."""
+
+    accounts: dict[MemberId, _Account]
+    gone: set[MemberId]
+    """Who crashed or left, or whose recording is cut off."""
+    quiesced: bool
+    doubtful: bool = False
+    """Whether something was missing that may have come after the end of the recording."""
+
+    def of(self, process: MemberId) -> _Account:
+        return self.accounts.get(process, _NOBODY)
+
+    def excuses(self, process: MemberId, view: _View) -> bool:
+        """Whether a process of a view owes nothing any more. Who went on from the view had to have it all."""
+        return process in self.gone and not self.of(process).went_on(view)
+
+    def lacks(self, process: MemberId, view: _View) -> bool:
+        """Something of this view is missing: whether the process should have had it by now."""
+        if self.excuses(process, view):
+            return False
+        if self.quiesced or self.of(process).went_on(view):
+            return True
+        self.doubtful = True
+        return False
+
 
 def confirmed(history: History) -> Verdict:
     """A confirmed message is delivered in its view here, and if it is safe, by all members of the view.
 
     Or else a replacement is. Where only those who come along deliver it after a view, all members of the view
-    came along but for those who are gone. Who crashed or left owes nothing.
+    came along but for those who are gone. Who crashed or left in that view owes nothing.
     """
-    if not history.info.quiesced:
-        return unknown(_NAME, "the run was not over")
     claims = [event for event in history.events if event.kind is Kind.CONFIRMED]
     asked = {(event.process, event.seq) for event in claims}
-    accounts = {process: _account(process, history.of(process), asked) for process in history.processes}
+    evidence = _Evidence(
+        {process: _account(process, history.of(process), asked) for process in history.processes},
+        {*history.gone, *history.info.cut_off},
+        history.info.quiesced,
+    )
     noted = {
         (event.process, event.seq)
         for event in history.events
         if event.kind is Kind.MULTICAST and event.annotation is not None
     }
     findings = Findings(_NAME)
-    excused = {*history.gone, *history.info.cut_off}
     for claim in claims:
-        problem = _misplaced(claim, accounts[claim.process], excused)
+        problem = _misplaced(claim, evidence)
         if problem is None and claim.level == SAFE:
-            problem = _lacking(claim, accounts, excused, replaced=(claim.process, claim.seq) in noted)
+            problem = _lacking(claim, evidence, replaced=(claim.process, claim.seq) in noted)
         if problem is not None:
             findings.count(1)
             findings.example(problem, claim)
-    return findings.verdict()
+    verdict = findings.verdict()
+    if evidence.doubtful and verdict.status is Status.HOLDS:
+        return unknown(_NAME, "the run was not over")
+    return verdict
 
 
 def _account(process: MemberId, events: Sequence[Event], asked: set[tuple[MemberId, int]]) -> _Account:
@@ -82,35 +119,33 @@ def _account(process: MemberId, events: Sequence[Event], asked: set[tuple[Member
     return account
 
 
-def _misplaced(claim: Event, account: _Account, excused: set[MemberId]) -> str | None:
+def _misplaced(claim: Event, evidence: _Evidence) -> str | None:
     """What is wrong with where a message was delivered at its sender."""
     view: _View = claim.view, claim.members
-    message = f"({claim.sender},{claim.seq})"
+    message, account = f"({claim.sender},{claim.seq})", evidence.of(claim.process)
     found = account.own.get(claim.seq)
     if found is None:
-        if claim.seq in account.had.get(claim.process, Runs()):
-            return None  # it was replaced
-        went_on = view in account.views and account.views[-1] != view
-        if went_on or claim.process not in excused:
+        replaced = claim.seq in account.had.get(claim.process, Runs())
+        if not replaced and evidence.lacks(claim.process, view):
             return f"{claim.process} never delivered {message}, which it confirmed in view {claim.view}"
         return None
     if found.view != view:
         return f"{message} was confirmed in view {claim.view} and delivered in view {found.view[0]}"
-    if found.together is not None and not {*(claim.members or ())} <= {*found.together, *excused}:
-        return f"{message} was confirmed in view {claim.view} and delivered after it, by some of its members"
+    if found.together is not None:
+        others = [member for member in claim.members or () if member not in found.together]
+        if not all(evidence.excuses(member, view) for member in others):
+            return (
+                f"{message} was confirmed in view {claim.view} and delivered after it, by some of its members"
+            )
     return None
 
 
-def _lacking(
-    claim: Event, accounts: dict[MemberId, _Account], excused: set[MemberId], *, replaced: bool
-) -> str | None:
+def _lacking(claim: Event, evidence: _Evidence, *, replaced: bool) -> str | None:
     """Who of the view does not have a message that everybody has."""
-    sender = claim.process
+    sender, view = claim.process, (claim.view, claim.members)
     for member in claim.members or ():
-        if member in excused:
-            continue
-        account = accounts.get(member)
-        had = Runs() if account is None else account.had.get(sender, Runs())
-        if claim.seq not in had and not (replaced and had.highest() > claim.seq):
+        had = evidence.of(member).had.get(sender, Runs())
+        has = claim.seq in had or (replaced and had.highest() > claim.seq)
+        if not has and evidence.lacks(member, view):
             return f"{member} never got ({sender},{claim.seq}), which {sender} confirmed as safe"
     return None

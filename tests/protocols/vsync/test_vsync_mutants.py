@@ -17,7 +17,7 @@ from semcast.obsolescence import Purging
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
-from semcast.protocols.vsync.frames import Init, InView, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.frames import Accept, Init, InView, Pred, StateChunk, Welcome
 from semcast.sim.mutants import MUTANTS, swarmed
 from semcast.sim.mutants.vsync import LeaverDeafAtOnce
 
@@ -215,6 +215,75 @@ def promise_not_synced(lab: WatchedLab) -> None:
         assert a.views[-1] == ["b#1", "c", "a"]
 
 
+def acceptance_not_synced(lab: WatchedLab) -> None:
+    """b crashes after its disk has what it promised a, and before it has what it accepted."""
+    lab.join("a", 2)
+    b = lab.join("b", 2)
+    b.seat.sync_after = None
+    accepts: list[Frame] = []
+
+    def note(source: str, dest: str, frame: Frame) -> bool:
+        if (source, dest) == ("a", "b") and isinstance(frame, Accept):
+            accepts.append(frame)
+        return False
+
+    lab.lost = note
+    while not accepts:
+        if lab.disks["b"].syncing:
+            b.seat.finish_sync()
+        lab.run(MS)
+    lab.run(SECOND)
+    _go_on_without_a(lab)
+    assert lab["b"].views == lab["c"].views == [["b#1", "c"]]
+
+
+def tail_ignored(lab: WatchedLab) -> None:
+    """The last that the disk of b has is what it accepted. With that, a has founded the group."""
+    a, b = lab.join("a", 2), lab.join("b", 2)
+    lab.lost = lambda _source, _dest, frame: isinstance(frame, Welcome)
+    while not a.views:
+        lab.run(MS)
+    assert not b.views
+    _go_on_without_a(lab)
+    lab.lost = nothing
+    lab.run(LONG)
+
+
+def _go_on_without_a(lab: WatchedLab) -> None:
+    """b crashes, and comes back to c, where nobody hears of a."""
+    lab["b"].crash()
+    lab.lost = lambda source, dest, _frame: "a" in (source, dest)
+    lab.join("b", 2, incarnation=1)
+    lab.join("c", 2)
+    lab.run(SECOND)
+
+
+def last_view_not_written(lab: WatchedLab) -> None:
+    """Two who have joined at once crash, and come back where nobody hears of the others."""
+    for name in "de":
+        lab.join(name, 2)
+    lab.run(SECOND)
+    assert lab["d"].views == lab["e"].views == [[*"abcde"]]
+    lab.lost = lambda source, dest, _frame: (source in "abc") != (dest in "abc")
+    for name in "de":
+        lab[name].crash()
+    for name in "de":
+        lab.join(name, 2, incarnation=1)
+    lab.run(LONG)
+    lab.lost = nothing
+    lab.run(LONG)
+
+
+def old_state_handed_over(lab: WatchedLab) -> None:
+    """a gives its state away twice, and has got messages in between."""
+    for name in "de":
+        lab["a"].update(name)
+        lab.run(100 * MS)
+        lab.join(name)
+        lab.run(SECOND)
+    assert lab["e"].views[-1] == [*"abcde"]
+
+
 def founded_beside_a_view(lab: WatchedLab) -> None:
     """Two of three restart; the third is there all the time, and takes a while to let them in."""
     lab.lost = lambda _source, _dest, frame: isinstance(frame, Welcome) and frame.view > 1
@@ -270,6 +339,10 @@ CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
     "leaver-not-in-cut": (leaver_not_in_cut, {"uniform": True}, "vs_semantic_uniform_agreement"),
     "skipped-before-causes": (skipped_before_causes, CAUSAL, "causal_delivery"),
     "promise-not-synced": (promise_not_synced, {"disks": True}, "vs_primary_partition"),
+    "acceptance-not-synced": (acceptance_not_synced, {"disks": True}, "vs_primary_partition"),
+    "tail-ignored": (tail_ignored, {"disks": True}, "vs_primary_partition"),
+    "last-view-not-written": (last_view_not_written, {"disks": True}, "vs_primary_partition"),
+    "old-state-handed-over": (old_state_handed_over, {"state": True}, "vs_state_transfer"),
     "founded-beside-a-view": (founded_beside_a_view, {}, "vs_primary_partition"),
     "reformed-without-accounting": (reformed_without_accounting, {}, "vs_primary_partition"),
     "reformed-with-older-state": (reformed_with_older_state, {}, "vs_semantic_view_synchrony"),
@@ -279,7 +352,7 @@ CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
 
 def _founders(name: str) -> str:
     """Who has founded the group before a script begins."""
-    return "" if name == "promise-not-synced" else "abc"
+    return "" if name in ("promise-not-synced", "acceptance-not-synced", "tail-ignored") else "abc"
 
 
 ELSEWHERE = {"leaver-deaf-at-once", "terms-ignored"}

@@ -81,6 +81,7 @@ class Membership(ABC):
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
     ledger_kind: type[Ledger] = Ledger
+    transfer_kind: type[StateTransfer] = StateTransfer
     founding_kind: type[Founding] = Founding
     candidates_kind: type[Candidates] = Candidates
     serving_kind: type[Serving] = Serving
@@ -114,7 +115,7 @@ class Membership(ABC):
             settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
         )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
-        self._transfer = StateTransfer(settings.frame_bytes, out)
+        self._transfer = self.transfer_kind(settings.frame_bytes, out)
         self._epochs = Epochs(self.backlog)
         self._changing: ViewChange | None = None
         self._past = Past(settings.resend, out)

@@ -1,7 +1,6 @@
 """Virtual synchrony, broken on purpose."""
 
-from collections.abc import Collection, Mapping, Sequence
-from random import Random
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -10,7 +9,6 @@ from semcast.core.events import Delivery, Purged
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.outbox import Outbox
 from semcast.core.quorum import is_quorum
 from semcast.core.views import View
 from semcast.obsolescence import obsoletes
@@ -18,7 +16,7 @@ from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Notice
 from semcast.protocols.semantic.retention import Retention
-from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
+from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
 from semcast.protocols.vsync.causes import Causes
@@ -26,7 +24,8 @@ from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.frames import Change, Hello, Known, Pred, StateChunk, Welcome
-from semcast.protocols.vsync.ledger import Ledger, Record, Then
+from semcast.protocols.vsync.ledger import Agreed, Ledger, Record, Then
+from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.orders import CausalOrder
 from semcast.protocols.vsync.serving import Serving
 from semcast.protocols.vsync.stream import OrderFactory, ViewStream
@@ -296,16 +295,21 @@ class _TimelessTransfer(StateTransfer):
 class OldChunkAccepted(VirtualSynchrony):
     """A part of the state at the beginning of an earlier view is taken for one of the state wanted now."""
 
-    def __init__(
-        self,
-        me: MemberId,
-        settings: VsyncSettings,
-        rng: Random,
-        out: Outbox,
-        formers: Mapping[MemberId, int] | None = None,
-    ) -> None:
-        super().__init__(me, settings, rng, out, formers)
-        self._transfer = _TimelessTransfer(settings.frame_bytes, out)
+    transfer_kind = _TimelessTransfer
+
+
+class _StaleTransfer(StateTransfer):
+    def offer(self, view: int, state: bytes) -> None:
+        if self._chunks:
+            self._view = view
+        else:
+            super().offer(view, state)
+
+
+class OldStateHandedOver(VirtualSynchrony):
+    """Whoever joins is given the state that was handed over first."""
+
+    transfer_kind = _StaleTransfer
 
 
 class _HeadlessRetention(Retention):
@@ -365,6 +369,46 @@ class PromiseNotSynced(VirtualSynchrony):
     """Says what it promised or accepted before that is on its disk."""
 
     ledger_kind = _HastyLedger
+
+
+class _HastyAcceptance(Ledger):
+    def write(self, now: Nanos, record: Record, then: Then, *, anew: bool = False) -> None:
+        if isinstance(record, Agreed):
+            super().write(now, record, lambda _: None, anew=anew)
+            then(now)
+        else:
+            super().write(now, record, then, anew=anew)
+
+
+class AcceptanceNotSynced(VirtualSynchrony):
+    """Says what it accepted before that is on its disk; promises wait."""
+
+    ledger_kind = _HastyAcceptance
+
+
+class _TaillessLedger(Ledger):
+    def recover(self, records: Sequence[bytes]) -> list[Record]:
+        return super().recover(records[:-1])
+
+
+class TailIgnored(VirtualSynchrony):
+    """Reads all that its disk kept but for the last record."""
+
+    ledger_kind = _TaillessLedger
+
+
+class _ViewlessLedger(Ledger):
+    def write(self, now: Nanos, record: Record, then: Then, *, anew: bool = False) -> None:
+        if isinstance(record, Entered):
+            then(now)
+        else:
+            super().write(now, record, then, anew=anew)
+
+
+class LastViewNotWritten(VirtualSynchrony):
+    """Enters a view without writing that down."""
+
+    ledger_kind = _ViewlessLedger
 
 
 class _DeafFounding(Founding):
