@@ -45,7 +45,7 @@ test-local-cluster: install
 # A standalone Spark cluster of processes whose workers have disks of their own (root), come late and die. Ten minutes.
 test-cluster: install
 	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
-	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py tests/cluster/test_cluster_connect.py
 
 # Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without.
 test-cut: install

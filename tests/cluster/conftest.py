@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.standalone import Cluster
+from tests.cluster.standalone import QUICKLY, Cluster
 from tests.tools import lacking
 
 from semcast.pipeline.session import spark_session
@@ -49,6 +49,7 @@ def spark(cluster: Cluster) -> Iterator[SparkSession]:
             master=cluster.url,
             conf={
                 "spark.executor.memory": "512m",
+                "spark.executor.extraJavaOptions": QUICKLY,
                 "spark.sql.files.openCostInBytes": "1",
                 "spark.sql.shuffle.partitions": "4",
             },

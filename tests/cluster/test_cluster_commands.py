@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cluster.standalone import HOME, Cluster
+from tests.cluster.standalone import HOME, QUICKLY, Cluster
 
 TRACE = "ts,key\n" + "".join(f"{at},item-{at % 7}\n" for at in range(1000))
-SMALL_EXECUTORS = ["--conf", "spark.executor.memory=512m"]
+SMALL_EXECUTORS = [
+    "--conf",
+    "spark.executor.memory=512m",
+    "--conf",
+    f"spark.executor.extraJavaOptions={QUICKLY}",
+]
 
 
 def run(*command: str, python: str | None = sys.executable, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -47,12 +52,26 @@ def test_a_python_without_the_package_is_asked_for_in_a_sentence(
     assert "Traceback" not in done.stderr
 
 
-def test_no_master_there_is_said_in_a_sentence(trace: Path, disk: Path) -> None:
+def test_no_master_there_is_said_in_a_sentence_at_once(trace: Path, disk: Path) -> None:
     command = [sys.executable, "-m", "semcast", "profile", str(trace), "--master", "spark://127.0.0.1:9"]
     done = run(*command, folder=disk)
     assert done.returncode == 3
-    assert done.stderr.splitlines()[-1].startswith("semcast profile: spark://127.0.0.1:9: ")
-    assert "Traceback" not in done.stderr
+    assert done.stderr == (
+        "semcast profile: spark://127.0.0.1:9: no Spark master answers there: Connection refused\n"
+    )
+
+
+def test_a_cluster_without_a_free_worker_is_said_in_a_sentence(
+    cluster: Cluster, trace: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No worker has as much memory as is asked for. Spark would wait for one for ever."""
+    monkeypatch.setenv("SEMCAST_SPARK_WAIT", "10")
+    asked = ["--master", cluster.url, "--conf", "spark.executor.memory=64g"]
+    done = run(sys.executable, "-m", "semcast", "profile", str(trace), *asked, folder=disk)
+    assert done.returncode == 3
+    first, last = done.stderr.splitlines()
+    assert first.startswith("semcast profile: no executor has answered yet, waiting for 10 s: ")
+    assert last.startswith("semcast profile: no executor answered for 10 s: the cluster has no free worker")
 
 
 def test_spark_submit_with_the_archive(cluster: Cluster, trace: Path, disk: Path) -> None:
@@ -62,7 +81,7 @@ def test_spark_submit_with_the_archive(cluster: Cluster, trace: Path, disk: Path
         run(sys.executable, "-m", "semcast", "pipeline", "package", str(archive), folder=disk).returncode == 0
     )
     submit = [str(HOME / "bin" / "spark-submit"), "--master", cluster.url, *SMALL_EXECUTORS]
-    program = ["--py-files", str(archive), str(archive.with_suffix(".py"))]
+    program = ["--py-files", str(archive), str(archive.with_name("semcast_submit.py"))]
     done = run(
         *submit, *program, "profile", f"file://{trace}", "--out", f"file://{out}", "--json", folder=disk
     )

@@ -9,6 +9,7 @@ from semcast.core import Batch, Delivery, HeldBack, MemberId, Nanos, Outbox, Vie
 from semcast.core.events import Skipped, StateRequested, Unblocked
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.holdup import Holdup
+from semcast.core.ids import MILLISECOND
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import batch_of
 from semcast.core.reading import LONG, PATIENCE
@@ -300,19 +301,19 @@ def test_answers_go_before_what_other_tasks_send_while_somebody_holds_the_member
 
 
 def test_who_holds_a_member_back_and_for_how_long() -> None:
-    office = Office()
+    office, key = Office(), ("b", "its program does not read")
     office.stack.room = 0
     office.send(b"1")
     office.stack.held = HeldBack(B, "its program does not read")
-    office.turn.run(10)
-    assert office.turn.holdup.so_far(25) == {("b", "its program does not read"): 15}
-    office.turn.run(25)
-    assert office.turn.holdup.so_far(30) == {("b", "its program does not read"): 20}
+    office.turn.run(10 * MILLISECOND)
+    assert office.turn.holdup.so_far(25 * MILLISECOND) == {key: 15 * MILLISECOND}
+    office.turn.run(25 * MILLISECOND)
+    assert office.turn.holdup.so_far(30 * MILLISECOND) == {key: 20 * MILLISECOND}
     office.stack.held = None
     office.stack.room = 2
     office.stack.out.deliver(Unblocked())
-    office.turn.run(40)
-    assert office.turn.holdup.so_far(99) == {("b", "its program does not read"): 30}
+    office.turn.run(40 * MILLISECOND)
+    assert office.turn.holdup.so_far(99 * MILLISECOND) == {key: 30 * MILLISECOND}
 
 
 def test_counts_of_those_who_hold_back_have_a_bound() -> None:

@@ -207,7 +207,8 @@ def recut(history: History, random: Random) -> History:
             continue
         cuts = sorted(random.sample(range(event.seq + 1, event.last + 1), random.randint(1, event.count - 1)))
         for first, after in zip([event.seq, *cuts], [*cuts, event.last + 1], strict=True):
-            events.append(msgspec.structs.replace(event, seq=first, count=after - first, crc=None))
+            part = event.only(first)
+            events.append(msgspec.structs.replace(part, count=after - first, size=event.size))
     return renumbered(history.info, events)
 
 

@@ -82,6 +82,8 @@ def simulated() -> Iterator[History]:
         yield named(simulate(draw_ring(seed)).history, f"sound-{seed}")
     for name, seed in CAUGHT.items():
         yield named(simulate(draw_ring(seed), MUTANTS["ring"][name]).history, name)
+    wrong = MUTANTS["ring"]["position-recorded-wrong"]
+    yield named(simulate(draw_ring(0), wrong).history, "position-recorded-wrong")
 
 
 def drop_change(events: list[Event], random: Random) -> None:

@@ -9,13 +9,15 @@ from tests.pipeline.rings import CAUGHT
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS
-from semcast.pipeline.verify.large import FORMS_OF_LARGE_RUNS
 from semcast.pipeline.verify.large.positions import TOTAL_ORDER
-from semcast.pipeline.verify.large.views import VIEWS
-from semcast.specs import EVS, PROPERTIES, VSYNC, Status
+from semcast.pipeline.verify.properties import PROPERTIES as RECORDS
+from semcast.pipeline.verify.properties import Form, named
+from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status
 
-CUTS = ("evs_2_3_cut_after", "evs_2_4_cut_before")
-"""Of these a broken line tells nothing."""
+VIEWS = named(Form.VIEWS)
+CERTIFIED = [*named(Form.RING), *named(Form.CAUSAL)]
+RARE = ("evs_1_1_precedence", "evs_2_3_cut_after", "evs_2_4_cut_before")
+"""No history here that carries certificates breaks these."""
 
 
 def test_reliable_multicast(judged: Judged, plain: list[History]) -> None:
@@ -55,9 +57,8 @@ def test_extended_virtual_synchrony(judged: Judged, rings: list[History]) -> Non
     assert all(verdict.sample for verdict in judged.verdicts.values() if verdict.status is Status.VIOLATED)
 
 
-def test_every_property_has_a_form() -> None:
-    assert set(PROPERTIES) == {*FORMS, *FORMS_OF_LARGE_RUNS}
-    assert set(FORMS).isdisjoint(FORMS_OF_LARGE_RUNS)
+def test_every_property_has_one_record() -> None:
+    assert set(PROPERTIES) == set(RECORDS)
 
 
 def test_views_agree_with_the_checkers_in_memory_case_by_case(judged: Judged, views: list[History]) -> None:
@@ -70,11 +71,23 @@ def test_views_agree_with_the_checkers_in_memory_case_by_case(judged: Judged, vi
 def test_orders_never_contradict_the_checkers_in_memory(
     judged: Judged, views: list[History], rings: list[History]
 ) -> None:
-    expected = in_memory(views, list(VSYNC)) | in_memory(rings, list(EVS))
+    names = [*CERTIFICATES, *VSYNC, *EVS]
+    expected = in_memory(views, names) | in_memory(rings, names)
     assert contradictions(judged.said, expected) == []
     found = {key: judged.said[key] for key in expected}
-    for name in FORMS_OF_LARGE_RUNS:
-        assert statuses(found, name) >= ({"holds"} if name in CUTS else {"holds", "violated"})
+    for name in named(Form.RING, Form.CAUSAL, Form.POSITIONS):
+        assert statuses(found, name) >= ({"holds"} if name in RARE else {"holds", "violated"})
+
+
+def test_what_carries_certificates_is_always_told(
+    judged: Judged, views: list[History], rings: list[History]
+) -> None:
+    expected = in_memory([*rings, *views], CERTIFIED)
+    certified = [run for (run, name), told in expected.items() if name in CERTIFICATES and told[0] == "holds"]
+    assert len(certified) > 20
+    for run in certified:
+        names = named(Form.RING) if expected[run, "ring_certificate"][0] == "holds" else named(Form.CAUSAL)
+        assert {n: judged.said[run, n][0] for n in names} == {n: expected[run, n][0] for n in names}
 
 
 def test_total_order_without_positions_cannot_be_told(judged: Judged, views: list[History]) -> None:

@@ -11,7 +11,7 @@ from tests.pipeline.views import views
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS, Options, survey, verify
-from semcast.pipeline.verify.large.views import VIEWS
+from semcast.pipeline.verify.properties import Form, named
 
 
 def test_nothing_depends_on_cuts_partitions_or_files(
@@ -34,7 +34,7 @@ def test_nothing_depends_on_cuts_partitions_or_files(
     files = sorted(folder.iterdir(), reverse=True)
     options = Options(NAMES, allow_missing=True, small_rows=0, memory_rows=0)
     found, expected = said(verify(interpreted, survey(files), options).verdicts), in_memory(some, NAMES)
-    exact = [key for key in expected if key[1] in (*FORMS, *VIEWS)]
+    exact = [key for key in expected if key[1] in (*FORMS, *named(Form.VIEWS))]
     assert differences({key: found[key] for key in exact}, {key: expected[key] for key in exact}) == []
     assert contradictions(found, expected) == []
 

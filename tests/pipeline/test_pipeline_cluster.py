@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.pipeline import histories
 
@@ -124,7 +127,15 @@ def test_the_archive_has_all_code_and_the_same_bytes(tmp_path: Path) -> None:
     )
     assert found.stdout.startswith(str(one))
     assert "semcast/py.typed" in zipfile.ZipFile(one).namelist()
-    assert (tmp_path / "one" / "semcast.py").exists()
+    submitted = subprocess.run(
+        [sys.executable, tmp_path / "one" / "semcast_submit.py", "pipeline", "--help"],
+        env={"PYTHONPATH": str(one)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "package" in submitted.stdout
     assert program.main(["pipeline", "package", str(tmp_path / "semcast.tar")]) == 2
 
 
@@ -178,6 +189,35 @@ class TestWithoutAContext:
         monkeypatch.setitem(sys.modules, "grpc", None)
         with pytest.raises(ClusterError, match=r"pip install 'pyspark\[connect\]'"):
             spark_session("client", master="sc://localhost:1")
+
+
+class TestWaiting:
+    """What the driver does while no executor answers."""
+
+    def test_a_job_that_begins_after_it_was_given_up_is_given_up(
+        self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Spark cancels the jobs that it knows. The first time it did not know ours yet."""
+        given_up = threading.Semaphore(0)
+
+        def ask(_spark: SparkSession) -> str | None:
+            for _ in range(2):
+                given_up.acquire()
+            raise PySparkException("cancelled")
+
+        monkeypatch.setenv("SEMCAST_SPARK_WAIT", "0")
+        monkeypatch.setattr(executors, "_ask", ask)
+        monkeypatch.setattr(SparkContext, "cancelAllJobs", lambda _context: given_up.release())
+        said: list[str] = []
+        with pytest.raises(ClusterError, match="no executor answered for 0 s: the cluster has"):
+            executors.probe(spark, said.append)
+        assert len(said) == 1
+
+    def test_nobody_at_the_address(self) -> None:
+        with pytest.raises(ClusterError, match=r"^spark://127\.0\.0\.1:9,127\.0\.0\.1:10: no Spark master"):
+            spark_session("nobody", master="spark://127.0.0.1:9,127.0.0.1:10")
+        with pytest.raises(ClusterError, match="the address of a master is spark://host:port"):
+            spark_session("nobody", master="spark://somewhere")
 
 
 def test_settings_for_few_rows_are_set_back(spark: SparkSession) -> None:

@@ -2,7 +2,15 @@
 
 from random import Random
 
-from tests.pipeline.histories import named
+import msgspec
+from tests.pipeline.histories import (
+    drop_delivery,
+    lose_half,
+    named,
+    renumbered,
+    repeat_delivery,
+    swap_deliveries,
+)
 from tests.pipeline.rings import growing
 from tests.specs.vsync_histories import random_history, sound_history, torn
 
@@ -10,6 +18,12 @@ from semcast.history import History
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.vsync_scenario import draw_vsync
+
+CAUSAL = (8, 12, 7)
+"""Seeds of causal groups, which record vector times."""
+
+CAUGHT = {"vector-too-small": 7, "stamp-lost-with-purged": 12}
+"""Mutants of causal groups, with seeds."""
 
 
 def views(seeds: range) -> list[History]:
@@ -21,6 +35,24 @@ def views(seeds: range) -> list[History]:
 
 def simulated(seeds: range) -> list[History]:
     """Of the protocol, and of a mutant."""
-    sound = [named(simulate(draw_vsync(seed)).history, f"vsync-{seed}") for seed in seeds]
+    sound = [named(simulate(draw_vsync(seed)).history, f"vsync-{seed}") for seed in (*seeds, *CAUSAL)]
     name, mutant = next(iter(MUTANTS["vsync"].items()))
-    return [*sound, named(simulate(draw_vsync(seeds[0]), mutant).history, f"vsync-{name}")]
+    return [
+        *sound,
+        named(simulate(draw_vsync(seeds[0]), mutant).history, f"vsync-{name}"),
+        *(
+            named(simulate(draw_vsync(seed), MUTANTS["vsync"][name]).history, name)
+            for name, seed in CAUGHT.items()
+        ),
+        *planted(sound[-1]),
+    ]
+
+
+def planted(history: History) -> list[History]:
+    """With causal order broken, or something missing."""
+    found = []
+    for edit in (swap_deliveries, drop_delivery, repeat_delivery, lose_half):
+        events = list(history.events)
+        edit(events, Random(3))
+        found.append(renumbered(msgspec.structs.replace(history.info, run=f"causal-{edit.__name__}"), events))
+    return found

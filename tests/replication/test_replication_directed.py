@@ -733,6 +733,27 @@ def lagging(kind: type[Machine]) -> World:
     return heal(world)
 
 
+def repeated(kind: type[Machine]) -> World:
+    """A request is done, all forget what is white, crash, and the client asks again."""
+    world = founded(3, kind=kind, limits={"line_every": 1, "trim_every": 1})
+    ask(world, "a1", "k", 1)
+    assert world.go(world.nodes, 9000, lambda: all(node.machine.white == 1 for node in world.nodes.values()))
+    for node in world.nodes.values():
+        node.machine.collect(1)
+        node.drain()
+        assert node.machine.books.colours.start == 1
+        node.sync_all()
+        assert len(node.records) == 2, "a base, and that it is complete"
+    for name in world.nodes:
+        world.crash(name, world.nodes[name].durable)
+        world.nodes[name].start()
+    world.go(world.nodes, 900)
+    heal(world)
+    ask(world, "b1", "k", 1)
+    world.go(world.nodes, 3000)
+    return heal(world)
+
+
 DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (guest_without_record, mutants.GuestWithoutRecord, "repl_one_primary"),
     (guest_not_awaited, mutants.GuestNotAwaited, "repl_one_primary"),
@@ -765,6 +786,7 @@ DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (roam, mutants.RoamByClock, "repl_causal"),
     (roam_streamed, mutants.RoamRedInPrimary, "repl_causal"),
     (late_queued, mutants.LateQueuedDropped, "repl_queued"),
+    (repeated, mutants.DedupeNotInSnapshot, "repl_integrity"),
     (unfounded, mutants.WritesBeforeFounding, "repl_queued"),
     (stranger, mutants.JoinerVotesWithoutState, "repl_join"),
     (handed_in, mutants.StreamByCreator, "repl_causal"),

@@ -181,7 +181,7 @@ def test_what_is_trimmed_is_still_counted() -> None:
     before = colours.digest_at(2)
     colours.trim(4)
     assert (colours.start, colours.line, colours.digest_at(2)) == (2, 5, before)
-    assert [position for position, _ in colours.between(0, 5)] == [3]
+    assert [position for position, _ in colours.between(0, 5, 9)] == [3]
 
 
 def test_reds_are_ordered_by_clock_then_by_creator() -> None:

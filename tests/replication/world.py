@@ -13,7 +13,7 @@ import msgspec
 
 from semcast.core import MemberId, Outbox
 from semcast.core.events import Answered, Note
-from semcast.core.outbox import Sync
+from semcast.core.outbox import Anew, Sync
 from semcast.history import History, Recorder, RunInfo
 from semcast.replication import pull
 from semcast.replication.actions import Asked, Change, asked, change
@@ -61,6 +61,7 @@ class Node:
         self.records: list[bytes] = []
         self.durable = 0
         self.syncs: list[tuple[int, int]] = []
+        self.anew = 0
         self.dead = True
         self.machine = self._machine()
         self.member = MemberId(name[0], 0)
@@ -100,6 +101,8 @@ class Node:
         for each in out.writes:
             if isinstance(each, Sync):
                 self.syncs.append((len(self.records), each.ticket))
+            elif isinstance(each, Anew):
+                self.anew = len(self.records)
             else:
                 assert isinstance(each, bytes)
                 self.records.append(each)
@@ -121,8 +124,17 @@ class Node:
         """The next sync is done."""
         upto, ticket = self.syncs.pop(0)
         self.durable = max(self.durable, upto)
+        if self.anew and self.anew < upto:
+            self._delete(self.anew)
         self.machine.on_synced(ticket)
         self.drain()
+
+    def _delete(self, before: int) -> None:
+        """What a log that began anew has in the place of these is on the disk."""
+        self.records = self.records[before:]
+        self.durable -= before
+        self.syncs = [(upto - before, ticket) for upto, ticket in self.syncs]
+        self.anew = 0
 
     def sync_all(self) -> None:
         """All that was written is on the disk now; nobody is called back for what it waits for."""
@@ -147,6 +159,7 @@ class Node:
         self.records = self.records[:keep]
         self.durable = keep
         self.syncs = []
+        self.anew = 0
         self.dead = True
         self.world.recorder.crash(self.world.tick(), self.member)
 

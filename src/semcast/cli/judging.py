@@ -38,21 +38,25 @@ def judge(console: Console, folders: Sequence[Path]) -> Judgement:
 
 def _on_spark(console: Console, folders: Sequence[Path]) -> Judgement:
     from semcast.pipeline.session import spark_session  # noqa: PLC0415
-    from semcast.pipeline.verify import Options, survey, verify  # noqa: PLC0415
+    from semcast.pipeline.verify import Options, fits_here, survey, verify, verify_here  # noqa: PLC0415
 
     with (
         tempfile.TemporaryDirectory(prefix="semcast-") as folder,
-        console.status("starting Spark") as status,
+        console.status("judging") as status,
     ):
         recorded = survey(converted(folders, Path(folder)))
-        spark = spark_session("semcast demo", rows_hint=recorded.rows)
-        try:
-            report = verify(spark, recorded, Options(), lambda step: status.update(f"verifying: {step}"))
-        finally:
-            spark.stop()
+        here = fits_here(recorded, Options())
+        if here:
+            report = verify_here(recorded, Options())
+        else:
+            spark = spark_session("semcast demo", rows_hint=recorded.rows)
+            try:
+                report = verify(spark, recorded, Options(), lambda step: status.update(f"verifying: {step}"))
+            finally:
+                spark.stop()
     verdicts = report.verdicts
     return Judgement(
-        "on Spark",
+        "in memory, for there are few events" if here else "on Spark",
         report.events,
         sum(verdict.status is Status.HOLDS for verdict in verdicts),
         [

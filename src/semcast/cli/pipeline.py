@@ -14,8 +14,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     package = parts.add_parser(
         "package",
         help="write the package as an archive for --py-files",
-        description="Write the package as OUT.zip, and beside it OUT.py, the program for spark-submit:"
-        " spark-submit --py-files OUT.zip OUT.py verify HISTORY.",
+        description="Write the package as OUT.zip, and beside it OUT_submit.py, the program for"
+        " spark-submit: spark-submit --py-files OUT.zip OUT_submit.py verify HISTORY.",
     )
     package.add_argument("out", type=Path, metavar="OUT.zip")
     package.set_defaults(run=run)
@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         files = write_package(out)
-        write_script(out.with_suffix(".py"))
+        program = write_script(out)
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error}") from error
-    print(f"{out}: {files} files; {out.with_suffix('.py')} is the program for spark-submit")
+    print(f"{out}: {files} files; {program} is the program for spark-submit")
     return 0

@@ -1,27 +1,12 @@
-"""`semcast report`: the papers' figures beside ours, in one HTML page."""
+"""`semcast report`: the command line. The work is done in `reporting`, which needs the extra `pipeline`."""
 
 import argparse
-import json
 import os
-import platform
-import shlex
-import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-from semcast import __version__
 from semcast.cli.errors import UsageError
-from semcast.cli.sweep import read_specs, sweep_specs
-from semcast.pipeline.report.findings import find
-from semcast.pipeline.report.page import Experiment, Origin, Traces, page
-from semcast.pipeline.report.results import Results, read_results
-from semcast.pipeline.report.traces import Recordings, TraceSpec, disagreements, read_trace_spec
-from semcast.pipeline.sweep.spec import Spec, SpecError
 
 DATA = "../shared/data"
-TIMEOUT = 60.0
-"""Seconds that a cell may take."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -51,110 +36,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page; what is missing is said there and on stderr."""
-    specs, trace_specs = _specs(args.specs)
-    if args.out.is_dir():
-        raise UsageError(f"--out {args.out}: there is a folder of that name")
-    if args.sweep:
-        _sweep(specs, args.results)
-    experiments = [_experiment(spec, read_results(spec, args.results), args) for spec in specs]
-    found, absent = _recordings(args)
-    traces = [Traces(spec, name, found, absent) for name, spec in trace_specs]
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(page(_origin(), experiments, traces), encoding="utf8")
-    for each in experiments:
-        if not each.results.complete:
-            print(f"semcast report: {each.name}: {each.results.state}; {each.command}", file=sys.stderr)
-    if absent and traces:
-        print(f"semcast report: {absent}", file=sys.stderr)
-    if args.json:
-        print(json.dumps(_as_json(args.out, experiments, found), indent=2))
-    else:
-        recordings = sum(len(each.streams) for each in found)
-        print(f"{args.out}: {len(experiments)} experiments, {recordings} recordings")
-    return 0
-
-
-def _specs(folder: Path) -> tuple[list[Spec], list[tuple[str, TraceSpec]]]:
-    paths = sorted(folder.glob("*.toml"))
-    if not paths:
-        raise UsageError(f"--specs {folder}: no specs there")
+    """Write the page."""
     try:
-        traces = [(path.stem, read_trace_spec(path)) for path in sorted((folder / "profile").glob("*.toml"))]
-    except SpecError as error:
-        raise UsageError(str(error)) from error
-    return read_specs(paths), traces
-
-
-def _sweep(specs: Sequence[Spec], results: Path) -> None:
-    lacking = [spec for spec in specs if read_results(spec, results).missing]
-    if not lacking:
-        return
-    try:
-        from semcast.pipeline.session import spark_session  # noqa: PLC0415 (needs the extra)
+        from semcast.cli.reporting import write_report  # noqa: PLC0415 (needs the extra)
     except ImportError as error:
         raise UsageError(f"{error}: install semcast[pipeline]") from error
-    sweep_specs(spark_session("semcast report"), lacking, results, timeout=TIMEOUT)
-
-
-def _experiment(spec: Spec, results: Results, args: argparse.Namespace) -> Experiment:
-    retry = " --retry" if results.failures else ""
-    command = f"semcast sweep {args.specs / spec.name}.toml --out {args.results}{retry}"
-    return Experiment(results, find(spec, results.rows), command)
-
-
-def _recordings(args: argparse.Namespace) -> tuple[tuple[Recordings, ...], str]:
-    """The profiles, or why there are none."""
-    if args.no_data:
-        return (), "The recordings were not profiled (--no-data)."
-    try:
-        from semcast.pipeline.java import NoJavaError  # noqa: PLC0415 (needs the extra)
-        from semcast.pipeline.profile.sources import TraceError  # noqa: PLC0415
-        from semcast.pipeline.report.profiles import profile_data, recordings_in  # noqa: PLC0415
-        from semcast.pipeline.session import spark_session  # noqa: PLC0415
-    except ImportError as error:
-        return (), f"The recordings were not profiled: {error.name} is not installed (semcast[pipeline])."
-    if not recordings_in(args.data):
-        return (), f"No recordings in {args.data}: name their folder with --data or SEMCAST_TRACES."
-    try:
-        return tuple(profile_data(spark_session("semcast report"), args.data)), ""
-    except (NoJavaError, TraceError) as error:
-        return (), f"The recordings could not be profiled: {error}"
-
-
-def _origin() -> Origin:
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    return Origin(now, __version__, shlex.join(["semcast", *sys.argv[1:]]), machine)
-
-
-def _as_json(out: Path, experiments: Sequence[Experiment], found: Sequence[Recordings]) -> dict[str, object]:
-    return {
-        "page": str(out),
-        "experiments": [_experiment_json(each) for each in experiments],
-        "recordings": [
-            {"set": folder.folder, "stream": each.stream, "unlike_reference": disagreements(each)}
-            for folder in found
-            for each in folder.streams
-        ],
-    }
-
-
-def _experiment_json(each: Experiment) -> dict[str, object]:
-    results, findings = each.results, each.findings
-    return {
-        "name": each.name,
-        "cells": len(results.spec.cells),
-        "with_figures": len(results.rows),
-        "not_run": results.missing,
-        "failed": len(results.failures),
-        "run": None if results.complete else each.command,
-        "numbers": [
-            {"what": number.what, "paper": number.paper, "ours": number.ours, "agrees": number.agrees}
-            for number in findings.numbers
-        ],
-        "claims": [
-            {"says": claim.says, "ours": claim.values, "holds": claim.holds} for claim in findings.claims
-        ],
-        "differs": list(findings.differs),
-    }
+    return write_report(args)

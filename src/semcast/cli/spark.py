@@ -1,6 +1,7 @@
 """What the verbs that run on Spark share: options, the session, and failures told in a line."""
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -51,7 +52,11 @@ def start_spark(
 
     try:
         return spark_session(
-            app, master=master or args.master, conf=spark_settings(args), rows_hint=rows_hint
+            app,
+            master=master or args.master,
+            conf=spark_settings(args),
+            rows_hint=rows_hint,
+            say=lambda text: print(f"{app}: {text}", file=sys.stderr),
         )
     except NoJavaError as error:
         raise UsageError(str(error)) from error

@@ -85,16 +85,26 @@ def _check(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> "Report":
     from semcast.pipeline.session import seen_by_executors  # noqa: PLC0415
-    from semcast.pipeline.verify import Options, survey, verify, wanted_properties  # noqa: PLC0415
+    from semcast.pipeline.verify import (  # noqa: PLC0415
+        Options,
+        fits_here,
+        survey,
+        verify,
+        verify_here,
+        wanted_properties,
+    )
 
     options = Options(args.properties, args.max_sample, args.allow_missing, args.out)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="semcast-", dir=args.stage) as folder,
-            Console(stderr=True).status("starting Spark") as status,
+            Console(stderr=True).status("reading") as status,
         ):
             recorded = survey(converted(_brought(args, Path(folder)), Path(folder)))
             wanted_properties(recorded.runs, args.properties)
+            if args.master is None and fits_here(recorded, options):
+                return verify_here(recorded, options)
+            status.update("starting Spark")
             spark = start_spark("semcast verify", args, rows_hint=recorded.rows)
             if recorded.rows > options.small_rows:
                 seen_by_executors(spark, recorded.files)

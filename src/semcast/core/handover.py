@@ -121,8 +121,8 @@ class Handover:
         self._taken = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
         self._missed: View | None = None  # the last view that was dropped; written by turns
-        # What lay in the mailbox when an application that was skipped began to iterate; written by it.
-        self._discarded: tuple[int, View | None] | None = None
+        self.discarded: tuple[int, View | None] | None = None
+        """What lay in the mailbox when an application that was skipped began to iterate. Written by it."""
 
     @property
     def reader(self) -> Reader:
@@ -181,10 +181,6 @@ class Handover:
             return True
         return stack.behind() and (self.unsent > 0 or self.reading.waiting or stack.pending() > 0)
 
-    def look(self, now: Nanos, stack: Stack) -> bool:
-        """Make `reader` true, at the beginning of a turn; returns whether its stack should know."""
-        return self.reading.look(now, stack)
-
     def overflow(self, stack: Stack) -> None:
         """The application waits, and there is no room for anything that could end that."""
         self.overflowing = True
@@ -210,8 +206,9 @@ class Handover:
 
         One that was skipped is told so before anything else: what lies here is older.
         """
-        self.reading.begin()
-        if not self.reading.skipping or self._discarded is not None:
+        reading = self.reading
+        reading.began = True
+        if not reading.skipping or self.discarded is not None:
             return False
         count, view = 0, None
         while self.mailbox:
@@ -220,7 +217,7 @@ class Handover:
                     count += len(each.payloads)
                 elif isinstance(each, ViewChange):
                     view = each.view
-        self._discarded = count, view
+        self.discarded = count, view
         return True
 
     def __bool__(self) -> bool:
@@ -255,8 +252,9 @@ class Handover:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
+        reading = self.reading
         self.mailbox.put(deliveries)
-        self.reader.excess = self.reading.excess()
+        reading.reader.excess = reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""
@@ -267,12 +265,12 @@ class Handover:
 
     def asks_again(self) -> bool:
         """Whether an application that was skipped iterates at last."""
-        return self._discarded is not None and self.reading.skipping
+        return self.discarded is not None and self.reading.skipping
 
     def resume(self) -> Sequence[Delivery]:
         """What an application that was skipped is told first. From now on everything is kept for it."""
-        assert self._discarded is not None
-        count, seen = self._discarded
+        assert self.discarded is not None
+        count, seen = self.discarded
         view = self._missed or seen
         self.skipped += count
         self.reading.resume()

@@ -35,6 +35,8 @@ class Reading:
         """It never iterated, and what was delivered filled its queue: nothing is kept for it. By turns."""
         self.answers_first = False
         """What the reading task sends goes before what other tasks send. By turns."""
+        self.receives = receives
+        """Whether anything is kept for the program. By turns."""
         self._mailbox = mailbox
         self._queue_messages = queue_messages
         self._receives = receives
@@ -53,12 +55,9 @@ class Reading:
         self._saw_stalled = False
         self._seen_refusal = 0
         self._refused_at: Nanos = 0
+        self._calm = False  # at the last look it read, and nothing else was to be said
 
     # By the program
-
-    def begin(self) -> None:
-        """It iterates."""
-        self.began = True
 
     def took(self) -> None:
         """It took a list."""
@@ -92,9 +91,9 @@ class Reading:
         return self._waiters > 0
 
     @property
-    def receives(self) -> bool:
-        """Whether anything is kept for the program."""
-        return self._receives and not self.skipping
+    def stalled(self) -> bool:
+        """Whether who reads waits, as the last look found."""
+        return self._saw_stalled
 
     def excess(self) -> int:
         """What is in the mailbox beyond its bound, changes of view included."""
@@ -110,6 +109,8 @@ class Reading:
 
     def look(self, now: Nanos, stack: Stack) -> bool:
         """Make `reader` true; returns whether anything has changed that its stack knew."""
+        if self._calm and self._reads_on(now, stack):
+            return False
         reader = self.reader
         before = reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess
         idle = self._idle(now, stack)
@@ -120,7 +121,17 @@ class Reading:
         reader.closing = self.closing
         reader.stopped = keeps and not reader.waits and idle >= LONG
         reader.excess = self.excess() if keeps else 0
+        self._calm = keeps and not (self._saw_stalled or reader.waits or reader.stopped or reader.excess)
         return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
+
+    def _reads_on(self, now: Nanos, stack: Stack) -> bool:
+        """Whether all is as it was: a program that reads, as most do, costs its turns no more than this."""
+        if self._stalled or self.closing or self._refused[0] != self._seen_refusal or self.reader.excess:
+            return False
+        if self._takes != self._seen_takes:
+            self._seen_takes, self._idle_since = self._takes, now
+            return True
+        return self._idle(now, stack) < LONG
 
     def fills(self, now: Nanos, stack: Stack) -> bool:
         """Whether what waits for a program that never iterated has filled its queue: then it is skipped.
@@ -134,6 +145,8 @@ class Reading:
         elif now - self._full_since >= LONG:
             stack.reclaim()
             self.skipping = stack.queued() >= self._queue_messages
+            self.receives = self._receives and not self.skipping
+            self._calm = False
         return self.skipping
 
     def reserved(self, stack: Stack) -> int:
@@ -143,6 +156,7 @@ class Reading:
     def resume(self) -> None:
         """The program iterates at last."""
         self.skipping = False
+        self.receives = self._receives
 
     def put_answers_first(self, held_back: bool) -> bool:
         """Other tasks wait while the reading one does, and until nobody holds this member back any more.

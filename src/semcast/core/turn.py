@@ -23,7 +23,7 @@ from semcast.core.events import (
 )
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.holdup import Holdup
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
@@ -31,6 +31,8 @@ _MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfir
 """Events that a turn looks at itself."""
 _CALLS = 256
 """Calls of the application that a turn deals with, at most: what is delivered must not wait for long."""
+_LOOK: Nanos = MILLISECOND
+"""How often a turn asks who holds its member back, as long as nobody does."""
 _PLENTY = 1 << 16
 """Messages that are dropped at a time, where nothing is kept for the application."""
 
@@ -122,6 +124,7 @@ class Turn:
         self._tickets: dict[int, None] = {}  # confirmations that the stack owes
         self._refused = False  # flow control wants the application to wait
         self._calls = 0  # of the application, in this turn
+        self._looked_at: Nanos = -_LOOK  # when it was asked who holds this member back
         self._minority: tuple[MemberId, int] | None = None  # where the application was told of that
 
     def start(self, now: Nanos, records: Sequence[bytes] | None = None, first: int = 0) -> None:
@@ -144,9 +147,9 @@ class Turn:
         handover = self.handover
         if handover.commands:
             self._obey(now)
-        if handover.asks_again():
+        if handover.discarded is not None and handover.asks_again():
             self._tell(handover.resume())
-        if handover.look(now, self.stack):
+        if handover.reading.look(now, self.stack):
             self.stack.on_reader(now)
         stack = self.stack
         for source, frames in arrivals:
@@ -174,7 +177,9 @@ class Turn:
     def busy(self) -> bool:
         """Whether another turn would do something, though nothing has happened."""
         handover = self.handover
-        if handover.commands or handover.reading.stirred() or handover.asks_again():
+        if handover.commands or handover.reading.stirred():
+            return True
+        if handover.discarded is not None and handover.asks_again():
             return True
         if handover.outgoing:
             if not self._refused and not handover.renewed:
@@ -359,7 +364,7 @@ class Turn:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
         if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
-            handover.look(now, stack)
+            handover.reading.look(now, stack)
             stack.on_reader(now)
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
             self._hand_over(now, handover)
@@ -367,12 +372,13 @@ class Turn:
 
     def _hand_over(self, now: Nanos, handover: Handover) -> None:
         """One list."""
-        deliveries = self.stack.deliver(now, _PLENTY if handover.unread else handover.mailbox.want)
+        unread = handover.unread
+        deliveries = self.stack.deliver(now, _PLENTY if unread else handover.mailbox.want)
         if not deliveries:
             return
         for watcher in self._watchers:
             watcher.on_deliveries(now, deliveries)
-        if handover.unread:
+        if unread:
             handover.drop(deliveries)
             return
         handover.put(deliveries)
@@ -387,7 +393,10 @@ class Turn:
             self._world.wake()
         elif handover.overflowing:
             handover.overflowing = False
-        if handover.outgoing or reading.answers_first or self.holdup.now is not None or stack.pending():
+        urgent = reading.answers_first or self.holdup.now is not None
+        due = reading.stalled or now - self._looked_at >= _LOOK
+        if urgent or (due and (handover.outgoing or stack.pending())):
+            self._looked_at = now
             held = stack.held_back() if self.left is None else None
             self.holdup.note(now, held)
             if reading.put_answers_first(held is not None) and reading.waiting:

@@ -482,24 +482,33 @@ class Group:
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
-        while not (deliveries := self.poll()):
-            if not await self._arrival():
-                return ()
-        return deliveries
+        self._begin()
+        handover = self._handover
+        while handover or await self._arrival():
+            if deliveries := self._next():
+                return deliveries
+        return ()
 
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet. May be called from any thread, by one at a time."""
+        self._begin()
+        return self._next()
+
+    def _begin(self) -> None:
+        """Whoever calls reads from now on."""
         if not self.settings.receive:
             raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
-        handover = self._handover
         self._reader = self._caller()
-        if handover.begin():
+        if self._handover.begin():
             self._loop.wake()
-        deliveries: Sequence[GroupDelivery] = ()
-        while handover and not deliveries:
-            deliveries = self._seat.take(time.monotonic_ns())
-        self._note_views(deliveries)
-        return deliveries
+
+    def _next(self) -> Sequence[GroupDelivery]:
+        handover = self._handover
+        while handover:
+            if deliveries := self._seat.take(time.monotonic_ns()):
+                self._note_views(deliveries)
+                return deliveries
+        return ()
 
     async def _arrival(self) -> bool:
         """Wait until `poll` has something; False where the program has closed the group."""

@@ -61,6 +61,7 @@ class Room:
                 raise SendTimeoutError(
                     f"{self._group}: no room to send for {timeout} s: {self._why()}"
                 ) from None
+            self._yielded_at = time.monotonic_ns()  # others ran meanwhile
 
     async def outlast(self, answer: "asyncio.Future[Confirmed]", *, reading: bool) -> Confirmed:
         """Wait for a confirmation: what is delivered meanwhile needs room, too."""

@@ -36,9 +36,17 @@ def read_histories(path: Path) -> list[History]:
     A run may be spread over several files, and its rows may lie in any order. Journals of live processes
     are read as far as they are sound.
     """
+    histories = read_files(files_in(path))
+    if not histories:
+        raise HistoryError(f"{path}: no journal here has a readable header")
+    return histories
+
+
+def read_files(files: Iterable[Path]) -> list[History]:
+    """Read every run in some files."""
     runs: dict[str, _Run] = {}
     nameless: list[MemberId] = []
-    for file in files_in(path):
+    for file in files:
         if file.suffix == SUFFIX:
             journal = read_journal(file)
             if journal.info is None:
@@ -49,8 +57,6 @@ def read_histories(path: Path) -> list[History]:
         else:
             info, table = _load(file)
             _run_of(runs, info, file).rows.extend(_rows(file, info, table))
-    if not runs:
-        raise HistoryError(f"{path}: no journal here has a readable header")
     return [run.history(nameless) for run in runs.values()]
 
 

@@ -80,6 +80,7 @@ class Hub:
         self._strict = is_loopback(endpoint.address) and not codec.authentic
         self._shield = Shield()
         self._verdict = Verdict()
+        self._guarding = False  # somebody is kept out
         self._let_in: list[Address] = []
         self._overrun = False  # datagrams were lost lately for want of room
         self._paths: Paths | None = None  # on one host nothing is too large for the way
@@ -167,7 +168,7 @@ class Hub:
 
     def _after(self, now: Nanos) -> None:
         self.introduce()
-        if self._shield.alarmed or self._verdict:
+        if self._shield.alarmed or self._guarding:
             self.guard(now)
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
@@ -223,16 +224,16 @@ class Hub:
     def _hear(self, now: Nanos, source: MemberId, address: Address, *, met: bool) -> bool:
         """Note who speaks, and from where; returns whether it may."""
         book = self._book
-        if book.find(source) != address:
+        known = book.find(source)
+        if known != address:
             book.settle(self._members())
             self._together = False
         if not self.endpoint.meets:
             self._notice(now, source)
         if book.is_stranger(source) and (self._overrun or book.crowded(address)):
             self._shield.note(now, address)
-        new = book.find(source) is None
         there = book.heard(now, source, address, met=met)
-        if new and self._paths is not None and self._first_probes:
+        if known is None and self._paths is not None and self._first_probes:
             self._first_probes -= 1
             self._probe(self._paths.probes(now, (address,)))
         return there or not self._strict
@@ -353,7 +354,7 @@ class Hub:
         self._book.settle(self._members())
         self._book.forget(now)
         self._look_after_paths(now)
-        self._overrun = self.endpoint.count_drops() > 0 and not self._verdict
+        self._overrun = self.endpoint.count_drops() > 0 and not self._guarding
         self._deaf = {member for member in self._deaf if self._book.find(member) is not None}
         self.deaf = not (self.endpoint.meets and self._book.all_meet(now))
         self._together = self._multicast and not self.deaf and not self._deaf
@@ -364,6 +365,7 @@ class Hub:
         let_in = self._book.places(self._members()) if verdict else []
         if (verdict, let_in) != (self._verdict, self._let_in):
             self._verdict, self._let_in = verdict, let_in
+            self._guarding = bool(verdict)
             self.endpoint.keep_out(verdict.keep_out, let_in, few=verdict.few)
 
     def _look_after_paths(self, now: Nanos) -> None:

@@ -1,8 +1,10 @@
 """What executors in processes of their own need: the package, and a Python with what it imports."""
 
 import importlib
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,17 @@ from semcast.pipeline.package import package_folder, write_package
 
 _IMPORTED = ("msgspec", "numpy", "pandas", "pyarrow.parquet")
 """What jobs import beside the package."""
+
+_QUIET_SECONDS = 20.0
+"""So long nothing is said while executors start."""
+
+_WAIT_SECONDS = 300.0
+"""So long executors may take to start, unless `SEMCAST_SPARK_WAIT` gives another time."""
+
+_NONE_FREE = (
+    "the cluster has no free worker, or none with the memory and the cores that are asked for"
+    " (--conf spark.executor.memory, spark.executor.cores)"
+)
 
 
 def is_connect(spark: object) -> bool:
@@ -34,18 +47,49 @@ def ship(spark: SparkSession, folder: Path) -> None:
         spark.sparkContext.addPyFile(str(archive))
 
 
-def probe(spark: SparkSession) -> None:
+def probe(spark: SparkSession, say: Callable[[str], None]) -> None:
     """Have an executor import what jobs need, before there is a job to fail.
 
+    Spark itself would wait for a free worker for ever, without a word: `say` is told when it takes long.
+
     Raises:
-        ClusterError: it cannot; says what is missing.
+        ClusterError: it cannot, or there is no executor; says what is missing.
     """
-    try:
-        answers = spark.range(0, 1, 1, 1).mapInArrow(_answer, "lacks string").collect()
-    except failures() as error:
-        raise ClusterError(told(error)) from error
-    for row in answers:
-        raise ClusterError(told(ModuleNotFoundError(row["lacks"])))
+    longest = float(os.environ.get("SEMCAST_SPARK_WAIT", _WAIT_SECONDS))
+    late = True
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_ask, spark)
+        try:
+            if wait([asked], min(_QUIET_SECONDS, longest)).not_done:
+                say(f"no executor has answered yet, waiting for {longest:g} s: {_NONE_FREE}")
+            late = bool(wait([asked], max(0.0, longest - _QUIET_SECONDS)).not_done)
+        finally:
+            if late:
+                _give_up(spark, asked)
+        try:
+            lacking = asked.result()
+        except failures() as error:
+            none = f"no executor answered for {longest:g} s: {_NONE_FREE}"
+            raise ClusterError(none if late else told(error)) from error
+    if lacking is not None:
+        raise ClusterError(told(ModuleNotFoundError(lacking)))
+
+
+def _ask(spark: SparkSession) -> str | None:
+    """What an executor lacks."""
+    for row in spark.range(0, 1, 1, 1).mapInArrow(_answer, "lacks string").collect():
+        return str(row["lacks"])
+    return None
+
+
+def _give_up(spark: SparkSession, asked: "Future[str | None]") -> None:
+    """Cancel all jobs: the session has no others. Until it ends, for it may not have begun yet."""
+    while not asked.done():
+        if is_connect(spark):
+            spark.interruptAll()
+        else:
+            spark.sparkContext.cancelAllJobs()
+        wait([asked], 1.0)
 
 
 def _answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

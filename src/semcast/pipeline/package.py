@@ -47,6 +47,11 @@ def write_package(out: Path) -> int:
     return len(files)
 
 
-def write_script(out: Path) -> None:
-    """Write the program that `spark-submit` starts."""
-    out.write_text(_SCRIPT)
+def write_script(archive: Path) -> Path:
+    """Write the program that `spark-submit` starts, beside the archive; returns it.
+
+    Python looks for modules beside a program first: as `semcast.py` it would be taken for the package.
+    """
+    program = archive.with_name(f"{archive.stem}_submit.py")
+    program.write_text(_SCRIPT)
+    return program

@@ -10,7 +10,7 @@ What the user set wins over what is set here: `conf`, `spark-submit --conf`, `PY
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.addresses import CONNECT, STANDALONE, reach_master, reach_server
 from semcast.pipeline.executors import is_connect, look_for, probe, ship
 from semcast.pipeline.failures import ClusterError, failures, told
 from semcast.pipeline.scratch import launch_folder, log_level, scratch_folder, spark_home
@@ -26,9 +27,6 @@ from semcast.pipeline.scratch import launch_folder, log_level, scratch_folder, s
 ROWS_PER_PARTITION = 3_000_000
 SMALL_ROWS = 200_000
 """Of so few rows planning, compiling and scheduling cost more than the work on them."""
-
-CONNECT = "sc://"
-"""How addresses of Spark Connect servers begin."""
 
 _QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java compiles quickly rather than well."""
@@ -61,6 +59,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     rows_hint: int | None = None,
     shuffle_partitions: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
     """The session of this process, made if there is none.
 
@@ -71,6 +70,7 @@ def spark_session(
         conf: settings of the user.
         rows_hint: how many rows will be shuffled, about.
         shuffle_partitions: the number of partitions after a shuffle, instead of one chosen by `rows_hint`.
+        say: told when the cluster keeps us waiting, and for what.
 
     Raises:
         ClusterError: there is no such cluster, or its executors cannot run the package.
@@ -81,14 +81,22 @@ def spark_session(
         master = os.environ.get("SPARK_REMOTE", "local[*]")
     settings = _settings(master, rows_hint, shuffle_partitions)
     if master is not None and master.startswith(CONNECT):
-        return _connected(app, master, settings, given)
+        return _connected(app, master, settings, given, say)
     active = SparkSession.getActiveSession()
     if active is not None and active.conf.get(_USERS, None) is None:
         return active  # a notebook's, or a program's that has its own
+    if master is not None and master.startswith(STANDALONE):
+        reach_master(master)
+    before = SparkContext._active_spark_context
+    few = rows_hint is not None and rows_hint <= SMALL_ROWS
     try:
-        return _classic(app, master, settings, given, small=rows_hint is not None and rows_hint <= SMALL_ROWS)
+        spark = _classic(app, master, settings, given, small=few)
     except failures() as error:
         raise ClusterError(f"{master}: {told(error)}") from error
+    if before is None and not in_one_process(spark):
+        ship(spark, scratch_folder())
+        probe(spark, say)
+    return spark
 
 
 def partitions_for(rows: int | None) -> int:
@@ -100,7 +108,9 @@ def partitions_for(rows: int | None) -> int:
 
 
 def in_one_process(spark: SparkSession) -> bool:
-    """Whether driver and executor are one process, so that none can be lost without the other."""
+    """Whether executor and driver are this process: none is lost without the others, all have one disk."""
+    if is_connect(spark):
+        return False  # whatever the server's master is: the driver is there, and not here
     master = spark.conf.get("spark.master", None) or ""
     return master == "local" or master.startswith("local[")
 
@@ -159,20 +169,15 @@ def _submitted() -> bool:
 def _classic(
     app: str, master: str | None, settings: Mapping[str, str], given: Mapping[str, str], *, small: bool
 ) -> SparkSession:
-    local = master is not None and master.startswith("local")
-    before = SparkContext._active_spark_context
     if _submitted():
-        spark = _built(app, master, settings, given)
-    else:
-        scratch = launch_folder()
-        at_start = _local_settings(scratch, _QUICKLY if small else "") if local else {}
-        with _environment(_variables(scratch, master or "", given)):
-            spark = _built(app, master, settings, given, at_start)
-        if not local:
-            spark.sparkContext.setLogLevel(log_level().upper())
-    if before is None and not in_one_process(spark):
-        ship(spark, scratch_folder())
-        probe(spark)
+        return _built(app, master, settings, given)
+    local = master is not None and master.startswith("local")
+    scratch = launch_folder()
+    at_start = _local_settings(scratch, _QUICKLY if small else "") if local else {}
+    with _environment(_variables(scratch, master or "", given)):
+        spark = _built(app, master, settings, given, at_start)
+    if not local:
+        spark.sparkContext.setLogLevel(log_level().upper())
     return spark
 
 
@@ -200,14 +205,11 @@ def _built(
     return builder.config(_USERS, ",".join(sorted(users))).getOrCreate()
 
 
-def _connected(app: str, address: str, settings: Mapping[str, str], given: Mapping[str, str]) -> SparkSession:
+def _connected(
+    app: str, address: str, settings: Mapping[str, str], given: Mapping[str, str], say: Callable[[str], None]
+) -> SparkSession:
     """A session of a Spark Connect server, which has settings of its own for all that is not SQL."""
-    try:
-        import grpc  # type: ignore[import-not-found, import-untyped, unused-ignore] # noqa: F401, PLC0415
-    except ImportError as error:
-        raise ClusterError(
-            f"{address}: Spark Connect needs grpcio: pip install 'pyspark[connect]'"
-        ) from error
+    reach_server(address)
     builder = SparkSession.builder.appName(app).remote(address)
     queries = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
     try:
@@ -217,8 +219,8 @@ def _connected(app: str, address: str, settings: Mapping[str, str], given: Mappi
         with tempfile.TemporaryDirectory(prefix="semcast-") as folder:
             ship(spark, Path(folder))
     except failures() as error:
-        raise ClusterError(f"{address}: no Spark Connect server answers: {told(error)}") from error
-    probe(spark)
+        raise ClusterError(f"{address}: {told(error)}") from error
+    probe(spark, say)
     return spark
 
 
@@ -247,6 +249,7 @@ def _local_settings(scratch: Path, java: str) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("SEMCAST_SPARK_MEMORY", f"{_memory_mib()}m"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -Dderby.system.home={scratch}"
         f" {os.environ.get('SEMCAST_SPARK_JAVA', java)}",
+        "spark.executor.extraJavaOptions": os.environ.get("SEMCAST_SPARK_JAVA", java),  # of `local-cluster`
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

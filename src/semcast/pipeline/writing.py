@@ -39,12 +39,12 @@ def write_table(frame: DataFrame, out: str, *, driver_rows: int = DRIVER_ROWS) -
     if in_one_process(frame.sparkSession) or rows > driver_rows:
         frame.write.mode("overwrite").parquet(as_uri(path))
     else:
-        _write_here(frame.toArrow(), Path(path))
+        write_here(frame.toArrow(), Path(path))
     _compare(out, rows, _rows_in(Path(path)))
     return rows
 
 
-def _write_here(table: pa.Table, folder: Path) -> None:
+def write_here(table: pa.Table, folder: Path) -> None:
     """The folder appears whole or not at all."""
     part = folder.with_name(f".{folder.name}.{os.getpid()}")
     part.mkdir(parents=True)

@@ -14,12 +14,15 @@ from semcast.replication.ids import Creator, Server
 from semcast.replication.knowledge import Prim, Vulnerable
 from semcast.replication.membership import Membership
 from semcast.replication.records import (
+    Base,
+    Based,
     Boot,
     Fetched,
     Forgot,
     Founders,
     Green,
     Install,
+    Kept,
     KnownGreen,
     Learnt,
     Own,
@@ -63,6 +66,7 @@ class Books:
         """Since somebody looked last: where in the order the servers changed, and who they are."""
         self._trans_yellow: list[RunId] = []
         self._fetched: list[Run] = []
+        self._base: tuple[Base, list[Run]] | None = None  # read, and not known to be complete
         self._apply: dict[type[Any], Callable[[Any], None]] = {
             Boot: self._boot,
             Own: self._own,
@@ -77,6 +81,9 @@ class Books:
             Fetched: self._on_fetched,
             Pulled: self._pulled,
             Forgot: self._forgot,
+            Base: self._on_base,
+            Kept: self._on_kept,
+            Based: self._based,
         }
 
     def apply(self, record: Record) -> None:
@@ -103,12 +110,35 @@ class Books:
         """What was delivered since the primary was over."""
         return tuple(self._trans_yellow)
 
+    def condensed(self) -> list[Record]:
+        """Records that say the same as all before them."""
+        assert self.server is not None
+        colours = self.colours
+        base = Base(
+            self.server,
+            self.epoch,
+            self.index,
+            self.names,
+            self.prim,
+            self.attempt,
+            self.vulnerable,
+            self.yellow,
+            tuple(self._trans_yellow),
+            self.clock,
+            colours.written(),
+            list(self.ongoing.values()),
+            self.members.written(),
+            self.requests.written(),
+            sorted(self.void),
+        )
+        return [base, *(Kept(run) for _, run in colours.after(colours.start)), Based()]
+
     # What records do
 
     def _boot(self, record: Boot) -> None:
         self.server, self.epoch, self.index = record.server, record.epoch, 0
         self.names = record.names
-        self._fetched = []
+        self._fetched, self._base = [], None
 
     def _own(self, record: Own) -> None:
         run = record.run
@@ -195,6 +225,29 @@ class Books:
         self.attempt, self.vulnerable = 0, None
         self._forget_yellow()
         self.members.forget(set(record.servers))
+
+    def _on_base(self, record: Base) -> None:
+        self._base = record, []
+
+    def _on_kept(self, record: Kept) -> None:
+        assert self._base is not None, "only a base has something that is kept"
+        self._base[1].append(record.run)
+
+    def _based(self, _record: Based) -> None:
+        assert self._base is not None, "only a base can be complete"
+        base, kept = self._base
+        self._base = None
+        self.server, self.epoch, self.index, self.names = base.server, base.epoch, base.index, base.names
+        self.prim, self.attempt, self.vulnerable = base.prim, base.attempt, base.vulnerable
+        self.yellow, self._trans_yellow, self.clock = base.yellow, list(base.trans_yellow), base.clock
+        self.colours = self.colours_kind.restored(base.colours, kept)
+        self.ongoing = {run.id: run for run in base.ongoing}
+        self.members.restore(base.members)
+        self._restore_requests(base)
+        self.void = set(base.void)
+
+    def _restore_requests(self, base: Base) -> None:
+        self.requests.restore(base.requests)
 
     def _forget_yellow(self) -> None:
         self.yellow = None

@@ -8,11 +8,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+import msgspec
+
 from semcast.replication.actions import Run, RunId, red_key
-from semcast.replication.ids import Creator
+from semcast.replication.ids import Creator, Number
 
 NOTHING = b""
 """The chain hash before the first action."""
+
+
+class Painted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The colours as they are written down, but for the green runs that are kept."""
+
+    start: Number
+    digest: bytes
+    """The chain hash at the start."""
+    cut: list[tuple[Creator, Number]]
+    green_cut: list[tuple[Creator, Number]]
+    reds: list[Run]
+    clock: Number
 
 
 class GapError(Exception):
@@ -87,12 +101,15 @@ class Colours:
             self.clock = max(self.clock, run.clock)
         self._green_cut[run.creator] = run.last
         position = self.line + 1
+        self._append(run)
+        return position
+
+    def _append(self, run: Run) -> None:
         self.line += len(run.actions)
         self.digest = chained(self.digest, run)
         self._greens.append(run)
         self._ends.append(self.line)
         self._hashes.append(self.digest)
-        return position
 
     def in_red_order(self) -> list[Run]:
         """The reds, as they would turn green (OR-2)."""
@@ -106,9 +123,10 @@ class Colours:
         for end, run in zip(self._ends[place:], self._greens[place:], strict=True):
             yield end - len(run.actions) + 1, run
 
-    def between(self, position: int, line: int) -> Sequence[tuple[int, Run]]:
-        """Green runs behind a position, up to a line."""
-        low, high = bisect_right(self._ends, position), bisect_right(self._ends, line)
+    def between(self, position: int, line: int, most: int) -> Sequence[tuple[int, Run]]:
+        """Green runs behind a position, up to a line, and no more than so many."""
+        low = bisect_right(self._ends, position)
+        high = min(bisect_right(self._ends, line), low + most)
         return [
             (end - len(run.actions) + 1, run)
             for end, run in zip(self._ends[low:high], self._greens[low:high], strict=True)
@@ -121,6 +139,27 @@ class Colours:
         place = bisect_left(self._ends, line)
         found = place < len(self._ends) and self._ends[place] == line
         return self._hashes[place] if found else None
+
+    def written(self) -> Painted:
+        """To be written down, together with the green runs after the start."""
+        start, digest = self._start
+        cut, green_cut = list(self.cut.items()), list(self._green_cut.items())
+        return Painted(start, digest, cut, green_cut, list(self.reds.values()), self.clock)
+
+    @classmethod
+    def restored(cls, painted: Painted, kept: Sequence[Run]) -> "Colours":
+        """As they were written down."""
+        colours = cls()
+        colours._start = colours.line, colours.digest = painted.start, painted.digest
+        for run in kept:
+            colours._append(run)
+        colours.cut, colours._green_cut = dict(painted.cut), dict(painted.green_cut)
+        colours.clock = painted.clock
+        for run in painted.reds:
+            colours.reds[run.id] = run
+            colours.arrivals += 1
+            colours.arrived[run.id] = colours.arrivals
+        return colours
 
     def trim(self, line: int) -> None:
         """Forget the actions themselves up to a line, as far as whole runs go."""

@@ -4,7 +4,16 @@ Per client the *set* of numbers that are done, above a floor that the client its
 number below the last one is dropped" would lose what was queued in a minority and came late.
 """
 
+import msgspec
+
 from semcast.replication.actions import Asked
+
+
+class Answered(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The same, written down."""
+
+    done: dict[str, dict[int, int]]
+    floors: dict[str, int]
 
 
 class Requests:
@@ -31,3 +40,12 @@ class Requests:
             for old in [old for old in done if old < request.floor]:
                 del done[old]
         return new
+
+    def written(self) -> Answered:
+        """To be written down."""
+        return Answered({client: dict(done) for client, done in self._done.items()}, dict(self._floors))
+
+    def restore(self, answered: Answered) -> None:
+        """As it was written down."""
+        self._done = {client: dict(done) for client, done in answered.done.items()}
+        self._floors = dict(answered.floors)

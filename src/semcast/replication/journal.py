@@ -58,12 +58,25 @@ class Journal:
         self.out.append(encode(record))
         self._written += 1
 
+    def begin_anew(self) -> None:
+        """Write what the books say in the place of all records before; those go once this is on the disk."""
+        self.out.begin_anew()
+        for record in self.books.condensed():
+            self.out.append(encode(record))
+            self._written += 1
+        self.sync()
+
     def sync(self, then: Then | None = None) -> None:
         """Have all that was written outlive a crash; `then` is called once it does."""
         self._tickets += 1
         self._asked.append((self._tickets, self.mark(), then))
         self._covered = self._written
         self.out.sync(self._tickets)
+
+    @property
+    def awaited(self) -> int:
+        """The ticket of the oldest sync that is not done; 0 if there is none."""
+        return self._asked[0][0] if self._asked else 0
 
     def keep_up(self) -> None:
         """Sync what was written, unless one is under way: then after it."""

@@ -179,6 +179,12 @@ class Machine:
         for position, run in self.books.colours.after(line):
             self._placed(run, position)
 
+    def stall(self) -> None:
+        """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
+        if (self.state, Cause.STALLED) in MOVES:
+            self._shift_to(Cause.STALLED)
+            self.exit = "the disk of this server takes too long"
+
     def _own_red(self) -> None:
         """What may have been sent and was not delivered is red: the states tell of it (slip 3)."""
         for run in list(self.books.ongoing.values()):
@@ -587,6 +593,24 @@ class Machine:
                 self.white = white
                 self.notes.white(white, self.books.members.weights)
 
+    def collect(self, position: int) -> None:
+        """Forget white actions that the service here has on its own, up to a position, if they are many.
+
+        Not where servers were removed: they come back as guests, and may lack what all others have.
+        """
+        colours, every = self.books.colours, self.settings.trim_every
+        line = min(self.white, position)
+        if (
+            not every
+            or self.books.members.removed
+            or line - colours.start < every
+            or self.state not in IN_GROUP
+        ):
+            return
+        colours.trim(line)
+        self.books.void = {place for place in self.books.void if place > colours.start}
+        self.journal.begin_anew()
+
     def told_line(self) -> int:
         """The green line that others may be told: what is on the disk."""
         return self.journal.durable.line
@@ -642,6 +666,8 @@ class Machine:
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
         self._told_line = self.told_line()
         self.journal.keep_up()
+        if self.settings.durability is Durability.MEMORY:
+            self._answer()
 
     def _sends_safe(self) -> bool:
         return self.state is State.REG_PRIM

@@ -4,8 +4,19 @@ What is a quorum does not follow from these: it changes only where a primary is 
 that have not the same actions green would count differently.
 """
 
+import msgspec
+
 from semcast.replication.actions import Change, Join, Leave
-from semcast.replication.ids import Server, Weighted
+from semcast.replication.ids import Number, Server, Weighted
+
+
+class Roll(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The same, written down."""
+
+    founders: Weighted
+    weights: Weighted
+    removed: list[Server]
+    since: list[tuple[Server, Number]]
 
 
 class Membership:
@@ -57,6 +68,15 @@ class Membership:
         """An operator vouches that they are gone for good."""
         for server in servers & set(self.weights):
             self._remove(server)
+
+    def written(self) -> Roll:
+        """To be written down."""
+        return Roll(self.founders, self.weighted(), sorted(self.removed), sorted(self.since.items()))
+
+    def restore(self, roll: Roll) -> None:
+        """As it was written down."""
+        self.founders, self.weights = roll.founders, dict(roll.weights)
+        self.removed, self.since = set(roll.removed), dict(roll.since)
 
     def _remove(self, server: Server) -> None:
         del self.weights[server], self.since[server]

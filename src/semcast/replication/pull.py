@@ -53,7 +53,7 @@ def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
     """Green runs behind a position, up to a line, of so many bytes, about."""
     found: list[Run] = []
     size = 0
-    for _, run in machine.books.colours.between(position, line):
+    for _, run in machine.books.colours.between(position, line, most):
         if found and size > most:
             break
         found.append(run)

@@ -3,8 +3,11 @@
 import msgspec
 
 from semcast.replication.actions import Names, Run, RunId
+from semcast.replication.colours import Painted
+from semcast.replication.dedupe import Answered
 from semcast.replication.ids import Number, Server, Weighted
 from semcast.replication.knowledge import Prim, Vulnerable
+from semcast.replication.membership import Roll
 
 
 class Boot(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -94,6 +97,36 @@ class Forgot(msgspec.Struct, frozen=True, array_like=True, tag=13, gc=False):
     lineage: Number
 
 
+class Base(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
+    """All that the log before it said, but for green actions: the log begins anew here."""
+
+    server: Server
+    epoch: Number
+    index: Number
+    names: Names
+    prim: Prim
+    attempt: Number
+    vulnerable: Vulnerable | None
+    yellow: tuple[RunId, ...] | None
+    trans_yellow: tuple[RunId, ...]
+    clock: Number
+    colours: Painted
+    ongoing: list[Run]
+    members: Roll
+    requests: Answered
+    void: list[int]
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
+    """A green run that is not forgotten yet."""
+
+    run: Run
+
+
+class Based(msgspec.Struct, frozen=True, array_like=True, tag=16, gc=False):
+    """The base and what is kept are complete. Without this they do not count."""
+
+
 Record = (
     Boot
     | Own
@@ -108,6 +141,9 @@ Record = (
     | Fetched
     | Pulled
     | Forgot
+    | Base
+    | Kept
+    | Based
 )
 
 _decoder: "msgspec.msgpack.Decoder[Record]" = msgspec.msgpack.Decoder(Record)

@@ -4,7 +4,7 @@ import enum
 
 import msgspec
 
-from semcast.core.ids import MILLISECOND, Nanos
+from semcast.core.ids import MILLISECOND, SECOND, Nanos
 
 
 class Durability(enum.Enum):
@@ -32,6 +32,10 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
     """Requests that may wait."""
     line_every: int = 10_000
     """Actions after which a server says how far its disk is, if it has nothing else to say."""
+    trim_every: int = 0
+    """White actions are forgotten when there are so many; 0 for never. Who joins later needs them."""
+    patience: Nanos = 2 * SECOND
+    """A server whose disk takes longer for a sync leaves the group until it is done: nobody waits for it."""
     pull_every: Nanos = 100 * MILLISECOND
     """How often a server outside asks."""
     pull_bytes: int = 40_000
@@ -46,6 +50,7 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
             "run_bytes",
             "buffer",
             "line_every",
+            "patience",
             "pull_every",
             "pull_bytes",
         ):

@@ -34,12 +34,15 @@ Below = Callable[[MemberId, Random, Outbox], Stack]
 
 _OURS = frozenset({Wanted, Offered, HandedIn})
 _PLENTY = 1 << 16
+_RUNS = 64
+"""Runs that are made ready for the application at a time."""
 
 
 class ReplicationTimer(Timer):
     """What a server waits for besides what the stack below does."""
 
     PULL = "pull"
+    DISK = "disk"
 
 
 class Replication(Stack):
@@ -82,6 +85,7 @@ class Replication(Stack):
         self._outside: outside.Outside | None = None
         self._recovered = False
         self._now: Nanos = 0
+        self._awaited = 0  # the sync that the disk timer is about
         self._given = 0  # green actions that the application was given, or is about to be
         self._rest: deque[Delivery] = deque()
         self._views: deque[tuple[int, ViewChange]] = deque()  # each with the green line before it
@@ -103,6 +107,7 @@ class Replication(Stack):
         """Read the log (figure 6.18)."""
         self._recovered = True
         self.books.replay(map(decode, records))
+        self._given = self.books.colours.start  # the service said that it has these on its own
 
     def start(self, now: Nanos) -> None:
         """A new epoch; the group is entered once that is on the disk."""
@@ -229,6 +234,11 @@ class Replication(Stack):
         self._settle(now)
         return taken
 
+    def collect(self, now: Nanos, position: int) -> None:
+        """The service has all actions up to a position on its own: what is white of them may be forgotten."""
+        self.machine.collect(min(position, self._given))
+        self._settle(now)
+
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
@@ -267,9 +277,23 @@ class Replication(Stack):
         if timer is ReplicationTimer.PULL:
             if self._outside is not None:
                 self._ask()
+        elif timer is ReplicationTimer.DISK:
+            self._on_disk_timer()
         elif self._running:
             self.inner.on_timer(now, timer)
         self._settle(now)
+
+    def _on_disk_timer(self) -> None:
+        awaited, self._awaited = self._awaited, 0
+        if awaited == self.machine.journal.awaited and self._running:
+            self.machine.stall()
+
+    def _watch_disk(self, now: Nanos) -> None:
+        """Looked at once per sync at most, and rarely: a timer that is set is left alone."""
+        awaited = self.machine.journal.awaited
+        if awaited and not self._awaited and self._running:
+            self._awaited = awaited
+            self.out.set_timer(ReplicationTimer.DISK, now + self.settings.patience)
 
     def on_synced(self, now: Nanos, ticket: int) -> None:
         """Records are on the disk."""
@@ -301,6 +325,7 @@ class Replication(Stack):
             else:
                 self._send(now)
         self._unblock()
+        self._watch_disk(now)
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -361,8 +386,10 @@ class Replication(Stack):
         """Green actions that are on the disk, as batches with positions, and configurations between them."""
         taken: list[Delivery] = []
         while most > 0:
-            if not self._rest and not self._refill():
-                break
+            if not self._rest:
+                if not self._refill():
+                    break
+                continue
             each = self._rest.popleft()
             if isinstance(each, Batch):
                 count = len(each.payloads)
@@ -380,10 +407,11 @@ class Replication(Stack):
             self._rest.append(self._views.popleft()[1])
             return True
         upto = min(self.machine.limit, self._views[0][0] if self._views else MAX_NUMBER)
-        for position, run in self.books.colours.between(self._given, upto)[:64]:
+        some = self.books.colours.between(self._given, upto, _RUNS)
+        for position, run in some:
             self._rest += self._batches(run, position)
             self._given = position + len(run.actions) - 1
-        return bool(self._rest)
+        return bool(some)
 
     def _batches(self, run: Run, position: int) -> list[Batch]:
         """What of a run is for the service: not what changes the group, nor what was done before."""

@@ -34,6 +34,7 @@ class Cause(enum.Enum):
     INSTALLED = "all agreed to install it"
     UNDECIDED = "all agreed, but not everybody may know"
     ACTION = "an action of the primary"
+    STALLED = "its disk takes too long"
     ABSENT = "not counted here"
     RETURNED = "back with what it lacked"
     REMOVED = "removed"
@@ -61,6 +62,12 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.UN, Cause.REMOVED): State.STOPPED,
     (State.REG_PRIM, Cause.REMOVED): State.STOPPED,
     (State.OUT, Cause.RETURNED): State.NON_PRIM,
+    (State.NON_PRIM, Cause.STALLED): State.OUT,
+    (State.REG_PRIM, Cause.STALLED): State.OUT,
+    (State.EXCHANGE_STATES, Cause.STALLED): State.OUT,
+    (State.EXCHANGE_ACTIONS, Cause.STALLED): State.OUT,
+    (State.CONSTRUCT, Cause.STALLED): State.OUT,
+    (State.UN, Cause.STALLED): State.OUT,
 }
 """Where each cause leads. What is not here cannot happen."""
 

@@ -52,6 +52,15 @@ class Look(Deed, frozen=True, tag="look"):
             server.reading.read(self.level, self.client)
 
 
+class Collect(Deed, frozen=True, tag="collect"):
+    """The service of a member says that it needs nothing of what it was given again."""
+
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
+        """All that it was given."""
+        server = server_of(stacks, self.member)
+        server.collect(now, server.books.colours.line)
+
+
 class Alter(Deed, frozen=True, tag="alter"):
     """An operator changes the group: `what` is join, leave or weigh."""
 

@@ -16,7 +16,7 @@ from semcast.sim.faults import (
     Recover,
     Sleep,
 )
-from semcast.sim.replication_deeds import Alter, Ask, Look
+from semcast.sim.replication_deeds import Alter, Ask, Collect, Look
 from semcast.sim.scenario import Scenario, Traffic
 
 _STATES = ("construct", "exchange-actions", "exchange-states", "reg-prim")
@@ -35,6 +35,8 @@ def draw_replication(seed: int) -> Scenario:
         exchange_limit=rng.choice((3, 20, 1000)),
         window=rng.choice((1, 4)),
         line_every=rng.choice((1, 10)),
+        patience=rng.choice((300, 2000)) * MILLISECOND,
+        trim_every=rng.choice((1, 10)),
         pull_every=rng.choice((20, 100)) * MILLISECOND,
         pull_bytes=rng.choice((100, 40_000)),
         run_bytes=rng.choice((100, 48_000)),
@@ -144,7 +146,7 @@ def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
         return [Sleep(at, member, length)]
     if kind == "loss":
         return [Loss(at, length, 0.3)]
-    return [DiskStall(at, length, member)]
+    return [DiskStall(at, rng.choice((length, 3 * SECOND)), member)]
 
 
 def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:
@@ -172,6 +174,8 @@ def _deeds(rng: Random, founders: int, size: int, duration: Nanos) -> list[AnyFa
         found.append(
             Look(rng.randrange(duration), rng.randrange(founders), client, rng.choice(("weak", "dirty")))
         )
+    if size == founders:
+        found += [Collect(rng.randrange(duration), rng.randrange(founders)) for _ in range(rng.randint(0, 6))]
     for joiner in range(founders, size):
         at = rng.randrange(200 * MILLISECOND, duration)
         found += [Alter(at + step * SECOND, step % founders, "join", joiner) for step in range(3)]

@@ -17,13 +17,14 @@ from semcast.history.crc import crc32_combine
 from semcast.pipeline.verify.alignment import COLUMNS, COMPARED, DIFFERENT, LEFT_OVER, Flags, align
 from semcast.pipeline.verify.crcs import Ints
 from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Batches, Rows
+from semcast.pipeline.verify.reading import longs
 from semcast.pipeline.verify.scene import Scene, numbered_violations
 
 STRETCH_BITS = 18
 """Of the numbers of a stretch. No result depends on it."""
 
 _PAIR_BITS = 32
-_SCHEMA = ", ".join(f"{name} long" for name in ("stretch", *COLUMNS))
+_SCHEMA = longs("stretch", *COLUMNS)
 _ALIGNED = ", ".join(f"{name} long" for name in COLUMNS)
 
 Pair = tuple[int, int]
@@ -102,7 +103,7 @@ def _picking(pairs: list[Pair], bits: int) -> Callable[[Batches], Batches]:
 
     def pick(batches: Batches) -> Batches:
         for batch in batches:
-            rows = Rows(*(column.to_numpy() for column in batch.columns))
+            rows = Rows.of(batch)
             who, sent = rows.place >> INDEX_BITS, rows.what != DELIVERED
             for author in np.unique(rows.author).tolist():
                 known = (rows.author == author) & (rows.crc >= 0)

@@ -84,6 +84,15 @@ def unpaid(lacking: DataFrame, covered: DataFrame) -> DataFrame:
     return left.where("not covered and (own or same or promised)").select(*_SPAN, *_ASKED)
 
 
+def without(spans: DataFrame, others: DataFrame) -> DataFrame:
+    """What of spans (debtor, author, first, last) does not lie in others."""
+    both = spans.select(*_SPAN, fn.lit(1).alias("asked"), fn.lit(0).alias("held")).union(
+        others.select(*_SPAN, fn.lit(0), fn.lit(1))
+    )
+    laid = segments(chunked(both), _KEYS, ["asked", "held"])
+    return laid.where("asked and not held").select(*_SPAN)
+
+
 def within(spans: DataFrame, sent: DataFrame) -> DataFrame:
     """What of spans (debtor, author, first, last) lies in others, (author, first, last)."""
     one = chunked(spans.select(*_SPAN), chunk=_BIN)

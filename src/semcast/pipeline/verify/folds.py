@@ -29,8 +29,9 @@ FORWARDS: a stretch of rows, from index `begin` to `end`, in which the numbers o
 row, which integrity forbids, but not be multicast twice.
 GROWING: a stretch of deliveries in which positions in the total order grow.
 PRINT: how many messages of an author were delivered, how many of them without a position, and fingerprints of
-these messages and of their positions. The fingerprint of a set is a sum, of a run of messages the difference
-of two hashes, so it depends neither on cuts nor on any order.
+these messages and of their positions; the same of what was sent with positions (`mark` 1). The fingerprint of
+a set is a sum, of a run of messages the difference of two hashes, so it depends neither on cuts nor on any
+order.
 OWN: of rows `begin` to `end` about a process's own messages, the last that was delivered and not multicast
 before among them (`first`, 0 if none was), and the last that was multicast.
 CONTENTS: of rows `begin` to `end` about messages of an author that were delivered (`mark` 0) or multicast
@@ -59,8 +60,29 @@ class Rows(NamedTuple):
     last: Ints
     at: Ints
     order: Ints
+    """The position in the total order, or in the configuration of a ring; NOTHING if there is none."""
     size: Ints
     crc: Ints
+    scope: Ints
+    """The configuration of a ring that the position is in, as a number (`scope_code`); else NOTHING."""
+    changes: Ints
+    """How many fields of the vector time change, NOTHING if none was recorded."""
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> "Rows":
+        """The columns that have a number for each row."""
+        return cls(*(batch.column(name).to_numpy() for name in cls._fields))
+
+    def only(self, chosen: Ints | npt.NDArray[np.bool_]) -> "Rows":
+        """Some of them."""
+        return Rows(*(column[chosen] for column in self))
+
+
+VECTOR = "vector"
+"""The column of a batch beside those of `Rows`: ranks and numbers in turn, as a list for each row."""
+
+INDEX_IN_PACKET_BITS = 22
+"""The position of a message in a configuration is its packet, shifted so far, and its index there."""
 
 
 def folding(starts: Ints) -> Callable[[Batches], Batches]:
@@ -69,7 +91,7 @@ def folding(starts: Ints) -> Callable[[Batches], Batches]:
     def fold(batches: Batches) -> Batches:
         for batch in batches:
             if batch.num_rows:
-                rows = Rows(*(column.to_numpy() for column in batch.columns))
+                rows = Rows.of(batch)
                 piece: Ints = np.searchsorted(starts, rows.place, side="right") - 1
                 yield from map(_table, _folded(rows, piece))
 
@@ -89,15 +111,19 @@ def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
     yield _steps(rows, piece)
     yield _forwards(rows, piece, sent)
     yield _contents(rows, piece, sent)
-    placed, delivered = rows.order >= 0, rows.what == DELIVERED
+    delivered = rows.what == DELIVERED
+    placed = (rows.order >= 0) & delivered
     own = rows.author == rows.place >> INDEX_BITS
     if own.any():
-        yield from _own(Rows(*(column[own] for column in rows)), piece[own])
+        yield from _own(rows.only(own), piece[own])
     if placed.any():
-        yield _growing(Rows(*(column[placed] for column in rows)), piece[placed])
-        yield _prints(Rows(*(column[delivered] for column in rows)), piece[delivered])
+        yield _growing(rows.only(placed), piece[placed])
+        yield _prints(rows.only(delivered), piece[delivered])
     elif delivered.any():
         yield _unplaced(piece[delivered], (rows.last - rows.first + 1)[delivered])
+    placed_sends = (rows.order >= 0) & ~delivered
+    if placed_sends.any():
+        yield _prints(rows.only(placed_sends), piece[placed_sends]) | {"mark": 1}
 
 
 def _table(told: _Told) -> pa.RecordBatch:

@@ -38,21 +38,22 @@ from semcast.pipeline.verify.events import (
 )
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.large import Given, judge_large
+from semcast.pipeline.verify.properties import FORMS, Form, Need, named, needs
 from semcast.pipeline.verify.roster import roster_of, roster_table
 from semcast.pipeline.verify.scene import Scene
 from semcast.pipeline.verify.totals import census, pairs, totals
 from semcast.pipeline.verify.verdicts import (
-    FORMS,
     Evidence,
     Verdict,
     as_violation,
     from_memory,
+    in_memory,
     judge,
     message,
 )
-from semcast.pipeline.verify.violations import counts, known_violations, together
+from semcast.pipeline.verify.violations import counts, known_violations, output, together
 from semcast.pipeline.writing import write_table
-from semcast.specs import EVS, PROPERTIES, properties_for
+from semcast.specs import PROPERTIES, properties_for
 from semcast.specs.contents import not_compared
 
 Progress = Callable[[str], None]
@@ -179,8 +180,8 @@ class _Job:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""
         return brought(frame) if self._small else settled(frame)
 
-    def _wants(self, *prefixes: str) -> bool:
-        return any(name.startswith(prefixes) for name in self._names)
+    def _wants(self, *forms: Form) -> bool:
+        return not self._names.isdisjoint(named(*forms))
 
     def _of_runs(self, runs: set[str], rows: DataFrame | None = None) -> DataFrame:
         """The events of some runs, or other rows."""
@@ -251,7 +252,8 @@ class _Job:
 
     def _relation(self, odd: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
-        if not odd or not self._wants("semantic_", "relation_is_order", "evs_", "pair_", "vs_"):
+        rests = self._wants(Form.RELATION) or any(needs(name, Need.RELATION) for name in self._names)
+        if not odd or not rests:
             return []
         self._progress("obsolescence relation")
         notes = self._keep(relation.annotated(self._of_runs(odd)))
@@ -261,9 +263,10 @@ class _Job:
 
     def _contents(self, sums: DataFrame, roster: DataFrame) -> list[DataFrame]:
         """Integrity and the semantic properties, for the processes that differ from what was multicast."""
-        semantic = any(name.startswith("semantic_") for name in self._formed)
-        if not semantic and "integrity" not in self._formed:
+        asked = self._formed.intersection(named(Form.CONTENTS))
+        if not asked:
             return []
+        semantic = asked != {"integrity"}
         both = self._keep(pairs(sums, roster))
         found = self._payloads(sums, both) if "integrity" in self._formed else []
         if both.where("not same").isEmpty():
@@ -307,12 +310,12 @@ class _Job:
         return self._keep(ledger.unpaid(missing, at_once.union(rest)))
 
     def _after_crash(self, runs: set[str]) -> list[DataFrame]:
-        if not runs or "nothing_after_crash" not in self._names:
+        if not runs or not self._wants(Form.CRASHES):
             return []
         return [states.crash_violations(self._of_runs(runs))]
 
     def _buffers(self) -> list[DataFrame]:
-        if "buffer_bound" not in self._names:
+        if not self._wants(Form.BUFFERS):
             return []
         infos = self._recorded.runs.items()
         limits = [(run, info.only.buffer_limit) for run, info in infos if info.only.buffer_limit is not None]
@@ -320,7 +323,7 @@ class _Job:
         return [states.buffer_violations(self._events, table)]
 
     def _states(self, roster: DataFrame) -> list[DataFrame]:
-        if not self._wants("same_state"):
+        if not self._wants(Form.STATES):
             return []
         self._progress("states")
         final = self._keep(states.final_states(self._events, roster))
@@ -333,7 +336,7 @@ class _Job:
         runs = {
             run: self._recorded.runs[run]
             for run, names in self._wanted.items()
-            if any(name in EVS and name in FORMS for name in names)
+            if not set(named(Form.CONFIGURATIONS)).isdisjoint(names)
         }
         if not runs:
             return []
@@ -349,8 +352,9 @@ class _Job:
         names = frozenset(runs)
         if names not in self._scenes:
             events, totals = self._of_runs(set(names)), self._of_runs(set(names), sums)
-            files = () if self._small else self._recorded.files
-            self._scenes[names] = Scene(self._spark, events, totals, runs, self._keep, files)
+            files = self._recorded.files
+            scene = Scene(self._spark, events, totals, runs, self._keep, files, few=self._small)
+            self._scenes[names] = scene
         return self._scenes[names]
 
     def _large(self, sums: DataFrame) -> list[DataFrame]:
@@ -362,11 +366,16 @@ class _Job:
         scene = self._scene(sums, runs)
         self._evidence.nowhere |= scene.nowhere
         evidence = self._evidence
-        given = Given(scene, self._positions, self._tails, evidence.circular, set(evidence.untold))
+        given = Given(
+            scene, self._rows, self._positions, self._tails, evidence.circular, set(evidence.untold)
+        )
         found = judge_large(given, {run: self._large_runs[run] for run in runs.keys() - scene.nowhere})
         evidence.untellable.update(found.unknown)
         evidence.doubts.update(found.doubts)
-        return found.violations
+        told = [in_memory(run, verdict, self._options.max_sample) for run, verdict in found.verdicts]
+        evidence.in_memory.update(((each.run, each.property), each) for each in told)
+        broken = [as_violation(each) for each in told if each.count]
+        return [*found.violations, known_violations(self._spark, broken)]
 
     def _in_memory(self) -> list[DataFrame]:
         """What has no form of its own here, mostly because it is about the order of everything."""
@@ -401,23 +410,5 @@ class _Job:
             few = self._keep(samples.sample(found, self._options.max_sample))
             examples = samples.with_events(few, self._events).collect()
         if self._options.out is not None:
-            _write(found, self._options.out)
+            write_table(output(found), f"{self._options.out}/violations")
         return judge(self._evidence, self._wanted, numbers, examples)
-
-
-def _write(found: DataFrame, out: str | Path) -> None:
-    """All violations, in the column names of histories."""
-    table = found.select(
-        "run",
-        "property",
-        fn.col("process.name").alias("process"),
-        fn.col("process.incarnation").alias("incarnation"),
-        "index",
-        fn.col("sender.name").alias("sender"),
-        fn.col("sender.incarnation").alias("sender_incarnation"),
-        fn.col("first").alias("seq"),
-        (fn.col("last") - fn.col("first") + 1).alias("count"),
-        "times",
-        "reason",
-    )
-    write_table(table, f"{out}/violations")

@@ -5,16 +5,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
-from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import (
-    DELIVERED,
     INDEX,
-    INDEX_BITS,
-    NOTHING,
-    SENT,
-    SENT_SAFE,
     STEPS,
 )
 from semcast.pipeline.verify.stays import Who
@@ -24,26 +17,6 @@ def people_table(spark: SparkSession, people: Sequence[Who]) -> DataFrame:
     """Processes and senders with their numbers: (run, member, who)."""
     rows = [(run, (who.name, who.incarnation), number) for number, (run, who) in enumerate(people)]
     return small_frame(spark, {"run": TEXT, "member": MEMBER, "who": WHOLE}, rows)
-
-
-def numbered(events: DataFrame, people: DataFrame) -> DataFrame:
-    """The rows about messages, in the columns of `Rows`."""
-    rows = of_kind(events, Kind.MULTICAST, Kind.DELIVER)
-    sent = fn.col("kind") == Kind.MULTICAST.value
-    safe = sent & (fn.col("level") == SAFE)
-    what = fn.when(safe, SENT_SAFE).when(sent, SENT).otherwise(DELIVERED)
-    return with_author(with_number(rows, people, "process"), people).select(
-        (fn.shiftleft(fn.col("who"), INDEX_BITS) + fn.col("index")).alias("place"),
-        what.cast("long").alias("what"),
-        fn.when(sent, fn.coalesce("view", fn.lit(NOTHING))).otherwise(NOTHING).cast("long").alias("view"),
-        "author",
-        fn.col("seq").alias("first"),
-        "last",
-        fn.col("at_ns").alias("at"),
-        fn.when(sent, NOTHING).otherwise(fn.coalesce("order", fn.lit(NOTHING))).cast("long").alias("order"),
-        fn.col("bytes").alias("size"),
-        fn.coalesce("crc", fn.lit(NOTHING)).cast("long").alias("crc"),
-    )
 
 
 def steps(moves: DataFrame) -> DataFrame:

@@ -52,19 +52,24 @@ def _of_run(run: str, info: RunInfo, rows: dict[MemberId, Row], *, allow_missing
                 f"run {run}: the {rows[process]['rows']} events of {process} are not numbered "
                 "0, 1, 2, ...: rows are missing or there twice"
             )
-    missing = sorted(set(members) - set(rows) - set(info.cut_off))
-    if missing and not allow_missing:
-        names = ", ".join(map(str, missing))
-        raise HistoryError(
-            f"run {run}: nothing was recorded of {names}; "
-            "if they really did nothing, say so with --allow-missing"
-        )
+    check_nobody_missing(run, info, rows, allow_missing=allow_missing)
     failed = {*info.cut_off, *(process for process, row in rows.items() if row["gone"])}
     promised = set(members or rows)
     return [
         Participant(run, process, process in promised and process not in failed)
         for process in sorted({*members, *rows, *info.cut_off})
     ]
+
+
+def check_nobody_missing(run: str, info: RunInfo, there: Iterable[MemberId], *, allow_missing: bool) -> None:
+    """Refuse a run with members of whom nothing was recorded, unless that is allowed."""
+    missing = sorted(set(info.only.members) - set(there) - set(info.cut_off))
+    if missing and not allow_missing:
+        names = ", ".join(map(str, missing))
+        raise HistoryError(
+            f"run {run}: nothing was recorded of {names}; "
+            "if they really did nothing, say so with --allow-missing"
+        )
 
 
 def _known(process: MemberId, members: tuple[MemberId, ...]) -> bool:

@@ -5,8 +5,10 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.core.ids import MemberId
 from semcast.history import Kind, RunInfo
@@ -25,8 +27,8 @@ from semcast.pipeline.verify.folds import (
     SENT_SAFE,
     folding,
 )
-from semcast.pipeline.verify.moves import numbered, people_table, steps
-from semcast.pipeline.verify.reading import Fold, over_files
+from semcast.pipeline.verify.moves import people_table, steps
+from semcast.pipeline.verify.reading import ROWS, Fold, longs, over_files
 from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS, offence
 
@@ -46,15 +48,19 @@ class Scene:
         totals: DataFrame,
         infos: Mapping[str, RunInfo],
         keep: Keep,
-        files: Sequence[Path] = (),
+        files: Sequence[Path],
+        *,
+        few: bool = False,
     ) -> None:
-        """With `files`, rows about messages are read from there, not taken from the events."""
+        """Rows about messages are read from files; where they are few, by the driver."""
         self.spark = spark
         self.events = events
         self.totals = totals
         self.infos = infos
         self.keep = keep
         self._files = files
+        self.in_one_task = few
+        """Whether there are so few rows that one task has them all."""
         self.stays = Stays(skeletons(infos, changes(events).collect()))
 
     @property
@@ -145,10 +151,10 @@ class Scene:
     def prints(self) -> DataFrame:
         """How many messages were delivered in a piece, how many without a position, with fingerprints.
 
-        (piece, author, count, without, messages, positions)
+        (piece, author, sent, count, without, messages, positions); `sent` is 1 for what was sent.
         """
-        rows = self._moves.where(fn.col("what") == PRINT)
-        return rows.groupBy("piece", "author").agg(
+        rows = self._moves.where(fn.col("what") == PRINT).withColumnRenamed("mark", "sent")
+        return rows.groupBy("piece", "author", "sent").agg(
             fn.sum("begin").alias("count"),
             fn.sum("end").alias("without"),
             fn.sum("first").alias("messages"),
@@ -160,16 +166,27 @@ class Scene:
         columns = ("piece", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
         return rows.select(*columns)
 
-    @property
-    def in_one_task(self) -> bool:
-        """Whether there are so few rows that one task has them all."""
-        return not self._files
+    def over_messages(self, fold: Fold, schema: pa.Schema, *, in_order: bool = False) -> DataFrame:
+        """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`.
 
-    def over_messages(self, fold: Fold, schema: str) -> DataFrame:
-        """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`."""
-        if self._files:
-            return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema)
-        return numbered(self.events, self.people).mapInArrow(fold, schema)
+        With `in_order`, the rows of each process come one after the other.
+        """
+        if in_order:
+            rows = self._over(iter, ROWS)
+            who = fn.shiftright("place", INDEX_BITS)
+            apart = rows.repartition(2 if self.in_one_task else len(self.everybody), who)
+            return apart.sortWithinPartitions("place").mapInArrow(fold, from_arrow_schema(schema))
+        return self._over(fold, schema)
+
+    def _over(self, fold: Fold, schema: pa.Schema) -> DataFrame:
+        few = self.in_one_task
+        return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema, here=few)
+
+    def apply(
+        self, rows: DataFrame, key: str, work: Callable[[pa.Table], pa.Table], schema: pa.Schema
+    ) -> DataFrame:
+        """What a function makes of all rows with the same key."""
+        return rows.groupBy(key).applyInArrow(work, from_arrow_schema(schema))
 
     @cached_property
     def starts(self) -> Ints:
@@ -180,7 +197,7 @@ class Scene:
     @cached_property
     def _moves(self) -> DataFrame:
         table = small_frame(self.spark, _PIECE, self._piece_rows())
-        folded = self.over_messages(folding(self.starts), ", ".join(f"{name} long" for name in FOLDED))
+        folded = self.over_messages(folding(self.starts), longs(*FOLDED))
         return self.keep(folded.join(fn.broadcast(table), "piece"))
 
     def _piece_rows(self) -> Iterator[tuple[int | bool | None, ...]]:

@@ -5,64 +5,12 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Row
 
+from semcast import specs
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.history import RunInfo
-from semcast.specs import EVS, VSYNC, Status
-
-_SEMANTIC, _STATE = "semantic_", "same_state"
-_OVER_REPLACEMENTS = (
-    "evs_3_self_delivery",
-    "evs_4_failure_atomicity",
-    "evs_7_1_safe",
-    "pair_transitional",
-    "pair_transitional_then_regular",
-    "evs_5_causal",
-    "evs_6_3_agreed",
-)
-_OVER_REPLACEMENTS_IN_VIEWS = (
-    "vs_semantic_validity",
-    "vs_semantic_view_synchrony",
-    "vs_semantic_fifo_view_completeness",
-    "vs_semantic_uniform_agreement",
-    "semantic_causal_completeness",
-)
-_PURGES = "evs_purge_within_configuration"
-_AT_THE_END = "evs_2_1_installed_by_all"
-_TOLD = (
-    "integrity",
-    "evs_1_3_sent_before_in_same_configuration",
-    "vs_sending_view_delivery",
-    "causal_delivery",
-)
-_RESTING_ON_SENDS = {*_TOLD, *_OVER_REPLACEMENTS, *_OVER_REPLACEMENTS_IN_VIEWS, _PURGES}
-FORMS = (
-    "relation_is_order",
-    "integrity",
-    "fifo_delivery",
-    "nothing_after_crash",
-    "semantic_sender_reliability",
-    "semantic_validity",
-    "semantic_agreement",
-    "semantic_uniform_agreement",
-    "semantic_fifo_completeness",
-    "buffer_bound",
-    "same_state",
-    "same_state_of_correct_senders",
-    "evs_1_2_local_order",
-    "evs_1_3_sent_before_in_same_configuration",
-    "evs_1_4_once",
-    "evs_2_1_installed_by_all",
-    "evs_2_2_inside_configuration",
-    "evs_3_self_delivery",
-    "evs_4_failure_atomicity",
-    "evs_7_1_safe",
-    "evs_7_2_safe_configuration_installed",
-    "evs_purge_within_configuration",
-    "pair_same_members",
-    "pair_transitional",
-    "pair_transitional_then_regular",
-)
-"""The properties that have a form of their own on Spark, for any size. Others are judged in memory."""
+from semcast.history import Event, RunInfo
+from semcast.pipeline.verify.properties import PROPERTIES, Need, needs
+from semcast.pipeline.verify.violations import Violation
+from semcast.specs import Status
 
 _MAX_REASONS = 3
 
@@ -145,51 +93,40 @@ class Evidence:
 
     def unknown(self, run: str, name: str) -> str:
         """Why the history cannot tell, empty if it can."""
-        info = self.runs[run]
         if (run, name) in self.in_memory:
             return ""
         if (run, name) in self.untellable:
             return self.untellable[run, name]
-        if name in EVS:
-            return self._unknown_of_evs(run, name)
-        if name in VSYNC:
-            return self._unknown_of_views(run, name)
-        if name.startswith((_SEMANTIC, _STATE)) and not info.quiesced:
-            return "the run was not over"
-        if name.startswith(_SEMANTIC) and run in self.circular:
-            return "the obsolescence relation is not an order"
-        if name.startswith(_SEMANTIC):
-            return self.doubt(run, name)
-        if name.startswith(_STATE) and (run, name) not in self.states:
-            return "no state was recorded"
-        if name == "buffer_bound" and info.only.buffer_limit is None:
-            return "the run had no limit"
-        if name == "buffer_bound" and run not in self.buffers:
-            return "no occupancy was recorded"
+        missing = (self._missing(run, name, need) for need in PROPERTIES[name].needs)
+        return next((why for why in missing if why), "")
+
+    def _missing(self, run: str, name: str, need: Need) -> str:
+        """What is missing of what a property needs, empty if nothing is."""
+        info = self.runs[run]
+        match need:
+            case Need.END if not info.quiesced:
+                return "the run was not over"
+            case Need.CONFIGURATIONS if run in self.nowhere:
+                return "no configuration was recorded"
+            case Need.VIEWS if run in self.nowhere:
+                return "no view was recorded"
+            case Need.RELATION if run in self.circular:
+                return "the obsolescence relation is not an order"
+            case Need.RELATION | Need.ALL_SENT:
+                return self.doubt(run, name)
+            case Need.STATE if (run, name) not in self.states:
+                return "no state was recorded"
+            case Need.LIMIT if info.only.buffer_limit is None:
+                return "the run had no limit"
+            case Need.LIMIT if run not in self.buffers:
+                return "no occupancy was recorded"
         return ""
-
-    def _unknown_of_evs(self, run: str, name: str) -> str:
-        if name == _AT_THE_END and not self.runs[run].quiesced:
-            return "the run was not over"
-        if run in self.nowhere:
-            return "no configuration was recorded"
-        if name in _OVER_REPLACEMENTS and run in self.circular:
-            return "the obsolescence relation is not an order"
-        return self.doubt(run, name) if name in (*_OVER_REPLACEMENTS, _PURGES) else ""
-
-    def _unknown_of_views(self, run: str, name: str) -> str:
-        if run in self.nowhere:
-            return "no view was recorded"
-        if name in _OVER_REPLACEMENTS_IN_VIEWS and run in self.circular:
-            return "the obsolescence relation is not an order"
-        return self.doubt(run, name) if name in _OVER_REPLACEMENTS_IN_VIEWS else ""
 
     def doubt(self, run: str, name: str) -> str:
         """Why it is not known to hold, even if nothing is known to break it."""
         if (run, name) in self.doubts:
             return self.doubts[run, name]
-        rests = name.startswith(_SEMANTIC) or name in _RESTING_ON_SENDS
-        if run not in self.untold or not rests:
+        if run not in self.untold or not needs(name, Need.RELATION, Need.ALL_SENT, Need.SENT):
             return ""
         message = self.untold[run]
         return f"the recording of {message.sender} is cut off before it sent {message.seq}"
@@ -231,7 +168,20 @@ def from_memory(row: Row) -> Verdict:
     return Verdict(row["run"], row["property"], Status(row["status"]), row["count"], row["detail"], sample)
 
 
-def as_violation(verdict: Verdict) -> tuple[object, ...]:
+def in_memory(run: str, verdict: specs.Verdict, most: int) -> Verdict:
+    """What a checker in memory said, in the same form."""
+    sample = tuple(map(_shown, verdict.offending[:most]))
+    return Verdict(run, verdict.property, verdict.status, verdict.count, verdict.detail, sample, verdict.note)
+
+
+def _shown(event: Event) -> Offence:
+    about = None if event.sender is None or not event.seq else MessageId(event.sender, event.seq)
+    return Offence(
+        event.process, about, "is at fault", event.process, event.index, event.at, event.kind.value
+    )
+
+
+def as_violation(verdict: Verdict) -> Violation:
     """The cases of a verdict from memory as one row of violations, at its first event."""
     first = verdict.sample[0]
     process, about = first.process, first.message

@@ -7,6 +7,7 @@ message is meant both are 0. `index` is the event of `process` that is at fault,
 from collections.abc import Iterable
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -25,14 +26,60 @@ _TYPES = {
     "reason": TEXT,
 }
 COLUMNS = tuple(_TYPES)
+OUTPUT = pa.schema(
+    [
+        ("run", TEXT),
+        ("property", TEXT),
+        ("process", TEXT),
+        ("incarnation", WHOLE),
+        ("index", WHOLE),
+        ("sender", TEXT),
+        ("sender_incarnation", WHOLE),
+        ("seq", WHOLE),
+        ("count", WHOLE),
+        ("times", WHOLE),
+        ("reason", TEXT),
+    ]
+)
+"""Violations as they are written: in the column names of histories."""
 
 
-def known_violations(spark: SparkSession, rows: Iterable[tuple[object, ...]] = ()) -> DataFrame:
+Violation = tuple[str, str, tuple[str, int], tuple[str, int] | None, int, int, int, int | None, str]
+"""One that the driver knows of, in the order of the columns."""
+
+
+def known_violations(spark: SparkSession, rows: Iterable[Violation] = ()) -> DataFrame:
     """Violations that the driver knows of, in the order of the columns."""
     return small_frame(spark, _TYPES, rows)
 
 
-def told_by(run: str, verdict: Verdict) -> tuple[object, ...]:
+def output(found: DataFrame) -> DataFrame:
+    """Violations with the columns of OUTPUT."""
+    return found.select(
+        "run",
+        "property",
+        fn.col("process.name").alias("process"),
+        fn.col("process.incarnation").alias("incarnation"),
+        "index",
+        fn.col("sender.name").alias("sender"),
+        fn.col("sender.incarnation").alias("sender_incarnation"),
+        fn.col("first").alias("seq"),
+        (fn.col("last") - fn.col("first") + 1).alias("count"),
+        "times",
+        "reason",
+    )
+
+
+def output_row(violation: Violation) -> dict[str, object]:
+    """The same of one that the driver knows of."""
+    run, name, process, sender, first, last, times, index, reason = violation
+    who, sent_by = process, sender or (None, None)
+    count = last - first + 1
+    values = (run, name, *who, index, *sent_by, first, count, times, reason)
+    return dict(zip(OUTPUT.names, values, strict=True))
+
+
+def told_by(run: str, verdict: Verdict) -> Violation:
     """The cases of a checker in memory as one violation: the first of them, as often as there are cases."""
     event = verdict.offending[0]
     process = event.process.name, event.process.incarnation

@@ -87,7 +87,9 @@ class Outlet:
 
     def stops(self, now: Nanos) -> bool:
         """Whether nobody should send anything new before the program has taken something."""
-        if self.backlog.stops and self._hurried(now):
+        if not self.backlog.stops:
+            return False
+        if self._hurried(now):
             self.reclaim()
         return self.backlog.stops
 

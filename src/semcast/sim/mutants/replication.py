@@ -28,7 +28,7 @@ from semcast.replication.machine import Machine
 from semcast.replication.messages import Actions, Again, Installed, Said, State, decode
 from semcast.replication.plan import Planner, Share, States
 from semcast.replication.reads import Reading
-from semcast.replication.records import Boot, Install, KnownGreen, Learnt
+from semcast.replication.records import Base, Boot, Install, KnownGreen, Learnt
 from semcast.replication.states import State as Standing
 
 # Knowledge and quorum
@@ -407,6 +407,17 @@ class _LastNumberOnly(Requests):
 
 class _BooksWithLastNumbers(Books):
     requests_kind = _LastNumberOnly
+
+
+class _BooksWithoutRequests(Books):
+    def _restore_requests(self, base: Base) -> None:
+        pass
+
+
+class DedupeNotInSnapshot(Machine):
+    """What was done for which client is not written down with the rest."""
+
+    books_kind = _BooksWithoutRequests
 
 
 class LateQueuedDropped(Machine):

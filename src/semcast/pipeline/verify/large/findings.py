@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from semcast.pipeline.verify.scene import Scene
+from semcast.specs import Verdict
 
 Wanted = Mapping[str, Sequence[str]]
 """By run, the properties to be judged."""
@@ -24,11 +25,15 @@ class Findings:
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why it is not known to hold, if nothing breaks it."""
 
+    verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    """Runs, and what the checkers in memory said of an excerpt of them, where that is final."""
+
     def add(self, other: "Findings") -> None:
         """Both together."""
         self.violations += other.violations
         self.unknown.update(other.unknown)
         self.doubts.update(other.doubts)
+        self.verdicts += other.verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,9 @@ class Given:
 
     scene: Scene
     """Of these runs only."""
+
+    rows: DataFrame
+    """As they are stored, by the names of runs."""
 
     positions: DataFrame
     """Where annotated messages stand in the total order: (run, sender, seq, position)."""

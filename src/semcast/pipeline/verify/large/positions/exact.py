@@ -1,6 +1,6 @@
 """Where fingerprints differ: the deliveries of one stretch of messages, or of positions, side by side.
 
-Rows travel as arrays in bytes, so that a shuffle moves few of them. Of what a process delivers again in the
+Rows travel as lists of numbers, so that a shuffle moves few of them. Of what a process delivers again in the
 same stay only the first time counts; integrity judges the rest.
 """
 
@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from semcast.pipeline.verify.folds import INDEX, INDEX_BITS, Rows
+from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Rows
+from semcast.pipeline.verify.reading import longs
+from semcast.pipeline.verify.scene import Scene
 
 _Ints = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -19,42 +22,41 @@ _Batches = Iterator[pa.RecordBatch]
 STRETCH = 1 << 16
 """Numbers of messages, or positions, that are compared at once. No result depends on it."""
 
-BLOBS = "judged long, author long, stretch long, rows binary"
-_BLOBS = pa.schema([*((name, pa.int64()) for name in ("judged", "author", "stretch")), ("rows", pa.binary())])
-FOUND = "judged long, who long, author long, first long, index long, stretch long, rows binary"
+ARRAYS = pa.schema([*longs("judged", "author", "stretch"), ("rows", pa.list_(pa.int64()))])
+FOUND = "judged long, who long, author long, first long, index long, stretch long, rows array<long>"
 _FOUND = pa.schema(
-    [
-        *((name, pa.int64()) for name in ("judged", "who", "author", "first", "index", "stretch")),
-        ("rows", pa.binary()),
-    ]
+    [*longs("judged", "who", "author", "first", "index", "stretch"), ("rows", pa.list_(pa.int64()))]
 )
 """A message at fault and where it was delivered, or else, of a run (as `author`), messages by position."""
 
 
 def scattering(
-    starts: _Ints, stays: _Ints, judged: _Flags, authors: _Flags, *, whole: bool = False
+    starts: _Ints, stays: _Ints, judged: _Flags, authors: _Flags, *, whole: bool = False, sends: bool = False
 ) -> Callable[[_Batches], _Batches]:
-    """Rows with positions as blobs by author and stretch of messages.
+    """Rows with positions as arrays by author and stretch of messages.
 
-    Only of these authors; with `whole` by process instead, those whose number is in `authors`.
+    Only of these authors; with `whole` by process instead, those whose number is in `authors`; with `sends`
+    also what was sent.
     """
 
     def scatter(batches: _Batches) -> _Batches:
         for batch in batches:
-            rows = Rows(*(column.to_numpy() for column in batch.columns))
+            rows = Rows.of(batch)
             place, author, at = rows.place, rows.author, rows.order
             piece = np.searchsorted(starts, place, side="right") - 1
             wanted = authors[place >> INDEX_BITS if whole else author] & (at >= 0)
+            wanted &= sends | (rows.what == DELIVERED)
             for way, counts in enumerate(judged):
                 chosen = counts[piece] & wanted
                 if chosen.any():
-                    columns = (place, stays[piece], author, rows.first, rows.last, at)
-                    yield from _blobs(way, [column[chosen] for column in columns], whole=whole)
+                    part = np.where(rows.what == DELIVERED, stays[piece], -1 - stays[piece])
+                    columns = (place, part, author, rows.first, rows.last, at)
+                    yield from _arrays(way, [column[chosen] for column in columns], whole=whole)
 
     return scatter
 
 
-def _blobs(way: int, rows: list[_Ints], *, whole: bool) -> _Batches:
+def _arrays(way: int, rows: list[_Ints], *, whole: bool) -> _Batches:
     if whole:
         keys = rows[0] >> INDEX_BITS, np.zeros_like(rows[0])
     else:
@@ -85,14 +87,16 @@ def _keyed(way: int, keys: tuple[_Ints, _Ints], rows: _Ints) -> pa.RecordBatch:
         pa.array(np.full(len(begins), way)),
         pa.array(one[begins]),
         pa.array(other[begins]),
-        pa.array([np.ascontiguousarray(part).tobytes() for part in parts], pa.binary()),
+        pa.array([part.ravel() for part in parts], pa.list_(pa.int64())),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_BLOBS)
+    return pa.RecordBatch.from_arrays(columns, schema=ARRAYS)
 
 
 def _read(table: pa.Table, fields: int) -> _Ints:
-    blobs = table.column("rows").to_pylist()
-    return np.concatenate([np.frombuffer(blob, np.int64).reshape(fields, -1) for blob in blobs], axis=1)
+    lists = table.column("rows").combine_chunks()
+    numbers, ends = lists.flatten().to_numpy(), np.cumsum(lists.value_lengths().to_numpy())
+    parts = np.split(numbers, ends[:-1])
+    return np.concatenate([part.reshape(fields, -1) for part in parts], axis=1)
 
 
 def _singles(rows: _Ints) -> list[_Ints]:
@@ -115,6 +119,20 @@ def _singles(rows: _Ints) -> list[_Ints]:
     return [column[order] for column in columns]
 
 
+def compared_positions(scene: Scene, coms: _Ints, judged: _Flags) -> DataFrame:
+    """Messages at another position than at the first process, or where they were sent.
+
+    (who, author, first, index), in the pieces that are judged; `coms` says what each is a part of.
+    """
+    everybody = np.ones(len(scene.everybody), np.bool_)
+    # What is sent is a part of its own: it is there beside what the sender delivers.
+    scatter = scattering(scene.starts, coms, judged[None], everybody, sends=True)
+    arrays = scene.over_messages(scatter, ARRAYS)
+    runs = np.zeros(len(scene.everybody), np.int64)
+    found = arrays.groupBy("judged", "author", "stretch").applyInArrow(compared(runs), FOUND)
+    return found.where("rows is null").select("who", "author", "first", "index")
+
+
 def compared(runs: _Ints) -> Callable[[pa.Table], pa.Table]:
     """Of a stretch of messages, those that are not at the position they have at the first process.
 
@@ -129,9 +147,9 @@ def compared(runs: _Ints) -> Callable[[pa.Table], pa.Table]:
         wrong = _offences(way, (at != there), place, author, seq)
         kept = np.stack([at[new], author[new], seq[new]])
         keys = runs[author[new]], at[new] // STRETCH
-        blobs = _keyed(way, keys, kept)
-        nothing = pa.nulls(len(blobs), pa.int64())
-        one, run, stretch, rows = blobs.columns
+        arrays = _keyed(way, keys, kept)
+        nothing = pa.nulls(len(arrays), pa.int64())
+        one, run, stretch, rows = arrays.columns
         columns = [one, nothing, run, nothing, nothing, stretch, rows]
         return pa.Table.from_batches([wrong, pa.RecordBatch.from_arrays(columns, schema=_FOUND)])
 
@@ -168,6 +186,6 @@ def _offences(way: int, chosen: _Flags, place: _Ints, author: _Ints, seq: _Ints)
         *map(pa.array, numbers),
         where,
         pa.nulls(len(place), pa.int64()),
-        pa.nulls(len(place), pa.binary()),
+        pa.nulls(len(place), pa.list_(pa.int64())),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_FOUND)

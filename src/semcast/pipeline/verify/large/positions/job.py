@@ -31,7 +31,7 @@ def judge_positions(given: Given, wanted: Wanted) -> Findings:
 
 
 def in_one_order(given: Given, runs: Iterable[str]) -> set[str]:
-    """Those of these runs in which all deliver the same messages in the same order, by their positions."""
+    """Those of these runs in which all deliver in the same order, by their positions."""
     return _Positions(given, dict.fromkeys(runs, TOTAL_ORDER[1:])).certified()
 
 
@@ -65,12 +65,12 @@ class _Positions:
         return found
 
     def certified(self) -> set[str]:
-        """The runs in which everybody delivered the same at the same positions, and these grow."""
+        """The runs in which messages have the same positions everywhere, and these grow."""
         found = Findings()
-        doubtful = self._doubtful(found)
-        doubtful |= {int(self._runs[who]) for who in self._going_back()}
-        names = {run for number, run in enumerate(self._scene.infos) if number not in doubtful}
-        return names & self._wanted.keys() - {run for run, _ in found.doubts}
+        wrong = [self._scene.named(row) for row in self._different(found)]
+        runs = [row["run"] for each in wrong for row in each.select("run").distinct().collect()]
+        going_back = {self._scene.everybody[who][0] for who in self._going_back()}
+        return self._wanted.keys() - {*runs, *going_back, *(run for run, _ in found.doubts)}
 
     def _going_back(self) -> list[int]:
         """Processes whose positions may not always grow."""
@@ -96,8 +96,8 @@ class _Positions:
         chosen = np.zeros(len(self._scene.everybody), np.bool_)
         chosen[[who for who in numbers if who not in long]] = True
         scatter = exact.scattering(self._starts, self._stays, self._judged, chosen, whole=True)
-        blobs = self._scene.over_messages(scatter, exact.BLOBS)
-        wrong = blobs.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
+        arrays = self._scene.over_messages(scatter, exact.ARRAYS)
+        wrong = arrays.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
         return [_violations(wrong, "delivered at a position that is not above the one before")]
 
     def _length(self, who: int) -> int:
@@ -118,9 +118,11 @@ class _Positions:
             return []
         authors = np.isin(self._runs, list(doubtful))
         scatter = exact.scattering(self._starts, self._stays, self._judged, authors)
-        blobs = self._scene.over_messages(scatter, exact.BLOBS)
+        arrays = self._scene.over_messages(scatter, exact.ARRAYS)
         compared = self._scene.keep(
-            blobs.groupBy("judged", "author", "stretch").applyInArrow(exact.compared(self._runs), exact.FOUND)
+            arrays.groupBy("judged", "author", "stretch").applyInArrow(
+                exact.compared(self._runs), exact.FOUND
+            )
         )
         by_position = compared.where("rows is not null").select("judged", "author", "stretch", "rows")
         shared = by_position.groupBy("judged", "author", "stretch").applyInArrow(exact.shared, exact.FOUND)
@@ -140,7 +142,7 @@ class _Positions:
     def _prints(self, found: Findings) -> dict[tuple[int, int], dict[int, _Print]]:
         """What each process delivered of each author, way by way; where there are no positions is doubt."""
         told: dict[tuple[int, int], dict[int, _Print]] = {}
-        for row in self._scene.prints.collect():
+        for row in self._scene.prints.where("sent = 0").collect():
             who = self._scene.pieces[row["piece"]].who
             for way in np.flatnonzero(self._judged[:, row["piece"]]).tolist():
                 mine = told.setdefault((way, self._scene.numbers[who]), {})

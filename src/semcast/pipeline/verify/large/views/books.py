@@ -12,7 +12,6 @@ from semcast.pipeline.verify.large.findings import Given
 from semcast.pipeline.verify.large.views.replacing import Replacing
 from semcast.pipeline.verify.large.views.stays import ViewClaims, claims_of
 from semcast.pipeline.verify.scene import Scene
-from semcast.pipeline.verify.spans import chunked, segments
 
 _SPAN = ("debtor", "author", "first", "last")
 _STAY = {"debtor": WHOLE, "view": WHOLE, "who": WHOLE, "closed": FLAG, "run": TEXT}
@@ -116,11 +115,7 @@ class Books:
         asked = theirs.join(fn.broadcast(pairs), "has").select(*_SPAN)
         holders = fn.broadcast(pairs.select("debtor", "lacks"))
         held = self._held.withColumnRenamed("debtor", "lacks").join(holders, "lacks").select(*_SPAN)
-        both = asked.select(*_SPAN, fn.lit(1).alias("asked"), fn.lit(0).alias("held")).union(
-            held.select(*_SPAN, fn.lit(0), fn.lit(1))
-        )
-        laid = segments(chunked(both), ["debtor", "author", "chunk"], ["asked", "held"])
-        missing = self._scene.keep(_flagged(laid.where("asked and not held"), "own"))
+        missing = self._scene.keep(_flagged(debts.without(asked, held), "own"))
         if missing.isEmpty():
             return missing
         theirs = self._replaced.withColumnRenamed("debtor", "lacks").join(holders, "lacks")

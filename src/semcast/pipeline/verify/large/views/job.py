@@ -16,17 +16,6 @@ from semcast.specs import Status, Verdict
 from semcast.specs.vsync.membership import vs_view_agreement
 
 _LACKING = "has neither this nor a replacement in the view"
-VIEWS = (
-    "vs_view_agreement",
-    "vs_primary_partition",
-    "vs_sending_view_delivery",
-    "vs_semantic_validity",
-    "vs_view_synchrony",
-    "vs_semantic_view_synchrony",
-    "vs_semantic_fifo_view_completeness",
-    "vs_semantic_uniform_agreement",
-    "vs_state_transfer",
-)
 
 
 def judge_views(given: Given, wanted: Wanted) -> Findings:

@@ -1,0 +1,122 @@
+"""The properties as `verify` knows them: what each needs to be told, and which form on Spark judges it.
+
+Which stack promises which is said once, in `semcast.specs.families`; what each means, by the checkers of
+`semcast.specs`. A new property needs a record here, and a form that knows its name.
+"""
+
+import enum
+from dataclasses import dataclass
+
+from semcast import specs
+
+
+class Need(enum.Enum):
+    """What must be known of a run before anything can be said."""
+
+    END = "the run was over"
+    RELATION = "what replaces what: that is an order, and all that was sent is known"
+    ALL_SENT = "all that was sent"
+    SENT = "all that was sent, unless something breaks it anyway"
+    CONFIGURATIONS = "configurations"
+    VIEWS = "views"
+    STATE = "states of applications"
+    LIMIT = "the limit of buffers, and how full they were"
+
+
+class Form(enum.Enum):
+    """How it is judged on Spark."""
+
+    ORDER = "streams that go forwards"
+    CRASHES = "rows after the end of a process"
+    RELATION = "circles of replacements"
+    CONTENTS = "who delivered what of all that was multicast, and whether the contents are the same"
+    BUFFERS = "high-water marks against a limit"
+    STATES = "the last states of applications"
+    CONFIGURATIONS = "what com(c) asks of its members"
+    VIEWS = "what a view asks of its members"
+    POSITIONS = "positions in the total order"
+    RING = "positions of the ring"
+    CAUSAL = "vector times"
+    NONE = "not at all: only in memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property."""
+
+    name: str
+    form: Form
+    needs: tuple[Need, ...] = ()
+
+
+def _records() -> tuple[Property, ...]:
+    over, relation = (Need.END, Need.RELATION), Need.RELATION
+    there, views = Need.CONFIGURATIONS, Need.VIEWS
+    return (
+        Property("relation_is_order", Form.RELATION),
+        Property("integrity", Form.CONTENTS, (Need.SENT,)),
+        Property("fifo_delivery", Form.ORDER),
+        Property("nothing_after_crash", Form.CRASHES),
+        Property("semantic_sender_reliability", Form.CONTENTS, over),
+        Property("semantic_validity", Form.CONTENTS, over),
+        Property("semantic_agreement", Form.CONTENTS, over),
+        Property("semantic_uniform_agreement", Form.CONTENTS, over),
+        Property("semantic_fifo_completeness", Form.CONTENTS, over),
+        Property("buffer_bound", Form.BUFFERS, (Need.LIMIT,)),
+        Property("same_state", Form.STATES, (Need.END, Need.STATE)),
+        Property("same_state_of_correct_senders", Form.STATES, (Need.END, Need.STATE)),
+        Property("ring_certificate", Form.RING, (there,)),
+        Property("vector_certificate", Form.CAUSAL, (views,)),
+        Property("evs_1_1_precedence", Form.RING, (there,)),
+        Property("evs_1_2_local_order", Form.CONFIGURATIONS, (there,)),
+        Property("evs_1_3_sent_before_in_same_configuration", Form.CONFIGURATIONS, (there, Need.SENT)),
+        Property("evs_1_4_once", Form.CONFIGURATIONS, (there,)),
+        Property("evs_2_1_installed_by_all", Form.CONFIGURATIONS, (Need.END, there)),
+        Property("evs_2_2_inside_configuration", Form.CONFIGURATIONS, (there,)),
+        Property("evs_2_3_cut_after", Form.RING, (there,)),
+        Property("evs_2_4_cut_before", Form.RING, (there,)),
+        Property("evs_3_self_delivery", Form.CONFIGURATIONS, (there, relation)),
+        Property("evs_4_failure_atomicity", Form.CONFIGURATIONS, (there, relation)),
+        Property("evs_5_causal", Form.RING, (there, relation)),
+        Property("evs_6_1_order_respects_precedence", Form.RING, (there,)),
+        Property("evs_6_2_same_moment", Form.RING, (there,)),
+        Property("evs_6_3_agreed", Form.RING, (there, relation)),
+        Property("evs_7_1_safe", Form.CONFIGURATIONS, (there, relation)),
+        Property("evs_7_2_safe_configuration_installed", Form.CONFIGURATIONS, (there,)),
+        Property("pair_same_members", Form.CONFIGURATIONS, (there,)),
+        Property("pair_transitional", Form.CONFIGURATIONS, (there, relation)),
+        Property("pair_transitional_then_regular", Form.CONFIGURATIONS, (there, relation)),
+        Property("evs_purge_within_configuration", Form.CONFIGURATIONS, (there, Need.ALL_SENT)),
+        Property("vs_view_agreement", Form.VIEWS, (views,)),
+        Property("vs_primary_partition", Form.VIEWS, (views,)),
+        Property("vs_sending_view_delivery", Form.VIEWS, (views, Need.SENT)),
+        Property("vs_semantic_validity", Form.VIEWS, (views, relation)),
+        Property("vs_view_synchrony", Form.VIEWS, (views,)),
+        Property("vs_semantic_view_synchrony", Form.VIEWS, (views, relation)),
+        Property("vs_semantic_fifo_view_completeness", Form.VIEWS, (views, relation)),
+        Property("vs_semantic_uniform_agreement", Form.VIEWS, (views, relation)),
+        Property("causal_delivery", Form.CAUSAL, (views, Need.SENT)),
+        Property("semantic_causal_completeness", Form.CAUSAL, (views, relation)),
+        Property("total_order", Form.POSITIONS, (views,)),
+        Property("uniform_total_order", Form.POSITIONS, (views,)),
+        Property("vs_state_transfer", Form.VIEWS, (views,)),
+    )
+
+
+PROPERTIES: dict[str, Property] = {
+    **{name: Property(name, Form.NONE) for name in specs.PROPERTIES},
+    **{record.name: record for record in _records()},
+}
+_LARGE = (Form.VIEWS, Form.POSITIONS, Form.RING, Form.CAUSAL, Form.NONE)
+FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)
+"""The properties that are judged on Spark whatever the size of a run; others where memory does not do."""
+
+
+def named(*forms: Form) -> tuple[str, ...]:
+    """The properties that these forms judge."""
+    return tuple(name for name, record in PROPERTIES.items() if record.form in forms)
+
+
+def needs(name: str, *some: Need) -> bool:
+    """Whether a property needs any of these."""
+    return any(need in some for need in PROPERTIES[name].needs)
