@@ -3,8 +3,10 @@
 Longer swarms are run by hand: `semcast sim swarm --stack s-rm --seeds 0..2000`.
 """
 
+import msgspec
 import pytest
 
+from semcast.history import Kind
 from semcast.sim.mutants import MUTANTS, swarmed
 from semcast.sim.swarm import examine, first_catch, hunt, patrol, scenario_of
 
@@ -70,6 +72,26 @@ def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
 def test_seeds_that_once_failed(stack: str, seed: int) -> None:
     finding = examine(scenario_of(stack, seed))
     assert finding.clean, finding.broken
+
+
+@pytest.mark.parametrize("seed", [202, 206, 213])
+@pytest.mark.parametrize("stack", ["s-rm", "vsync"])
+def test_programs_wait_for_what_they_asked(stack: str, seed: int) -> None:
+    scenario = scenario_of(stack, seed)
+    assert scenario.bursts is not None
+    for single in (False, True):
+        bursts = msgspec.structs.replace(scenario.bursts, confirms=1, single=single, waits=True)
+        finding = examine(msgspec.structs.replace(scenario, bursts=bursts))
+        assert finding.clean, finding.broken
+        assert any(event.kind is Kind.CONFIRMED for event in finding.outcome.history.events)
+
+
+def test_messages_replace_those_of_others() -> None:
+    """Seed 288: in total order, notes name positions of anybody's messages."""
+    finding = examine(scenario_of("vsync", 288))
+    assert finding.clean, finding.broken
+    purges = [event for event in finding.outcome.history.events if event.kind is Kind.PURGE]
+    assert any(event.by is not None and event.by.sender != event.sender for event in purges)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ A reader takes, and answers what it took; a writer hands over what a workload ma
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from random import Random
 
 import msgspec
 
+from semcast.core.annotations import KEnumeration
 from semcast.core.events import Delivery, Rejoining, StateLost, ViewChange
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MemberId, Nanos
@@ -19,7 +20,7 @@ from semcast.core.views import View
 from semcast.sim.bursts import Bursts
 from semcast.sim.habits import ANSWER
 from semcast.sim.replica import Record, RecordKind, Replicas
-from semcast.sim.workloads import Source
+from semcast.sim.workloads import Source, placed
 
 
 class Desk:
@@ -29,22 +30,25 @@ class Desk:
         handover: to the stack.
         reading: whether nothing is read here while it waits.
         insists: whether a call that raised is made again, once the program has read something.
+        attends: whether it waits for the answers that calls ask for.
     """
 
-    def __init__(self, handover: Handover, *, reading: bool, insists: bool) -> None:
+    def __init__(self, handover: Handover, *, reading: bool, insists: bool, attends: bool = False) -> None:
         self.raised = 0
         """Calls of `send` that raised, because this program must read first."""
         self._handover = handover
         self._reading = reading
         self._insists = insists
+        self._attends = attends
+        self._ticket: int | None = None  # of the call whose answer the task waits for
         self._postponed = False  # until the program has read something
         self._waiting: deque[Outgoing] = deque()  # calls, the first of which waits for room
         self._waits = False
         self._overflows = 0  # of the hand-over, when it began to wait
 
     def __bool__(self) -> bool:
-        """Whether there is something to send for which there was no room."""
-        return bool(self._waiting)
+        """Whether there is something to send that has to wait, or an answer to wait for."""
+        return bool(self._waiting) or self._ticket is not None
 
     @property
     def waits(self) -> bool:
@@ -59,17 +63,25 @@ class Desk:
     def retry(self) -> bool:
         """There may be room, or no hope of any; returns whether something was handed over."""
         handover, waiting, handed = self._handover, self._waiting, False
-        while waiting and not self._postponed:
+        if self._ticket is not None and self._waits and handover.overflows != self._overflows:
+            self._give_up_on_answer()
+        while waiting and not self._postponed and self._ticket is None:
             if handover.room_for(len(waiting[0].payloads), reading=self._reading):
-                handover.send(waiting.popleft())
+                self._hand_over(waiting.popleft())
                 handed = True
             elif self._waits and handover.overflows != self._overflows:
                 self._raise()
             else:
                 break
             self._wait(False)
-        self._wait(bool(waiting) and not self._postponed)
+        self._wait(bool(self) and not self._postponed)
         return handed
+
+    def answered(self, ticket: int) -> None:
+        """The stack says what became of a call."""
+        if ticket == self._ticket:
+            self._ticket = None
+            self._wait(False)
 
     def has_read(self) -> bool:
         """The program read something; returns whether something was handed over then."""
@@ -84,9 +96,21 @@ class Desk:
         elif self._reading:
             self._postponed = True
 
+    def _hand_over(self, call: Outgoing) -> None:
+        self._handover.send(call)
+        if self._attends and call.confirm is not None:
+            self._ticket = call.confirm[0]
+
+    def _give_up_on_answer(self) -> None:
+        """`send` raises, though the message is sent: the program has to read first."""
+        self.raised += 1
+        self._ticket = None
+        self._postponed = self._reading
+
     def clear(self) -> None:
         """The program closes its group: what waits to be sent never is."""
         self._waiting.clear()
+        self._ticket = None
         self._wait(False)
 
     def _wait(self, waits: bool) -> None:
@@ -110,6 +134,8 @@ class Reader:
 
     def __init__(self, handover: Handover, *, observe: bool, transfers: bool, answers: int = 0) -> None:
         self.view: View | None = None
+        self.position = 0
+        """How far it has read in the total order, where there is one."""
         self.replicas = Replicas() if observe else None
         self.answers = Desk(handover, reading=True, insists=False)
         """Where it sends them."""
@@ -126,6 +152,8 @@ class Reader:
         for each in self._handover.take(now):
             if isinstance(each, Batch):
                 taken += len(each.payloads)
+                if each.order is not None:
+                    self.position = each.order + len(each.payloads) - 1
                 if self.replicas is not None:
                     self.replicas.apply(each)
                 if self._each and each.sender != self.me:
@@ -167,13 +195,22 @@ class Writer:
         source: what it sends.
         bursts: how many messages it hands over at once, at most, and whether it is also who reads.
         rng: draws how many.
+        position: how far the program has read in the total order.
     """
 
-    def __init__(self, handover: Handover, source: Source | None, bursts: Bursts, rng: Random | None) -> None:
-        self.desk = Desk(handover, reading=bursts.single, insists=True)
+    def __init__(
+        self,
+        handover: Handover,
+        source: Source | None,
+        bursts: Bursts,
+        rng: Random | None,
+        position: Callable[[], int],
+    ) -> None:
+        self.desk = Desk(handover, reading=bursts.single, insists=True, attends=bursts.waits)
         """Where it sends."""
         self._handover = handover
         self._source = source
+        self._position = position
         self._run = bursts.run
         self._confirms = bursts.confirms
         self._calls = 0
@@ -182,7 +219,7 @@ class Writer:
         self._made: list[Outgoing] = []  # messages that are to leave together
 
     def blocked(self) -> bool:
-        """Whether there was no room for what it wants to hand over."""
+        """Whether it waits: there was no room for what it wants to hand over, or it wants an answer."""
         return bool(self.desk)
 
     @property
@@ -198,6 +235,9 @@ class Writer:
         """Make the next message; returns whether what was made is to be handed over."""
         message = None if self._source is None else self._source.next_message()
         if message is not None:
+            note = message.annotation
+            if isinstance(note, KEnumeration) and note.total:
+                message = msgspec.structs.replace(message, annotation=placed(note, self._position()))
             self._made.append(message)
         return bool(self._made) and (message is None or len(self._made) >= self._wanted)
 

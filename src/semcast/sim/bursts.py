@@ -27,6 +27,20 @@ class Bursts(msgspec.Struct, frozen=True):
     """Whether the application reads and sends in one task: while it waits to send, it reads nothing."""
     confirms: int = 0
     """Of so many calls that send, one asks what became of its messages; 0 for none."""
+    waits: bool = False
+    """Whether whoever asks does nothing else until it has the answer, as `send(..., confirm=)` does."""
+
+
+WAITING = range(200, 5000)
+"""Seeds that draw programs which wait. Seeds before and after these are known by what they once found."""
+
+
+def with_waiting(rng: Random, seed: int, bursts: Bursts) -> Bursts:
+    """Sometimes programs wait for what they asked, in the task that reads or in another."""
+    if seed not in WAITING or rng.random() < 0.7:
+        return bursts
+    confirms, single = rng.choice((1, 1, 3)), rng.random() < 0.5
+    return msgspec.structs.replace(bursts, confirms=confirms, single=single, waits=True)
 
 
 def draw_bursts(rng: Random) -> Bursts:

@@ -194,7 +194,10 @@ class Program(Application):
         if self.handover.renewed:
             self.handover.go_on()  # whoever sends must know who it is now, also if it reads nothing
         handed = bool(self.reader.answers) and self.reader.answers.retry()
-        if self.writer.blocked():
+        blocked, answers = self.writer.blocked(), self.handover.answers
+        while answers:
+            self.writer.desk.answered(answers.popleft().ticket)
+        if blocked:
             handed = self.writer.desk.retry() or handed
             if not self.writer.blocked():
                 self.plan_next_message()
@@ -300,7 +303,7 @@ def application(
     if habit.iterates:
         handover.begin()
     reader = Reader(handover, observe=observe, transfers=transfers, answers=habit.answers)
-    writer = Writer(handover, source, bursts or Bursts(), rng)
+    writer = Writer(handover, source, bursts or Bursts(), rng, lambda: reader.position)
     if bursts is None:
         return Asker(handover, reader, writer, scheduler, stats, delay)
     return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single, habit=habit)

@@ -23,6 +23,8 @@ class RecordKind(enum.IntEnum):
     UPDATE = 1
     PART = 2
     COMMIT = 3
+    NOTE = 4
+    """Of no state: anybody's later one may replace it."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -43,6 +45,8 @@ class Replica:
 
     def apply(self, record: Record) -> None:
         """Apply one delivered message."""
+        if record.kind is RecordKind.NOTE:
+            return
         if record.kind is RecordKind.PLAIN:
             self._plain = hashlib.blake2b(
                 self._plain + record.value.to_bytes(8, "little"), digest_size=8

@@ -14,7 +14,7 @@ from semcast.sim.faults import AnyFault
 from semcast.sim.habits import Habit
 
 NetworkKind = Literal["switched", "shared", "routed"]
-ContentKind = Literal["items", "bitmaps", "enumerated", "operations", "stocks", "plain"]
+ContentKind = Literal["items", "bitmaps", "enumerated", "operations", "stocks", "plain", "shared"]
 ArrivalKind = Literal["constant", "poisson", "bursts"]
 
 BANDWIDTH = 100_000_000

@@ -32,6 +32,7 @@ from semcast.sim.workloads import (
     overwrites,
     plain,
     poisson,
+    shared,
     stocks,
 )
 
@@ -180,5 +181,7 @@ def contents_of(traffic: Traffic, me: MemberId, rng: Random, mutant: Mutant) -> 
             return overwrites(traffic.r, traffic.d, rng, Representation())
         case "bitmaps":
             return overwrites(traffic.r, traffic.d, rng, Bitmaps(traffic.k))
+        case "shared":
+            return shared(traffic.r, traffic.k, rng)
         case "enumerated":
             return overwrites(traffic.r, traffic.d, rng, Enumerated(me, traffic.k))

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from semcast.extensions import load_families
-from semcast.sim.bursts import draw_bursts
+from semcast.sim.bursts import draw_bursts, with_waiting
 from semcast.sim.families import FAMILIES
 from semcast.sim.flow_scenario import with_programs
 from semcast.sim.judges import judge
@@ -61,7 +61,9 @@ def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     """
     family = FAMILIES.of(stack)
     drawn = family.draw(seed, fixed)
-    drawn = msgspec.structs.replace(drawn, bursts=draw_bursts(Random(f"bursts/{stack}/{seed}")))
+    bursts = draw_bursts(Random(f"bursts/{stack}/{seed}"))
+    bursts = with_waiting(Random(f"waiting/{stack}/{seed}"), seed, bursts)
+    drawn = msgspec.structs.replace(drawn, bursts=bursts)
     rng = Random(f"programs/{stack}/{seed}")
     if family.tighten is None or rng.random() < 0.6:
         return drawn

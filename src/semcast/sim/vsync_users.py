@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from semcast.core.ids import MILLISECOND
-from semcast.protocols.vsync import Agreement
+from semcast.protocols.vsync import Agreement, Order
 from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Leave, Recover
 from semcast.sim.scenario import Scenario, Traffic
 
@@ -22,7 +22,22 @@ def with_users(drawn: Scenario) -> Scenario:
         return drawn
     rng = Random(f"vsync users/{drawn.seed}")
     kinds = (_narrow, _closes, _slow_policy, _long, _oracle)
-    return rng.choice(kinds)(rng, drawn) if rng.random() < 0.5 else drawn
+    drawn = rng.choice(kinds)(rng, drawn) if rng.random() < 0.5 else drawn
+    return _shared(Random(f"vsync shared/{drawn.seed}"), drawn)
+
+
+def _shared(rng: Random, drawn: Scenario) -> Scenario:
+    """In total order, sometimes messages replace those of others. Drawn apart from the other users."""
+    if drawn.vsync.order is not Order.TOTAL or rng.random() < 0.7:
+        return drawn
+    traffic = tuple(
+        msgspec.structs.replace(
+            each, content="shared", r=rng.choice((0.1, 0.5, 1.0)), k=rng.choice((4, 12, 40))
+        )
+        for each in drawn.traffic
+    )
+    slow = {rng.randrange(drawn.size): rng.choice((5, 20)) * MILLISECOND}  # there something can be replaced
+    return msgspec.structs.replace(drawn, traffic=traffic, app_delays=slow)
 
 
 def _narrow(rng: Random, drawn: Scenario) -> Scenario:

@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, MemberId, MessageId, Nanos
 from semcast.obsolescence import OperationTracker, SingleItemTracker
@@ -137,6 +137,25 @@ def operations(items: int, most: int, rng: Random, tracker: OperationTracker) ->
         for item, tag in zip(touched, updates, strict=True):
             yield Record(RecordKind.PART, item, value), tag
         yield Record(RecordKind.COMMIT, "", value), commit
+
+
+def shared(r: float, k: int, rng: Random) -> Iterator[Content]:
+    """Notes that replace some of the `k` latest messages of anybody: positions are set when one is sent."""
+    value = 0
+    while True:
+        value += 1
+        named = sum(1 << place for place in range(k) if rng.random() < r)
+        yield Record(RecordKind.NOTE, "", value), KEnumeration(k + 1, named, total=True)
+
+
+def placed(annotation: KEnumeration, position: int) -> KEnumeration:
+    """A note of `shared`, sent by who has read up to this position of the total order.
+
+    >>> placed(KEnumeration(9, 0b1011, total=True), 2)
+    KEnumeration(base=3, bitmap=3, total=True)
+    """
+    there = (1 << min(position, annotation.bitmap.bit_length())) - 1
+    return KEnumeration(position + 1, annotation.bitmap & there, total=True)
 
 
 class Source:
