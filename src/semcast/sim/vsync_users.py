@@ -7,9 +7,9 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MILLISECOND
+from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import Agreement
-from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Leave, Recover
+from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Cut, Leave, Recover
 from semcast.sim.scenario import Scenario, Traffic
 
 FIRST = 200
@@ -21,7 +21,7 @@ def with_users(drawn: Scenario) -> Scenario:
     if drawn.seed < FIRST:
         return drawn
     rng = Random(f"vsync users/{drawn.seed}")
-    kinds = (_narrow, _closes, _slow_policy, _long, _oracle)
+    kinds = (_narrow, _closes, _slow_policy, _long, _oracle, _dead_link)
     return rng.choice(kinds)(rng, drawn) if rng.random() < 0.5 else drawn
 
 
@@ -78,6 +78,17 @@ def _oracle(rng: Random, drawn: Scenario) -> Scenario:
         faults.append(Crash(at, victim, detected_after=rng.choice((0, 5, 50)) * MILLISECOND))
     ordered = tuple(sorted(faults, key=lambda fault: fault.at))
     return msgspec.structs.replace(drawn, vsync=settings, faults=ordered, disks=False)
+
+
+def _dead_link(rng: Random, drawn: Scenario) -> Scenario:
+    """A link that is dead for much longer than anybody waits, in one direction or in both."""
+    one, other = rng.sample(range(drawn.size), 2)
+    at, length = rng.randrange(drawn.duration), rng.choice((3, 8)) * SECOND
+    cuts = [Cut(at, length, (one,), (other,))]
+    if rng.random() < 0.5:
+        cuts.append(Cut(at, length, (other,), (one,)))
+    faults = sorted((*drawn.faults, *cuts), key=lambda fault: fault.at)
+    return msgspec.structs.replace(drawn, faults=tuple(faults))
 
 
 def _without_endings(drawn: Scenario) -> list[AnyFault]:

@@ -7,10 +7,12 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
+from semcast.protocols.backoff import CAP
 from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.faults import ends_at
 from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -57,9 +59,13 @@ def excused(history: History) -> bool:
 
 
 def _heals_within(scenario: Scenario) -> Nanos:
-    """Everybody finds out who is there, and who is not; one change after another, a few at most."""
+    """Everybody finds out who is there, and who is not; one change after another, a few at most.
+
+    Who kept failing is held off before that, for as long as it has kept failing, and no longer than the cap.
+    """
     settings = scenario.vsync
-    return 4 * (settings.detector.timeout_max + settings.hello)
+    held = min(CAP, max(map(ends_at, scenario.faults), default=0))
+    return held + 4 * (settings.detector.timeout_max + settings.hello)
 
 
 def _queue(scenario: Scenario) -> int:
