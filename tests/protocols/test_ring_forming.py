@@ -9,8 +9,8 @@ from tests.protocols.ringlab import RingLab
 from semcast.core import Frame, MemberId
 from semcast.core.events import Left
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.protocols.backoff import CAP, FIRST, Backoff
 from semcast.protocols.ring import Cause, RingSettings, State
-from semcast.protocols.ring.backoff import CAP, FIRST, Backoff
 from semcast.protocols.ring.frames import AttemptJoin, ConfId, FormRefused, FormToken, Join, Presence
 from semcast.wire.limits import MAX_MEMBERS, MAX_SEQ
 

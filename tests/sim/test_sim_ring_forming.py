@@ -6,8 +6,8 @@ import pytest
 
 from semcast.core import MemberId
 from semcast.core.ids import MILLISECOND, SECOND, Nanos
+from semcast.protocols.backoff import CAP
 from semcast.protocols.ring import Cause, Ring, RingSettings, State
-from semcast.protocols.ring.backoff import CAP
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import AnyFault, Crash, Cut
 from semcast.sim.mutants import MUTANTS, Mutant

@@ -8,6 +8,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
+from semcast.protocols.backoff import CAP
 from semcast.protocols.families import FAMILIES
 from semcast.sim.ambushes import caught_by
 from semcast.sim.bursts import Bursts
@@ -47,7 +48,8 @@ DATAGRAM_LIMIT = 1400
 QUIET: Nanos = 3 * SECOND
 """A healed group in which nothing is sent or delivered for so long has done all it will do.
 
-Longer than any timeout of the protocols, and counted from the last fault or its detection.
+Longer than any timeout of the protocols, and counted from the last fault or its detection. Who is apart may
+be held off for `CAP` more.
 """
 
 
@@ -179,7 +181,7 @@ class Cluster:
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
-            elif self.scheduler.now - quiet_since >= QUIET:
+            elif self.scheduler.now - quiet_since >= QUIET + (CAP if self.united_after is None else 0):
                 if not self._read_at_last():
                     return True
                 quiet_since = self.scheduler.now

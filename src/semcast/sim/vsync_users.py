@@ -7,9 +7,9 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MILLISECOND
+from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.vsync import Agreement, Order
-from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Leave, Recover
+from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Cut, Leave, Recover
 from semcast.sim.scenario import Scenario, Traffic
 
 FIRST = 200
@@ -22,7 +22,10 @@ def with_users(drawn: Scenario) -> Scenario:
         return drawn
     rng = Random(f"vsync users/{drawn.seed}")
     kinds = (_narrow, _closes, _slow_policy, _long, _oracle)
-    drawn = rng.choice(kinds)(rng, drawn) if rng.random() < 0.5 else drawn
+    if rng.random() < 0.5:
+        drawn = rng.choice(kinds)(rng, drawn)
+    else:
+        drawn = _dead_link(Random(f"vsync link/{drawn.seed}"), drawn)
     return _shared(Random(f"vsync shared/{drawn.seed}"), drawn)
 
 
@@ -93,6 +96,19 @@ def _oracle(rng: Random, drawn: Scenario) -> Scenario:
         faults.append(Crash(at, victim, detected_after=rng.choice((0, 5, 50)) * MILLISECOND))
     ordered = tuple(sorted(faults, key=lambda fault: fault.at))
     return msgspec.structs.replace(drawn, vsync=settings, faults=ordered, disks=False)
+
+
+def _dead_link(rng: Random, drawn: Scenario) -> Scenario:
+    """Sometimes a link is dead for much longer than anybody waits, in one direction or in both."""
+    if drawn.size < 2 or rng.random() < 0.8:
+        return drawn
+    one, other = rng.sample(range(drawn.size), 2)
+    at, length = rng.randrange(drawn.duration), rng.choice((3, 8)) * SECOND
+    cuts = [Cut(at, length, (one,), (other,))]
+    if rng.random() < 0.5:
+        cuts.append(Cut(at, length, (other,), (one,)))
+    faults = sorted((*drawn.faults, *cuts), key=lambda fault: fault.at)
+    return msgspec.structs.replace(drawn, faults=tuple(faults))
 
 
 def _without_endings(drawn: Scenario) -> list[AnyFault]:

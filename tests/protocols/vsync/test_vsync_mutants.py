@@ -355,8 +355,11 @@ def _founders(name: str) -> str:
     return "" if name in ("promise-not-synced", "acceptance-not-synced", "tail-ignored") else "abc"
 
 
-ELSEWHERE = {"leaver-deaf-at-once", "terms-ignored"}
-"""Of these no history tells: something does not happen, or somebody is let in (`test_vsync_terms.py`)."""
+ELSEWHERE = {"leaver-deaf-at-once", "terms-ignored", "flapping-let-in", "held-off-for-ever"}
+"""Of these no history tells: something does not happen, or somebody is let in, or held off.
+
+See `test_vsync_terms.py` and `test_sim_vsync_dead_links.py`.
+"""
 
 
 def test_a_leaver_that_is_deaf_at_once_leaves_the_others_stuck() -> None:

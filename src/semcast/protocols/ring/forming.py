@@ -14,8 +14,8 @@ from typing import ClassVar
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
+from semcast.protocols.backoff import Backoff
 from semcast.protocols.ring import recovery
-from semcast.protocols.ring.backoff import Backoff
 from semcast.protocols.ring.frames import (
     NAME_BYTES,
     ConfId,

@@ -11,6 +11,9 @@ LAG = 4
 """Heartbeats that anybody may be behind, also when the buffers are full."""
 _DISTRUSTED = 2
 """Views in a row that begin with somebody in them who is not heard."""
+_TOO_SLOW, _DEAF = "too slow", "not heard by all"
+FAILURES = frozenset(("failed", _TOO_SLOW, _DEAF))
+"""Why the others go on without a member that did not ask to leave, and may come back to the same end."""
 
 
 class Hopeless:
@@ -29,11 +32,13 @@ class Hopeless:
         self._samples: deque[tuple[Nanos, list[int]]] = deque()  # what was queued here, and when
         self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
 
-    def begin(self, members: Sequence[MemberId]) -> None:
-        """A view begins."""
+    def begin(self, members: Sequence[MemberId], joined: Sequence[MemberId]) -> None:
+        """A view begins. Who joined, and was never heard since, has used up the first of its views."""
         self._samples.clear()
+        strangers = members if self._me in joined else joined
         suspected = [member for member in members if self._suspects(member)]
         self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}
+        self._distrust.update(dict.fromkeys(strangers, _DISTRUSTED))
 
     def found(self, now: Nanos, stream: ViewStream) -> dict[MemberId, str]:
         """Who should not be in the next view, and why."""
@@ -55,13 +60,14 @@ class Hopeless:
         for limit in limits:
             then = next((queued for at, queued in reversed(self._samples) if at <= now - limit), None)
             if then is not None:
-                found.update(dict.fromkeys(stream.laggards(then), "too slow"))
+                found.update(dict.fromkeys(stream.laggards(then), _TOO_SLOW))
         return found if len(found) <= (len(stream.members) - 1) // 2 else {}
 
     def _deaf(self, stream: ViewStream) -> dict[MemberId, str]:
         """Of two who do not hear each other for several views, though others hear both, the later one."""
         for member, views in self._distrust.items():
-            if views >= _DISTRUSTED and self._suspects(member):
+            heard = stream.members.index(member) in stream.heard
+            if views >= _DISTRUSTED and not heard and self._suspects(member):
                 later = max(member, self._me, key=stream.members.index)
-                return {later: "not heard by all"}
+                return {later: _DEAF}
         return {}

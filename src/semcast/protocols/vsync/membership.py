@@ -15,6 +15,7 @@ from semcast.core.quorum import is_quorum
 from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.backoff import CAP
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.stops import Stops
@@ -37,7 +38,7 @@ from semcast.protocols.vsync.frames import (
     Superseded,
     Welcome,
 )
-from semcast.protocols.vsync.hopeless import Hopeless
+from semcast.protocols.vsync.hopeless import FAILURES, Hopeless
 from semcast.protocols.vsync.joining import Joining
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.ledger import Ledger
@@ -121,7 +122,7 @@ class Membership(ABC):
         self._past = Past(settings.resend, out)
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
-        self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial)
+        self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial, rng)
         self._admission = Admission(self._terms, self._candidates, self.stats, out)
         self._hopeless = Hopeless(me, settings, self._detector.suspects)
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
@@ -220,6 +221,8 @@ class Membership(ABC):
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
+        if len(welcome.joined) < len(welcome.members):
+            self._candidates.novice_until = now + CAP
         self._begin(now, welcome, Installed(view, joined=tuple(welcome.joined)))
         self._check(now)
 
@@ -251,7 +254,7 @@ class Membership(ABC):
         self._founding.learn(Known(view.id, list(view.members)))
         self._spoke_at = {}
         self._detector.watch(now, [member for member in view.members if member != self.me])
-        self._hopeless.begin(view.members)
+        self._hopeless.begin(view.members, welcome.joined)
         if self._epochs.drop_stateless():
             self._transfer.forget()
         awaits, gives = self._provision.begin(welcome)
@@ -293,6 +296,7 @@ class Membership(ABC):
             failed=tuple(member for member, cause in change.left if cause == "failed"),
         )
         self._candidates.install(now, change.members, causes)
+        self._candidates.judge(now, [who for who, cause in change.left if cause in FAILURES], change.joined)
         self._blocked = self._blocked or old.refuses
         self._provision.install(change)
         self._shift_to(State.OPERATIONAL, Cause.INSTALLED)
@@ -395,10 +399,9 @@ class Membership(ABC):
             return
         leave: dict[MemberId, str] = {}
         suspects = self._detector.suspects
-        first = next((m for m in stream.members if m == self.me or not suspects(m)), self.me)
-        patience = 0 if first == self.me else 3 * self.settings.hello
         names = {member.name: member for member in stream.members}
-        join = self._candidates.ready(now, stream.members, suspects, patience)
+        first = next((m for m in stream.members if m == self.me or not suspects(m)), self.me)
+        join = self._candidates.ready(now, stream.members, suspects, helps=first != self.me)
         for candidate in join:
             if candidate.name in names:
                 leave[names[candidate.name]] = "started again"
@@ -506,7 +509,7 @@ class Membership(ABC):
             alive = [member for member in stream.members if member == self.me or not suspects(member)]
             if not self._candidates.accounts_for(last, alive):
                 return  # somebody may be in a later view
-        for candidate in self._candidates.ready(now, stream.members, suspects, 0):
+        for candidate in self._candidates.ready(now, stream.members, suspects):
             changing.add((), (candidate,))
         changing.bury(now, dead, self._founding.after)
 

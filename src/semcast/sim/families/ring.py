@@ -5,8 +5,8 @@ from random import Random
 import msgspec
 
 from semcast.core.ids import Nanos
+from semcast.protocols.backoff import CAP
 from semcast.protocols.ring import Ring
-from semcast.protocols.ring.backoff import CAP
 from semcast.protocols.ring.passing import stretched
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim import stacks

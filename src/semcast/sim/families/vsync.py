@@ -7,11 +7,13 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
+from semcast.protocols.backoff import CAP
 from semcast.protocols.semantic.backlog import EACH
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.hopeless import LAG
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.faults import ends_at
 from semcast.sim.flow_scenario import AMPLE, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -60,6 +62,7 @@ def excused(history: History) -> bool:
 def heals_within(scenario: Scenario) -> Nanos | None:
     """Everybody finds out who is there, and who is not; one change after another, a few at most.
 
+    Who kept failing is held off before that, for as long as it has kept failing, and no longer than the cap.
     Where a policy puts out who lags, and a program reads too seldom for it, that happens again and again as
     long as there is something to read: nothing is promised then.
     """
@@ -68,7 +71,8 @@ def heals_within(scenario: Scenario) -> Nanos | None:
     limits += [LAG * settings.detector.heartbeat] if settings.expel_when_full else []
     if any(2 * habit.pause >= limit for limit in limits for habit in scenario.habits.values()):
         return None
-    return 4 * (settings.detector.timeout_max + settings.hello)
+    held = min(CAP, max(map(ends_at, scenario.faults), default=0))
+    return held + 4 * (settings.detector.timeout_max + settings.hello)
 
 
 def _queue(scenario: Scenario) -> int:

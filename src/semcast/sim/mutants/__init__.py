@@ -128,6 +128,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
+        "flapping-let-in": Mutant(vsync.FlappingLetIn, by_chance=False),
+        "held-off-for-ever": Mutant(vsync.HeldOffForEver, by_chance=False),
     },
     "replication": {
         "step3-as-printed": Mutant(machine=replication.Step3AsPrinted, by_chance=False),

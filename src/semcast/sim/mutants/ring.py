@@ -11,9 +11,9 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer, obsoletes
+from semcast.protocols.backoff import FIRST, Backoff
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.backlog import Backlog
-from semcast.protocols.ring.backoff import FIRST, Backoff
 from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.formation import Formation

@@ -12,6 +12,7 @@ from semcast.core.messages import Batch
 from semcast.core.quorum import is_quorum
 from semcast.core.views import View
 from semcast.obsolescence import obsoletes
+from semcast.protocols.backoff import FIRST, Backoff
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Notice
@@ -434,6 +435,39 @@ class ReformedWithoutAccounting(VirtualSynchrony):
     """Takes the silent for dead, and goes on without them."""
 
     candidates_kind = _HopelessCandidates
+
+
+class _Careless(Backoff):
+    def holds(self, now: Nanos, member: MemberId) -> bool:  # noqa: ARG002
+        return False
+
+    def suspects(self, member: MemberId) -> bool:  # noqa: ARG002
+        return False
+
+
+class _CarelessCandidates(Candidates):
+    backoff_kind = _Careless
+
+
+class FlappingLetIn(VirtualSynchrony):
+    """Lets in at once whoever comes back, however often it was put out."""
+
+    candidates_kind = _CarelessCandidates
+
+
+class _Unforgiving(Backoff):
+    def _wait(self, count: int) -> Nanos:
+        return FIRST << count
+
+
+class _UnforgivingCandidates(Candidates):
+    backoff_kind = _Unforgiving
+
+
+class HeldOffForEver(VirtualSynchrony):
+    """Holds off who keeps failing for longer and longer."""
+
+    candidates_kind = _UnforgivingCandidates
 
 
 class _SelfishChange(ViewChange):

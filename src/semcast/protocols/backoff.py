@@ -1,7 +1,7 @@
 """Back-off: who keeps failing to become or to stay a member is invited less and less often, up to a cap.
 
-A deviation: the paper invites a ring as often as it hears of it. Where a link is dead for good, each attempt
-to use it stops everybody for a while.
+A deviation from the papers, which invite whomever they hear. Where a link is dead for good, each attempt to
+use it stops everybody for a while.
 """
 
 from random import Random
@@ -34,7 +34,7 @@ class Backoff:
         self._failures: dict[MemberId, Failures] = {}
 
     def failed(self, now: Nanos, member: MemberId) -> None:
-        """A ring formed without it that should have had it, or went on without it."""
+        """The others formed without it though they should have had it, or went on without it."""
         found = self._failures.pop(member, None) or Failures()
         if found.joined_at is not None and now - found.joined_at >= CAP:
             found.count = 0
@@ -47,7 +47,7 @@ class Backoff:
             del self._failures[next(iter(self._failures))]
 
     def joined(self, now: Nanos, member: MemberId) -> None:
-        """It is in a ring with this member; once that has lasted, its failures are forgotten."""
+        """It is in a ring or view with this member; once that has lasted, its failures are forgotten."""
         found = self._failures.get(member)
         if found is not None:
             found.joined_at = now
