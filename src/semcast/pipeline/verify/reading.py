@@ -48,7 +48,9 @@ _NUMBERS = (
     "bytes",
     "crc",
 )
-_CERTIFICATES = {"ring": "ring.packet", "vector": "vector.list.element.seq"}
+_PLACE = "ring"
+"""The column that says where a message was in the order of a ring."""
+_CERTIFICATES = {_PLACE: "ring.packet", "vector": "vector.list.element.seq"}
 """The columns of certificates, and a leaf of each that is null where there is none."""
 
 ROWS = pa.schema([*((name, pa.int64()) for name in Rows._fields), (VECTOR, pa.list_(pa.int64()))])
@@ -183,9 +185,9 @@ def numbered(batch: pa.RecordBatch, members: _Members) -> pa.RecordBatch | None:
 def _positions(batch: pa.RecordBatch, members: _Members) -> tuple[Ints, Ints]:
     """The configuration of the ring and the position there that rows were recorded with."""
     nothing = np.full(batch.num_rows, NOTHING, np.int64)
-    if "ring" not in batch.schema.names:
+    if _PLACE not in batch.schema.names:
         return nothing, nothing
-    ring = batch["ring"]
+    ring = batch[_PLACE]
     parts = {field.name: pc.struct_field(ring, field.name) for field in ring.type}
     packet = parts["packet"].fill_null(NOTHING).to_numpy(zero_copy_only=False)
     there = packet != NOTHING
