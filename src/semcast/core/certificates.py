@@ -93,8 +93,9 @@ def later(certificate: Certificate | None, count: int) -> Certificate | None:
 def _taken(noted: deque[tuple[int, int, Certificate]], first: int, last: int) -> list[Certified]:
     """What was noted of these messages, cut as it was; what was noted of earlier ones goes.
 
-    >>> _taken(deque([(1, 2, Place(1, None, 7, 0)), (3, 9, Place(1, None, 8, 0))]), 2, 4)
-    [(1, Place(1, None, 7, 1)), (2, Place(1, None, 8, 0))]
+    >>> noted = deque([(1, 2, Place(1, None, 7, 0)), (3, 9, Place(1, None, 8, 0))])
+    >>> [(count, place.packet, place.index) for count, place in _taken(noted, 2, 4)]
+    [(1, 7, 1), (2, 8, 0)]
     """
     found: list[Certified] = []
     while first <= last:

@@ -144,10 +144,14 @@ class Reading:
             self._full_since = now
         elif now - self._full_since >= LONG:
             stack.reclaim()
-            self.skipping = stack.queued() >= self._queue_messages
-            self.receives = self._receives and not self.skipping
-            self._calm = False
+            if stack.queued() >= self._queue_messages:
+                self.skip()
         return self.skipping
+
+    def skip(self) -> None:
+        """Nothing is kept any more for a program that never iterated."""
+        self.skipping = True
+        self.receives = self._calm = False
 
     def reserved(self, stack: Stack) -> int:
         """Messages that wait for the program beyond its queue."""

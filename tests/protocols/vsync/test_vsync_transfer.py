@@ -85,7 +85,7 @@ def test_a_provider_whose_program_stops_reading_is_not_waited_for() -> None:
 
 def skip(node: Node) -> None:
     """Its program never iterated, and its queue was full."""
-    node.seat.handover.reading.skipping = True
+    node.seat.handover.reading.skip()
     node.seat.call(lambda _stack, _now: None)
 
 
