@@ -54,7 +54,7 @@ CAUGHT_AT = {
     ("vsync", "stamp-lost-with-purged"): 89,
     ("vsync", "clock-not-reset"): 12,
     ("vsync", "delivered-before-safe"): 40,
-    ("vsync", "safe-with-f-votes"): 40,
+    ("vsync", "safe-with-f-votes"): 124,
     ("vsync", "confirmed-safe-at-once"): 43,
     ("s-rm", "safety-counts-received"): 173,
 }
