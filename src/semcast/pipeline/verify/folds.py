@@ -18,6 +18,9 @@ INDEX_BITS = 40
 """A place is the number of a process above these bits, and the index of a row there below."""
 
 INDEX = (1 << INDEX_BITS) - 1
+ON_RING = 2
+"""Marks fingerprints of deliveries whose positions count within one configuration of a ring."""
+
 DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN, CONTENTS = range(9)
 """What a row of the result is about.
 
@@ -116,9 +119,12 @@ def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
     own = rows.author == rows.place >> INDEX_BITS
     if own.any():
         yield from _own(rows.only(own), piece[own])
+    on_ring = rows.scope != NOTHING
+    growing = placed & ~on_ring
+    if growing.any():
+        yield _growing(rows.only(growing), piece[growing])
     if placed.any():
-        yield _growing(rows.only(placed), piece[placed])
-        yield _prints(rows.only(delivered), piece[delivered])
+        yield _prints(rows.only(delivered), piece[delivered]) | {"mark": ON_RING if on_ring.any() else 0}
     elif delivered.any():
         yield _unplaced(piece[delivered], (rows.last - rows.first + 1)[delivered])
     placed_sends = (rows.order >= 0) & ~delivered

@@ -151,7 +151,8 @@ class Scene:
     def prints(self) -> DataFrame:
         """How many messages were delivered in a piece, how many without a position, with fingerprints.
 
-        (piece, author, sent, count, without, messages, positions); `sent` is 1 for what was sent.
+        (piece, author, sent, count, without, messages, positions); `sent` is 1 for what was sent, `ON_RING`
+        for what was delivered at positions of a ring.
         """
         rows = self._moves.where(fn.col("what") == PRINT).withColumnRenamed("mark", "sent")
         return rows.groupBy("piece", "author", "sent").agg(

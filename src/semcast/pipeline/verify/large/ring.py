@@ -162,7 +162,7 @@ class _Ring:
             reg = self._reg[row["piece"]]
             who = self._scene.numbers[self._scene.pieces[row["piece"]].who]
             if reg is not None:
-                key = (-1 - who if row["sent"] else who), self._regs[reg]
+                key = (-1 - who if row["sent"] == 1 else who), self._regs[reg]
                 mine = prints.setdefault(key, {})
                 before: tuple[int, ...] = mine.get(row["author"], (0, 0, 0))
                 numbers: tuple[int, ...] = row["count"], row["messages"], row["positions"]

@@ -11,6 +11,7 @@ import numpy as np
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.verify.folds import ON_RING
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.positions import exact
 from semcast.pipeline.verify.scene import numbered_violations
@@ -142,9 +143,13 @@ class _Positions:
     def _prints(self, found: Findings) -> dict[tuple[int, int], dict[int, _Print]]:
         """What each process delivered of each author, way by way; where there are no positions is doubt."""
         told: dict[tuple[int, int], dict[int, _Print]] = {}
-        for row in self._scene.prints.where("sent = 0").collect():
+        for row in self._scene.prints.where("sent != 1").collect():
             who = self._scene.pieces[row["piece"]].who
             for way in np.flatnonzero(self._judged[:, row["piece"]]).tolist():
+                if row["sent"] == ON_RING:
+                    reason = "positions of a ring count within one configuration"
+                    found.doubts[who[0], TOTAL_ORDER[way]] = reason
+                    continue
                 mine = told.setdefault((way, self._scene.numbers[who]), {})
                 before = mine.get(row["author"], (0, 0, 0))
                 mine[row["author"]] = tuple(
