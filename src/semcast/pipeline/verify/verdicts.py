@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from semcast import specs
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history import Event, RunInfo
-from semcast.pipeline.verify.properties import PROPERTIES, Need, needs
+from semcast.pipeline.verify.properties import PROPERTIES, Form, Need, needs
 from semcast.pipeline.verify.violations import Violation
 from semcast.specs import Status
 
@@ -97,6 +97,8 @@ class Evidence:
             return ""
         if (run, name) in self.untellable:
             return self.untellable[run, name]
+        if PROPERTIES[name].form is Form.NONE:
+            return "judged in memory only, and the run is too large for that"
         missing = (self._missing(run, name, need) for need in PROPERTIES[name].needs)
         return next((why for why in missing if why), "")
 
