@@ -4,6 +4,7 @@ import hashlib
 import sqlite3
 
 from semcast.sql.guard import PREFIX
+from semcast.sql.names import quoted
 
 _CHUNK = 1024
 
@@ -23,15 +24,14 @@ def digest(connection: sqlite3.Connection) -> bytes:
 
 
 def _rows(connection: sqlite3.Connection, name: str, hashed: "hashlib.blake2b") -> None:
-    quoted = '"' + name.replace('"', '""') + '"'
     keys = connection.execute(
         "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)
     ).fetchall()
     (without,) = connection.execute(
         "SELECT wr FROM pragma_table_list WHERE name = ? AND schema = 'main'", (name,)
     ).fetchone()
-    order = ", ".join('"' + str(key).replace('"', '""') + '"' for (key,) in keys) if without else "_rowid_"
+    order = ", ".join(quoted(str(key)) for (key,) in keys) if without else "_rowid_"
     columns = "*" if without else "_rowid_, *"
-    cursor = connection.execute(f"SELECT {columns} FROM {quoted} ORDER BY {order}")  # noqa: S608
+    cursor = connection.execute(f"SELECT {columns} FROM {quoted(name)} ORDER BY {order}")  # noqa: S608
     while rows := cursor.fetchmany(_CHUNK):
         hashed.update(repr(rows).encode("utf-8", "surrogateescape"))
