@@ -1,0 +1,163 @@
+"""The replicated database of one server: one SQLite file, read at two levels.
+
+Green actions are committed, a transaction for each batch. Red ones, whose order is not known yet, are done in
+a transaction that stays open: its connection sees green and red (a *dirty* read), all others see what is
+committed (a *weak* read). News of the order undo the open transaction; what is still red is done again.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from semcast.sql.actions import SqlOutcome, Value
+from semcast.sql.errors import DatabaseError, StatementError
+from semcast.sql.failures import trouble
+from semcast.sql.reading import Answer, Readers
+from semcast.sql.refusals import writes
+from semcast.sql.writer import MAX_ROWS, Writer
+
+_TABLES = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA foreign_keys = ON",
+    "CREATE TABLE IF NOT EXISTS _semcast_notes (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS _semcast_last (rowid INTEGER PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS _semcast_line (id INTEGER PRIMARY KEY CHECK (id = 0), "
+    "position INTEGER NOT NULL, stamp INTEGER NOT NULL)",
+    "INSERT OR IGNORE INTO _semcast_line VALUES (0, 0, 0)",
+)
+
+
+class Ordered(NamedTuple):
+    """An action as a server applies it: what it says, and the time and the seed it carries."""
+
+    body: bytes
+    stamp_ms: int
+    seed: int
+
+
+class SqliteStore:
+    """A SQLite file that applies ordered actions and answers queries.
+
+    Args:
+        path: the file; made if it is missing.
+
+    Raises:
+        DatabaseError: the file cannot be opened, or is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reds = 0
+        try:
+            self._writer = Writer(str(path))
+        except sqlite3.Error as error:
+            raise DatabaseError(f"{path}: {trouble(error) or error}") from error
+        for statement in _TABLES:
+            self._writer.ours(statement).fetchall()
+        self.position, self._stamp = self._line()
+        self._readers = Readers(path)
+
+    def _line(self) -> tuple[int, int]:
+        row = self._writer.ours("SELECT position, stamp FROM _semcast_line").fetchone()
+        return int(row[0]), int(row[1])
+
+    def close(self) -> None:
+        """Close all connections. What is red is forgotten: the log has it."""
+        self._readers.close()
+        self._writer.close()
+
+    @property
+    def reds(self) -> int:
+        """How many red actions dirty reads show."""
+        return self._reds
+
+    def apply(
+        self, actions: Sequence[Ordered], notes: Mapping[bytes, bytes | None] | None = None
+    ) -> list[SqlOutcome]:
+        """Do the next green actions and commit them, together with notes of the caller.
+
+        Args:
+            actions: in their order; the first gets the position behind the last.
+            notes: what to keep beside the tables, by key; None removes a key.
+
+        Raises:
+            DatabaseError: this server cannot go on. Nothing of the batch is done.
+        """
+        self._undo_reds()
+        self._writer.ours("BEGIN IMMEDIATE")
+        try:
+            outcomes = [self._one(action) for action in actions]
+            self._keep(notes or {})
+            self._writer.ours(
+                "UPDATE _semcast_line SET position = ?, stamp = ?",
+                (self.position + len(actions), self._stamp),
+            )
+            self._writer.ours("COMMIT")
+        except DatabaseError:
+            self._writer.connection.rollback()
+            self.position, self._stamp = self._line()
+            raise
+        self.position += len(actions)
+        return outcomes
+
+    def _one(self, action: Ordered) -> SqlOutcome:
+        self._stamp = max(self._stamp, action.stamp_ms)
+        return self._writer.apply(action.body, self._stamp, action.seed)
+
+    def _keep(self, notes: Mapping[bytes, bytes | None]) -> None:
+        for key, value in notes.items():
+            if value is None:
+                self._writer.ours("DELETE FROM _semcast_notes WHERE key = ?", (key,))
+            else:
+                self._writer.ours("INSERT OR REPLACE INTO _semcast_notes VALUES (?, ?)", (key, value))
+
+    def notes(self) -> Iterable[tuple[bytes, bytes]]:
+        """What was kept beside the tables."""
+        return [
+            (bytes(key), bytes(value)) for key, value in self._writer.ours("SELECT * FROM _semcast_notes")
+        ]
+
+    def show_red(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
+        """Do more red actions, for dirty reads only."""
+        if not self._reds:
+            self._writer.ours("BEGIN IMMEDIATE")
+        stamp = self._stamp
+        outcomes = [self._one(action) for action in actions]
+        self._stamp = stamp
+        self._reds += len(actions)
+        return outcomes
+
+    def _undo_reds(self) -> None:
+        if self._reds:
+            self._writer.ours("ROLLBACK")
+            self._reds = 0
+
+    def weak(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
+        """Answer a query from what is green, on the caller's thread.
+
+        Raises:
+            StatementError: it is no query, or a wrong one.
+        """
+        return self._readers.query(sql, parameters)
+
+    def dirty(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
+        """Answer a query from what is green and what is red here.
+
+        Raises:
+            StatementError: it is no query, or a wrong one.
+        """
+        if not self._reds:
+            return self.weak(sql, parameters)
+        if writes(sql):
+            raise StatementError("only queries are answered here: send what writes as an action")
+        self._writer.guard.why = ""
+        try:
+            cursor = self._writer.connection.execute(sql, parameters)
+            rows = cursor.fetchmany(MAX_ROWS + 1)
+        except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            raise StatementError(self._writer.guard.why or str(error)) from error
+        if len(rows) > MAX_ROWS:
+            raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")
+        return Answer(tuple(each[0] for each in cursor.description or ()), rows)

@@ -1,0 +1,163 @@
+"""The one connection that writes: applies actions, one at a time, in the order it is told."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from semcast.sql.actions import Expectation, Row, SqlAction, SqlOutcome, Statement, decode_action
+from semcast.sql.errors import DatabaseError
+from semcast.sql.failures import trouble
+from semcast.sql.functions import Moment
+from semcast.sql.guard import Guard
+from semcast.sql.refusals import OURS
+
+STEP: Final = 100_000
+MAX_STEPS: Final = 2_000_000_000
+"""Instructions of SQLite that an action may take. They are counted: all servers stop at the same one."""
+MAX_ROWS: Final = 100_000
+CACHED: Final = 512
+
+OUTCOMES: Final = (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, TypeError)
+
+
+def _asks_last(sql: str) -> bool:
+    """Whether a statement may ask what the statement before it did."""
+    words = sql.lower()
+    return "last_insert_rowid" in words or "changes" in words
+
+
+class Writer:
+    """Applies actions on a connection of its own.
+
+    Args:
+        path: the database file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._steps = 0
+        self._state_words = False
+        self.guard = Guard()
+        self.moment = Moment()
+        self.connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, cached_statements=CACHED
+        )
+        self.moment.install(self.connection)
+        self.connection.set_authorizer(self.guard)
+        self.connection.set_progress_handler(self._stepped, STEP)
+
+    def close(self) -> None:
+        """Close the connection; a transaction that is open is undone."""
+        self.connection.close()
+        self.moment.close()
+
+    def ours(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Do a statement of our own.
+
+        Raises:
+            DatabaseError: the file cannot be used.
+        """
+        self.guard.ours = True
+        try:
+            return self.connection.execute(OURS + sql, parameters)
+        except sqlite3.Error as error:
+            raise DatabaseError(f"{self._path}: {trouble(error) or error}") from error
+        finally:
+            self.guard.ours = False
+
+    def apply(self, body: bytes, stamp_ms: int, seed: int) -> SqlOutcome:
+        """Do one action, in the transaction that is open: wholly, or not at all.
+
+        Raises:
+            DatabaseError: this server cannot go on.
+        """
+        try:
+            action = decode_action(body)
+        except msgspec.MsgspecError as error:
+            return SqlOutcome(error=f"malformed action: {error}")
+        self.moment.set(stamp_ms, seed)
+        self._steps = 0
+        self.guard.why = self.moment.why = ""
+        alone = len(action.statements) == 1 and not action.expect
+        return self._alone(action.statements[0]) if alone else self._together(action)
+
+    def _alone(self, statement: Statement) -> SqlOutcome:
+        """A statement that fails undoes itself."""
+        try:
+            if self._state_words or _asks_last(statement.sql):
+                self._forget_last()
+            return self._do(statement)
+        except OUTCOMES as error:
+            return SqlOutcome(error=self._why(error))
+
+    def _together(self, action: SqlAction) -> SqlOutcome:
+        self.ours("SAVEPOINT action")
+        try:
+            self._forget_last()
+            outcome = self._all(action)
+        except OUTCOMES as error:
+            outcome = SqlOutcome(error=self._why(error))
+        if outcome.error:
+            self.ours("ROLLBACK TO action")
+        self.ours("RELEASE action")
+        return outcome
+
+    def _all(self, action: SqlAction) -> SqlOutcome:
+        for expected in action.expect:
+            if self._found(expected) != [tuple(row) for row in expected.rows]:
+                return SqlOutcome(error=f"expectation failed: {expected.sql}")
+        changes = last_rowid = 0
+        columns: tuple[str, ...] = ()
+        rows: tuple[Row, ...] = ()
+        for statement in action.statements:
+            one = self._do(statement)
+            changes += one.changes
+            last_rowid = one.last_rowid or last_rowid
+            columns, rows = (one.columns, one.rows) if one.columns else (columns, rows)
+        return SqlOutcome(changes, last_rowid, columns, rows)
+
+    def _found(self, expected: Expectation) -> list[Row]:
+        return self.connection.execute(expected.sql, expected.parameters).fetchmany(len(expected.rows) + 1)
+
+    def _do(self, statement: Statement) -> SqlOutcome:
+        cursor = self.connection.execute(statement.sql, statement.parameters)
+        if cursor.description is None:
+            if cursor.rowcount < 0:  # a change of the schema: it may have made a trigger
+                self._state_words = self._triggers_ask()
+                return SqlOutcome()
+            return SqlOutcome(cursor.rowcount, cursor.lastrowid or 0)
+        rows = cursor.fetchmany(MAX_ROWS + 1)
+        if len(rows) > MAX_ROWS:
+            raise ValueError(f"the result has more than {MAX_ROWS} rows")
+        columns = tuple(each[0] for each in cursor.description)
+        return SqlOutcome(max(cursor.rowcount, 0), cursor.lastrowid or 0, columns, tuple(rows))
+
+    def _forget_last(self) -> None:
+        """`changes()` and `last_insert_rowid()` must not tell of the action before."""
+        self.ours("INSERT OR REPLACE INTO _semcast_last(rowid) VALUES (0)")
+        self.ours("UPDATE _semcast_last SET rowid = 0 WHERE 0")
+
+    def _triggers_ask(self) -> bool:
+        found = self.ours(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' "
+            "AND (sql LIKE '%changes%' OR sql LIKE '%last_insert_rowid%')"
+        ).fetchone()
+        return bool(found[0])
+
+    def _why(self, error: Exception) -> str:
+        bad = trouble(error)
+        if bad:
+            raise DatabaseError(f"{self._path}: {bad}: {error}") from error
+        if self.guard.why:
+            return f"refused: {self.guard.why}"
+        if self.moment.why:
+            return self.moment.why
+        if self._steps > MAX_STEPS:
+            return "the statement took too many steps"
+        return str(error)
+
+    def _stepped(self) -> int:
+        self._steps += STEP
+        return int(self._steps > MAX_STEPS)
