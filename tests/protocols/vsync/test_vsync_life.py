@@ -10,7 +10,7 @@ from semcast.core.events import Delivery, Left, StateLost
 from semcast.core.ids import SECOND
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Reform
-from semcast.protocols.vsync.consensus_frames import Decision
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import InView, Received, Refused, Superseded
 
 
@@ -247,6 +247,28 @@ def test_a_newcomer_with_the_name_of_a_living_member_is_refused() -> None:
         lab.run(40 * MS)
     assert {frame.cause for frame in refused} == {"a living member is called c"}
     assert a.views == [["a", "b", "c"]]
+
+
+def test_who_was_let_in_and_never_heard_is_no_living_namesake() -> None:
+    """It crashed while the view with it was agreed on, and is back: nobody living has its name."""
+    lab = group()
+    a, stalled, refused = lab.nodes["a"], True, []
+
+    def note(source: str, dest: str, frame: Frame) -> bool:
+        refused.extend([frame] if isinstance(frame, Refused) else [])
+        return "x" in (source, dest) or (stalled and isinstance(frame, ConsensusFrame))
+
+    lab.lost = note
+    for _ in range(10):
+        a.hear(MemberId("x", 1), hello())
+        lab.run(20 * MS)
+    for number in range(200):
+        stalled = number < 60
+        a.hear(MemberId("x", 2), hello())
+        lab.run(40 * MS)
+    assert ["a", "b", "c", "x#1"] in a.views
+    assert ["a", "b", "c", "x#2"] in a.views
+    assert refused == []
 
 
 def test_who_is_refused_is_told_and_does_not_come_back() -> None:

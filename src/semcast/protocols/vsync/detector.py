@@ -52,10 +52,11 @@ class DetectorSettings(msgspec.Struct, frozen=True, kw_only=True):
 class _Peer:
     """What is known of one peer."""
 
-    __slots__ = ("beat", "deviation", "last", "margin", "mean", "suspected", "timeout")
+    __slots__ = ("beat", "deviation", "last", "margin", "mean", "sign", "suspected", "timeout")
 
     def __init__(self, now: Nanos, settings: DetectorSettings) -> None:
-        self.last = now
+        self.last = now  # its last life sign, or when it began to be watched
+        self.sign: Nanos = 0  # its last life sign, if there was one
         self.beat: Nanos | None = None  # the last heartbeat, if the time to the next is to be sampled
         self.mean = 0
         self.deviation = 0
@@ -101,7 +102,7 @@ class FailureDetector:
         peer = self._peers.get(member)
         if peer is None:
             return False
-        peer.last = now
+        peer.last = peer.sign = now
         if peer.suspected:
             self._restore(member, peer)
             peer.beat = now if beat else None
@@ -129,9 +130,9 @@ class FailureDetector:
         return peer is not None and peer.suspected
 
     def last_heard(self, member: MemberId) -> Nanos:
-        """When it gave its last life sign; 0 of who is not watched."""
+        """When it gave its last life sign; 0 of who has not given any, or is not watched."""
         peer = self._peers.get(member)
-        return 0 if peer is None else peer.last
+        return 0 if peer is None else peer.sign
 
     def restored(self) -> list[MemberId]:
         """Those who were heard while suspected since the last call, each a wrong suspicion."""
