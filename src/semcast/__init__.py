@@ -18,6 +18,7 @@ from semcast.engine import (
     ActionError,
     Answer,
     Context,
+    Database,
     ForgottenError,
     Outcome,
     Procedure,
@@ -28,6 +29,7 @@ from semcast.engine import (
     RequestError,
     Service,
     Session,
+    database,
     replicate,
 )
 from semcast.group import (
@@ -70,6 +72,7 @@ __all__ = [
     "Confirm",
     "Confirmation",
     "Context",
+    "Database",
     "ForgottenError",
     "Group",
     "GroupClosedError",
@@ -109,6 +112,7 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "database",
     "join",
     "live",
     "replicate",
