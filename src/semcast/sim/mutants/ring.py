@@ -12,6 +12,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer, obsoletes
 from semcast.protocols.backoff import FIRST, Backoff
+from semcast.protocols.pieces import Piece
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.backlog import Backlog
 from semcast.protocols.ring.confirming import Answers
@@ -26,7 +27,6 @@ from semcast.protocols.ring.frames import (
     Join,
     NameTaken,
     Packet,
-    Piece,
     Presence,
     Token,
 )
