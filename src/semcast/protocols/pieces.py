@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 
 from semcast.core.ids import MemberId
-from semcast.core.outbox import Frame, Outbox
+from semcast.core.outbox import Dest, Frame, Outbox
 from semcast.wire.limits import MAX_FRAME_PIECES
 
 CONTROL_BYTES = 1080
@@ -79,6 +79,11 @@ class Courier:
         """To every other member."""
         for part in in_pieces(frame):
             self._out.multicast(part)
+
+    def pass_on(self, dest: Dest, frame: Frame, most: int) -> None:
+        """To whom it is for; whole, if it has no more than `most` bytes."""
+        for part in in_pieces(frame, most):
+            self._out.sends.append((dest, part))
 
     def announce(self, frame: Frame) -> None:
         """To every other member, and to those who are not known yet."""
