@@ -15,21 +15,20 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame, Outbox
+from semcast.core.outbox import Frame
 from semcast.core.quorum import fewest, is_quorum
+from semcast.protocols.pieces import Courier
+from semcast.protocols.vsync import changes
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
 from semcast.protocols.vsync.founding import FAR
-from semcast.protocols.vsync.frames import Change, Init, Known, Pred
+from semcast.protocols.vsync.frames import Init, Known, Pred
 from semcast.protocols.vsync.ledger import Adopted, Ledger
 from semcast.protocols.vsync.readership import UNREAD
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.limits import MAX_NAME
-
-_encode = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(Change).decode
-
 
 _REFORMED = 1_000_000
 """Re-formed views have multiples of it as numbers: no view that the dead may have agreed on has the same."""
@@ -73,7 +72,7 @@ class ViewChange:
     def __init__(
         self,
         stream: ViewStream,
-        out: Outbox,
+        courier: Courier,
         suspects: Callable[[MemberId], bool],
         ledger: Ledger,
         program: Program,
@@ -81,7 +80,7 @@ class ViewChange:
         self._stream = stream
         self._view = stream.view()
         self._members = stream.members
-        self._out = out
+        self._courier = courier
         self._suspects = suspects
         self._all = stream.vsync.flush is Flush.ALL
         self._needs_state = stream.vsync.state
@@ -275,7 +274,7 @@ class ViewChange:
                 self._multicast(frame)
             else:
                 self.frames += 1
-                self._out.send(self._members[rank], frame)
+                self._courier.send(self._members[rank], frame)
 
     def _write_down(self, now: Nanos) -> None:
         """What this member agrees to it must know of after a crash, before anybody relies on it."""
@@ -318,7 +317,7 @@ class ViewChange:
         elif coordinator != self._stream.rank and (again or coordinator != self._told):
             self._told = coordinator
             self.frames += 1
-            self._out.send(self._members[coordinator], self._pred)
+            self._courier.send(self._members[coordinator], self._pred)
 
     def _propose(self, now: Nanos) -> None:
         """t7: a majority said what it accepted, and so did everybody who is not suspected."""
@@ -338,7 +337,7 @@ class ViewChange:
         if change is None or not self.has(change):
             return
         self._proposed = True
-        self._consensus.propose(now, _encode(change))
+        self._consensus.propose(now, changes.encode(change, self._members))
 
     def _given_up(self, rank: int) -> bool:
         """Whether a member was called so often in vain that it cannot hear, though it is heard."""
@@ -405,7 +404,7 @@ class ViewChange:
         """The same change, as fewer than a quorum agree to it."""
         change = self._decode(value)
         assert change is not None, "nothing else is adopted"
-        return value if change.reformed else _encode(self._reformed(change))
+        return value if change.reformed else changes.encode(self._reformed(change), self._members)
 
     def cut_of(self, used: dict[int, Pred]) -> list[int]:
         """Everything that anybody of these accepted belongs to the view, also what only a leaver has."""
@@ -428,11 +427,8 @@ class ViewChange:
         return self._stream.has(change.cut) and self._stream.order.has(change.report)
 
     def _decode(self, value: bytes) -> Change | None:
-        try:
-            change = _read(value)
-        except msgspec.MsgspecError:
-            return None
-        return change if self._possible(change) else None
+        change = changes.decode(value, self._members)
+        return change if change is not None and self._possible(change) else None
 
     def _possible(self, change: Change) -> bool:
         """Whether a correct member can have proposed this."""
@@ -441,8 +437,7 @@ class ViewChange:
             self._stream.credible(change.cut)
             and len(members) == len(change.members) <= self._stream.vsync.most_members()
             and members.issuperset(change.providers)
-            and members.issuperset(change.joined)
-            and members <= {*self._members, *change.joined}
+            and not set(self._members).intersection(change.joined)
             and self._stream.order.merge([change.report]) is not None
             and self._view.id < change.view < FAR
             and change.view == (next_reformed(change.view - 1) if change.reformed else self._view.id + 1)
@@ -472,4 +467,4 @@ class ViewChange:
 
     def _multicast(self, frame: Frame) -> None:
         self.frames += len(self._members) - 1
-        self._out.multicast(frame)
+        self._courier.multicast(frame)

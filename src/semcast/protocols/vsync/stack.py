@@ -12,6 +12,7 @@ from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
+from semcast.protocols.pieces import Piece, Puzzles
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.flush import next_reformed
@@ -31,6 +32,7 @@ from semcast.protocols.vsync.frames import (
     StateWanted,
     Superseded,
     Welcome,
+    WholeFrame,
 )
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.protocols.vsync.numbers import Numbers, note_room
@@ -40,6 +42,8 @@ from semcast.protocols.vsync.stream import ViewStream
 
 _EARLY = 512
 """Frames of the next view that may wait for it."""
+_AT_ONCE = 8
+"""Frames that one member may send in pieces at the same time."""
 
 
 class VirtualSynchrony(Membership, Stack):
@@ -67,6 +71,7 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
+        self._puzzles = Puzzles(WholeFrame, _AT_ONCE)
         self._asks = 0  # the last message of which somebody waits to know that all have it
 
     def _up_to_date(self) -> bool:
@@ -183,7 +188,23 @@ class VirtualSynchrony(Membership, Stack):
         """Dispatch; what no correct member sends is dropped and counted."""
         if source == self.me or self.left:
             self.stats.stale += 1
+        elif isinstance(frame, Piece):
+            self._on_piece(now, source, frame)
+        else:
+            self._on_whole_frame(now, source, frame)
+
+    def _on_piece(self, now: Nanos, source: MemberId, piece: Piece) -> None:
+        """A part of a frame that is too large for a datagram."""
+        data = self._puzzles.add(source, piece)
+        if data is None:
             return
+        frame = self._puzzles.whole(data, piece.digest)
+        if frame is None:
+            self.stats.malformed += 1
+        else:
+            self._on_whole_frame(now, source, frame)
+
+    def _on_whole_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         if self.stream is None:
             self._on_frame_outside(now, source, frame)
         elif self._serving is not None:

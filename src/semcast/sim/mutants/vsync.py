@@ -21,10 +21,11 @@ from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
 from semcast.protocols.vsync.causes import Causes
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
-from semcast.protocols.vsync.frames import Change, Hello, Known, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.frames import Hello, Known, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.ledger import Agreed, Ledger, Record, Then
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.orders import CausalOrder
