@@ -31,7 +31,7 @@ from semcast.protocols.ring.frames import (
     TokenWanted,
 )
 from semcast.protocols.ring.pieces import CONTROL_BYTES, MOST_PIECES, Large, Puzzles, in_pieces, multicast
-from semcast.sim.mutants.ring import _Mixed
+from semcast.sim.mutants.ring.pieces import _Mixed
 from semcast.testing import Application, Keeper
 from semcast.wire import Codec
 from semcast.wire.limits import MAX_FRAME_PIECES, MAX_HOLES, MAX_SEQ

@@ -14,12 +14,16 @@ from typing import Any
 
 import semcast
 from semcast.chaos.ledger import Ledger, letter
+from semcast.group.confirming import Confirm
+from semcast.group.drafts import Order
 from semcast.group.families import FAMILIES
 from semcast.processes import Line
 
 MARK = b"mark:"
 _QUESTION = b"?"
 _REPORTS = 1.0
+_CONFIRMED = 0.05
+"""Of the messages, those for whose confirmation a program waits: also where it reads."""
 _REFUSALS = 100
 """Errors in a row after which a program gives up to send."""
 
@@ -46,7 +50,7 @@ class Program:
         self.group = group
         self.ledger = ledger
         self.rng = rng
-        self.sent = self.delivered = self.refused = 0
+        self.sent = self.delivered = self.refused = self.unconfirmed = 0
         self.waits_since: float | None = None
         """When the call to `send` began that has not returned."""
         self.quiet = False
@@ -82,13 +86,18 @@ class Program:
             await asyncio.sleep(burst * rng.expovariate(self._rate))
 
     async def send(self, answer: bool = False) -> None:
-        """One message: about an item or not, small or large, safe or not."""
+        """One message: about an item or not, small or large, safe or not, and some must be confirmed."""
         rng = self.rng
         size = 30_000 if rng.random() < 0.003 else rng.randrange(4, 400)
         item = f"item {rng.randrange(5)}" if rng.random() < 0.6 else None
         payload = letter(b"!" if answer else _QUESTION, item or "", rng.randbytes(size))
         safe = self._safe and rng.random() < 0.1
-        await self._call(lambda: self.group.send(payload, item=item, order="safe" if safe else "agreed"))
+        order: Order = "safe" if safe else "agreed"
+        if rng.random() < _CONFIRMED:
+            asked: Confirm = rng.choice(("delivered", "safe"))
+            await self._call(lambda: self.group.send(payload, item=item, order=order, confirm=asked))
+        else:
+            await self._call(lambda: self.group.send(payload, item=item, order=order))
 
     async def mark(self, text: str) -> None:
         """A message that others look for."""
@@ -102,6 +111,9 @@ class Program:
                 await send()
             except semcast.GroupClosedError:
                 raise
+            except semcast.UnconfirmedError:  # it was accepted, and the view ended
+                self.unconfirmed += 1
+                break
             except semcast.GroupError as error:
                 self.refused += 1
                 if last:
@@ -122,6 +134,7 @@ class Program:
             sent=self.sent,
             delivered=self.delivered,
             refused=self.refused,
+            unconfirmed=self.unconfirmed,
             waits=round(waits, 1),
             phase=stats.phase,
             unsent=stats.waiting_to_send,

@@ -27,7 +27,7 @@ from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 from semcast.replication.records import decode
 from semcast.replication.settings import ReplicationSettings
-from semcast.replication.states import IN_GROUP, State
+from semcast.replication.states import CREATES, IN_GROUP, State
 
 Below = Callable[[MemberId, Random, Outbox], Stack]
 """Makes the group communication that a server is driven by."""
@@ -160,6 +160,11 @@ class Replication(Stack):
         if self._gone:
             return "left"
         return "operational" if self.machine.state is State.REG_PRIM else self.machine.state.value
+
+    def settled(self) -> bool:
+        """Whether it takes requests: also where there is no primary, as one of a group that was founded."""
+        machine = self.machine
+        return machine.accepts and machine.state in CREATES and machine.conf is not None
 
     def phases(self) -> tuple[str, ...]:
         """The same, the state in the algorithm, and the phase below."""
