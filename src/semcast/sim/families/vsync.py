@@ -48,7 +48,8 @@ def _transfers(scenario: Scenario) -> bool:
 def excused(history: History) -> bool:
     """Whether no quorum of the last view lives, and not all of the others are back under their names.
 
-    Then who lives waits for ever, and rightly so. Who left a view has seen to it that the others can go on.
+    Then who lives waits for ever, and rightly so. Who left a view has seen to it that the others can go on;
+    if all have left but those who crashed, these have what comes next.
     Who is named in the last view and never came there lives for it only if a quorum of its own view does:
     what it needs to go on may be gone with the others.
     """
@@ -64,7 +65,11 @@ def excused(history: History) -> bool:
         for process, event in views.items()
         if event.view != last.view and _lost(event.members or (), crashed, names)
     }
-    return _lost(last.members or (), crashed | behind, names)
+    members = last.members or ()
+    abandoned = gone.issuperset(members) and any(
+        member in crashed and member.name not in names for member in members
+    )
+    return abandoned or _lost(members, crashed | behind, names)
 
 
 def _lost(members: Sequence[MemberId], dead: Collection[MemberId], names: Collection[str]) -> bool:
