@@ -25,6 +25,8 @@ REGRESSIONS = {
     ("vsync", 129): "the same, where all crashed while they founded the group",
     ("vsync", 314): "a program that reads too seldom was put out by policy, and healing was awaited in vain",
     ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
+    ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
+    ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }

@@ -56,6 +56,8 @@ class Outcome(msgspec.Struct):
     """Calls of `send` that failed because their program had to read first."""
     unanswered: list[MemberId]
     """Correct members that never said what became of a message they were asked about."""
+    oversized: int
+    """Datagrams that the network could not carry."""
     steps: int
     ended: Nanos
 
@@ -78,6 +80,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         hosts=[host.stats for host in cluster.hosts],
         raised=sum(host.application.raised for host in cluster.hosts),
         unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
+        oversized=cluster.network.oversized,
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )

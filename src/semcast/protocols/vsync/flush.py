@@ -21,7 +21,7 @@ from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync import changes
 from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Instance
 from semcast.protocols.vsync.founding import FAR
 from semcast.protocols.vsync.frames import Init, Known, Pred
 from semcast.protocols.vsync.ledger import Adopted, Ledger
@@ -206,6 +206,20 @@ class ViewChange:
             return
         self._consensus.on_frame(now, rank, frame)
         self._step(now)
+
+    def on_newcomer(self, now: Nanos, source: MemberId, frame: Decision) -> bool:
+        """How the view ended, from somebody who is let into the next; False if that is not said there.
+
+        Who decided it may have crashed before others heard it. It must not have been buried, though: the
+        living may have agreed on something else.
+        """
+        change = self._decode(frame.value)
+        if change is None or source not in change.joined:
+            return False
+        if not self._gone:
+            self._consensus.learn(frame.value)
+            self._step(now)
+        return True
 
     def has_state(self, now: Nanos) -> None:
         """The state of the application has arrived here."""

@@ -8,7 +8,7 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.pieces import Piece
 from semcast.protocols.semantic.frames import Data, Notice, Rank, Request, Seq, Seqs
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD, MAX_REPORT
 
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
@@ -149,6 +149,8 @@ class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
     """As in `View`."""
     lost: bool = False
     """Whether nobody had the state when this view began."""
+    ended: Decision | None = None
+    """How the view before it ended: those who joined tell it to who goes on and has not heard it."""
 
     def newcomers(self) -> list[MemberId]:
         """Who was not in the view before."""

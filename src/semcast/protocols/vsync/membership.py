@@ -223,6 +223,7 @@ class Membership(ABC):
             for other in welcome.members:
                 if other != self.me:
                     self._courier.send(other, welcome)
+        self._past.decision = welcome.ended
         self._provision.enter(welcome)
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
@@ -293,8 +294,9 @@ class Membership(ABC):
         self._end_confirmations(old, change)
         decision = changing.decision
         assert decision is not None
-        causes = self._past.end(old, Decision(Instance(view.id, 0), decision), change.left)
-        welcome = self._welcome_to(change, old)
+        ended = Decision(Instance(view.id, 0), decision)
+        causes = self._past.end(old, ended, change.left)
+        welcome = self._welcome_to(change, old, ended)
         event = Installed(
             View(change.view, tuple(change.members), reformed=welcome.reformed),
             joined=tuple(change.joined),
@@ -312,7 +314,7 @@ class Membership(ABC):
                 self._courier.send(joiner, welcome)
         self._go_on(now)
 
-    def _welcome_to(self, change: Change, old: ViewStream) -> Welcome:
+    def _welcome_to(self, change: Change, old: ViewStream, ended: Decision) -> Welcome:
         """What those who join are told of the next view."""
         ranks = old.buffers.ranks
         base = [change.cut[ranks[member]] if member in ranks else 0 for member in change.members]
@@ -325,6 +327,7 @@ class Membership(ABC):
             max(old.order.position, first_position(change.view)),
             reformed=old.view().id if change.reformed else None,
             lost=change.lost,
+            ended=ended,
         )
 
     def _end_confirmations(self, old: ViewStream, change: Change) -> None:

@@ -453,7 +453,7 @@ class VirtualSynchrony(Membership, Stack):
             else:
                 self.stats.stale += 1
         elif source not in stream.members:
-            self.stats.malformed += 1
+            self.stats.malformed += not self._on_newcomer(now, source, frame)
         elif isinstance(frame, InView):
             self._on_messages(now, source, [frame.frame])
         elif isinstance(frame, Received):
@@ -461,6 +461,18 @@ class VirtualSynchrony(Membership, Stack):
             self._progress(now)
         else:
             self._on_change_frame(now, source, frame)
+
+    def _on_newcomer(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
+        """Somebody who is not in this view knows how it ended; False if no correct process sends this."""
+        if not isinstance(frame, Decision) or frame.instance.number:
+            return False
+        changing, stream = self._changing, self.stream
+        if changing is None or stream is None:
+            return True  # whoever ends the view will say so
+        sound = changing.on_newcomer(now, source, frame)
+        self._pump(stream)
+        self._after_change(now)
+        return sound
 
     def _is_current(self, source: MemberId, frame: InView) -> bool:
         """Whether a frame is about the messages of the current view, and from somebody in it."""

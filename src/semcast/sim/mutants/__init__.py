@@ -71,6 +71,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
         "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
+        "never-in-pieces": Mutant(vsync.NeverInPieces, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
         "flapping-let-in": Mutant(vsync.FlappingLetIn, by_chance=False),
