@@ -26,6 +26,10 @@ REGRESSIONS = {
     ("vsync", 314): "a program that reads too seldom was put out by policy, and healing was awaited in vain",
     ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
+    (
+        "ring",
+        241,
+    ): "a simulated program whose confirmation was given up, and that read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }
 

@@ -241,11 +241,11 @@ class Program(Application):
             self.nudge(None)
 
     def _has_read(self) -> None:
-        """What it could not send before may be sent now."""
-        if self.writer.blocked():
-            self.writer.desk.has_read()
-            if not self.writer.blocked():
-                self.plan_next_message()
+        """What it could not send before may be sent now, and what it makes later need not wait for more."""
+        blocked = self.writer.blocked()
+        self.writer.desk.has_read()
+        if blocked and not self.writer.blocked():
+            self.plan_next_message()
 
     def _plan_reading(self) -> None:
         if not self._planned and self.handover and self._may_read():
