@@ -28,6 +28,10 @@ REGRESSIONS = {
     ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
     ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
+    (
+        "ring",
+        241,
+    ): "a simulated program whose confirmation was given up, and that read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
 }
 
