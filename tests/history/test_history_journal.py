@@ -184,10 +184,10 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     stray = tmp_path / "notes.journal"
     stray.touch()
-    with pytest.raises(HistoryError, match=r"the name of a journal is MEMBER-INCARNATION\.journal"):
+    with pytest.raises(HistoryError, match=r"the name of a journal is MEMBER-INCARNATION@GROUP\.journal"):
         read_histories(tmp_path)
     stray.unlink()
-    write(tmp_path).rename(tmp_path / journal_name(B))
+    write(tmp_path).rename(tmp_path / journal_name(B, "g"))
     with pytest.raises(HistoryError, match="a journal of a#7 under the name of b"):
         read_histories(tmp_path)
 

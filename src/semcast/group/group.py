@@ -109,6 +109,7 @@ class Group:
         self._arrived = asyncio.Event()
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
+        self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._over = asyncio.Event()  # nothing is left of it
         self._settled = asyncio.Event()
         self._seen = asyncio.Event()  # the stack may be in another view
@@ -176,10 +177,10 @@ class Group:
                 self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
-        finally:  # cancelled, perhaps: nothing is left behind
-            await asyncio.shield(asyncio.to_thread(self._stop))
-            self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
-            self._over.set()
+        finally:  # cancelled, perhaps, and perhaps once more: nothing is left behind
+            self._stopping = asyncio.ensure_future(asyncio.to_thread(self._stop))
+            self._stopping.add_done_callback(self._on_stopped)
+            await asyncio.shield(self._stopping)
         if self._seat.failure is not None:
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
@@ -190,6 +191,10 @@ class Group:
             self._disk.close()
         for recording in self._recordings:
             recording.close()
+
+    def _on_stopped(self, _stopping: "asyncio.Future[None]") -> None:
+        self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
+        self._over.set()
 
     def leave_on_signals(self, *signals: signal.Signals) -> None:
         """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
@@ -469,6 +474,7 @@ class Group:
 
         Ends when this program closes the group.
         """
+        self._begin()  # before others run: who reads is not skipped
         while True:
             for event in self._unread:
                 yield event
