@@ -29,6 +29,7 @@ from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.group import (
     Confirm,
     Confirmation,
@@ -43,6 +44,8 @@ from semcast.group import join as join_async
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.signals import ENDING
 from semcast.group.transaction import payload_of
+
+__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "join", "replicate"]
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)

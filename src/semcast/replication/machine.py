@@ -340,8 +340,7 @@ class Machine:
         for where, servers in self.books.altered:
             self.notes.group(servers, where)
         self.books.altered.clear()
-        if run.creator == self.books.creator:
-            self.creation.place(run, position)
+        self.creation.place(run, position)
 
     # Exchange
 
@@ -660,7 +659,7 @@ class Machine:
         clock = max(books.clock, books.colours.clock) + 1
         run = Run(books.creator, books.index + 1, clock, [wish.action for wish in wishes])
         self._write(Own(run))
-        self.creation.made(run.first, wishes)
+        self.creation.made(run.creator, run.first, wishes)
         self.stats.sent += len(wishes)
         self.notes.requests(run, wishes)
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
@@ -686,12 +685,14 @@ class Machine:
 
     def _answer(self) -> None:
         """Who waits for what is on the disk by now."""
-        for owed in self.creation.durable(self._answerable_own()):
+        for owed in self.creation.durable(self.answerable_own):
             self._reply(owed, QUEUED, 0)
         for owed, position in self.creation.placed(self.limit):
             self._reply(owed, STRICT, self._outcome(owed, position))
 
-    def _answerable_own(self) -> int:
+    @property
+    def answerable_own(self) -> int:
+        """The last own action that is there to stay."""
         if self.settings.durability is Durability.MEMORY:
             return self.books.index
         return self.journal.durable.own
@@ -706,8 +707,7 @@ class Machine:
     def _reply(self, owed: Owed, level: str, position: int) -> None:
         if owed.wish.ticket is not None:
             self.out.deliver(Answered(owed.wish.ticket, level, position))
-        creator = self.books.creator.member
-        self.notes.reply(level, creator, owed.index, position)
+        self.notes.reply(level, owed.creator.member, owed.index, position)
 
 
 def _lineage(conf: ConfId) -> int:

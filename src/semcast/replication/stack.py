@@ -18,22 +18,23 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.replication import outside, pull
-from semcast.replication.actions import Run, body_of, plain
+from semcast.replication.actions import CHANGE, Run, body_of, plain
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, STRICT, Wish
 from semcast.replication.frames import HandedIn, Offered, Wanted
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.reads import Look, Reading
 from semcast.replication.records import decode
 from semcast.replication.settings import ReplicationSettings
-from semcast.replication.states import IN_GROUP, State
+from semcast.replication.states import CREATES, IN_GROUP, State
 
 Below = Callable[[MemberId, Random, Outbox], Stack]
 """Makes the group communication that a server is driven by."""
 
 _OURS = frozenset({Wanted, Offered, HandedIn})
 _PLENTY = 1 << 16
+_STRANGERS = 1000
 _RUNS = 64
 """Runs that are made ready for the application at a time."""
 
@@ -86,6 +87,11 @@ class Replication(Stack):
         self._recovered = False
         self._now: Nanos = 0
         self._awaited = 0  # the sync that the disk timer is about
+        self.whole = False
+        """Whether actions are handed over with who asked for them, and not only their bodies."""
+        self.strangers: dict[str, Server] = {}
+        """Servers that want to be let in, by name."""
+        self._looks: list[Look] = []
         self._given = 0  # green actions that the application was given, or is about to be
         self._rest: deque[Delivery] = deque()
         self._views: deque[tuple[int, ViewChange]] = deque()  # each with the green line before it
@@ -161,6 +167,11 @@ class Replication(Stack):
             return "left"
         return "operational" if self.machine.state is State.REG_PRIM else self.machine.state.value
 
+    def settled(self) -> bool:
+        """Whether it takes requests: also where there is no primary, as one of a group that was founded."""
+        machine = self.machine
+        return machine.accepts and machine.state in CREATES and machine.conf is not None
+
     def phases(self) -> tuple[str, ...]:
         """The same, the state in the algorithm, and the phase below."""
         return self.phase(), self.machine.state.value, self.inner.phase()
@@ -208,6 +219,7 @@ class Replication(Stack):
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)
         new._given, new._rest, new._views = self._given, self._rest, self._views
+        new.whole, new._looks = self.whole, self._looks
         return new
 
     # From the application
@@ -239,6 +251,18 @@ class Replication(Stack):
         self.machine.collect(min(position, self._given))
         self._settle(now)
 
+    def when_shown(self, now: Nanos, act: Callable[[], None]) -> None:
+        """Have this called once a dirty read would show all that was answered here until now."""
+        self._looks.append(Look(self.machine, act))
+        self._settle(now)
+
+    def _look(self) -> None:
+        due = [look for look in self._looks if look.due(self.machine)]
+        if due:
+            self._looks = [look for look in self._looks if look not in due]
+            for look in due:
+                look.act()
+
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
@@ -266,6 +290,8 @@ class Replication(Stack):
         elif self.machine.state not in IN_GROUP or not self._running:
             self.stats.stale += 1
         elif isinstance(frame, Wanted):
+            if frame.server not in self.books.members and len(self.strangers) < _STRANGERS:
+                self.strangers[frame.server.name] = frame.server
             outside.on_wanted(self.machine, self.out, source, frame)
         else:
             assert isinstance(frame, HandedIn)
@@ -326,6 +352,8 @@ class Replication(Stack):
                 self._send(now)
         self._unblock()
         self._watch_disk(now)
+        if self._looks:
+            self._look()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -416,6 +444,8 @@ class Replication(Stack):
     def _batches(self, run: Run, position: int) -> list[Batch]:
         """What of a run is for the service: not what changes the group, nor what was done before."""
         void = self.books.void
+        if self.whole:
+            return [self._as_they_are(run, position)]
         bodies = [
             None if place in void else body_of(action) for place, action in enumerate(run.actions, position)
         ]
@@ -430,6 +460,16 @@ class Replication(Stack):
                     found.append(Batch(run.creator.member, first, some, None, size, order=order))
                 start = stop + 1
         return found
+
+    def _as_they_are(self, run: Run, position: int) -> Batch:
+        """A run with all its positions; what is not for the service is empty there."""
+        void = self.books.void
+        actions = [
+            b"" if action[0] == CHANGE or (void and place in void) else action
+            for place, action in enumerate(run.actions, position)
+        ]
+        size = sum(map(len, actions))
+        return Batch(run.creator.member, run.first, actions, None, size, order=position)
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
