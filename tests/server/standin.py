@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from semcast.server.interface import Receipt, UpdateFailedError
-from semcast.sql import SqlAction, SqliteStore, SqlOutcome, Statement
+from semcast.engine import ActionError
+from semcast.server.interface import Receipt
+from semcast.sql import SqlAction, SqliteStore, Statement
 from semcast.sql.actions import Expectation, Row, Value, encode
 from semcast.sql.refusals import check
 from semcast.sql.snapshot import take
@@ -45,7 +46,7 @@ class StandIn:
         self.primary.set()
         self.servers = {"a": 1}
         self.asked: list[Mapping[str, object]] = []
-        self._done: dict[tuple[str, int], SqlOutcome | Done] = {}
+        self._done: dict[tuple[str, int], Done] = {}
 
     async def transaction(
         self,
@@ -70,12 +71,11 @@ class StandIn:
             body = encode(SqlAction(tuple(statements), tuple(expect)))
             (outcome,) = self.store.apply([Ordered(body, 1000, 7)])
             if outcome.error:
-                raise UpdateFailedError(outcome.error)
+                raise ActionError(outcome.error)
             done = Done(
                 self.store.position, outcome.changes, outcome.last_rowid, outcome.columns, outcome.rows
             )
             self._done[client, number] = done
-        assert isinstance(done, Done)
         return done if level == "strict" else Later(done)
 
     async def query(

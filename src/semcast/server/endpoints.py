@@ -75,7 +75,7 @@ class Endpoints:
 
     async def status(self, request: Request) -> Response:  # noqa: ARG002
         """How this server is."""
-        return bounded(self._database.status(), self._limits)
+        return bounded({"database": self._database.name, **self._database.status()}, self._limits)
 
     async def members(self, request: Request) -> Response:  # noqa: ARG002
         """The servers of the database."""

@@ -6,13 +6,6 @@ from typing import Protocol, runtime_checkable
 
 from semcast.sql.actions import Expectation, Row, Statement, Value
 
-READS = ("linear", "session", "weak", "dirty")
-UPDATES = ("strict", "queued", "timestamped", "commutative")
-
-
-class UpdateFailedError(Exception):
-    """An update has its place in the order and did nothing there, at any server; says why."""
-
 
 class Outcome(Protocol):
     """What an update did."""

@@ -1,17 +1,17 @@
 """Serves the application over HTTP/1.1, with TLS where there is a certificate, until it is told to stop."""
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
 from semcast.net.addresses import AddressError, split_address
+from semcast.server.addresses import is_local
 from semcast.server.connections import Connection
 from semcast.server.limits import Limits
 
@@ -44,7 +44,7 @@ class Place(msgspec.Struct, frozen=True):
             raise ServingError(f"listen: {error}") from error
         if bool(self.certificate) != bool(self.key):
             raise ServingError("TLS needs both, the certificate and its key")
-        if _is_local(host) or self.insecure:
+        if is_local(host) or self.insecure:
             return
         if not tokens:
             raise ServingError(
@@ -56,14 +56,6 @@ class Place(msgspec.Struct, frozen=True):
                 f"{self.listen} can be reached from other hosts, and tokens would travel in the open: give a "
                 "certificate and its key, or say that it may be insecure"
             )
-
-
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 class _Uvicorn(uvicorn.Server):

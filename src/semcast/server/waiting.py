@@ -3,8 +3,9 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from semcast.engine import ActionError, ForgottenError, RefusedError, RequestError
+from semcast.engine.levels import READS, UPDATES
 from semcast.group.errors import GroupError
-from semcast.server.interface import READS, UPDATES, UpdateFailedError
 from semcast.server.problems import ProblemError, malformed
 from semcast.sql.errors import DatabaseError, StatementError
 
@@ -42,9 +43,15 @@ async def _explained(work: Coroutine[Any, Any, T], late: ProblemError) -> T:
         return await work
     except TimeoutError:
         raise late from None
-    except UpdateFailedError as error:
+    except ActionError as error:
         raise ProblemError(422, "failed", str(error)) from error
     except StatementError as error:
         raise ProblemError(422, "refused", str(error)) from error
+    except RequestError as error:
+        raise malformed(str(error)) from error
+    except RefusedError as error:
+        raise ProblemError(409, "elsewhere", f"this server cannot take it now: {error}") from error
+    except ForgottenError as error:
+        raise ProblemError(410, "forgotten", str(error)) from error
     except (DatabaseError, GroupError) as error:
         raise ProblemError(503, "stopped", f"this server cannot go on: {error}") from error
