@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
+from semcast.connecting import connect_blocking as connect
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
@@ -45,7 +46,7 @@ from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
 
-__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "join", "replicate"]
+__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "connect", "join", "replicate"]
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
