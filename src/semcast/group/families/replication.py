@@ -57,8 +57,6 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
             )
         if self.durability not in (each.value for each in Durability):
             raise ConfigurationError(f"durability {self.durability!r}: there are disk and memory")
-        if self.record:
-            raise ConfigurationError("record: servers of a replicated service cannot be recorded yet")
 
 
 def replication_settings(settings: GroupSettings) -> ReplicationSettings:
@@ -68,6 +66,7 @@ def replication_settings(settings: GroupSettings) -> ReplicationSettings:
         names=settings.founders,
         durability=Durability(settings.durability),
         buffer=settings.send_messages,
+        notes=bool(settings.record),
     )
 
 
