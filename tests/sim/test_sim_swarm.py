@@ -27,6 +27,7 @@ REGRESSIONS = {
     ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
     ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
     ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
+    ("vsync", 434): "a first member that had fallen silent made all others put themselves out at once",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     (
         "ring",

@@ -24,6 +24,7 @@ from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConse
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Instance
 from semcast.protocols.vsync.founding import FAR
 from semcast.protocols.vsync.frames import Init, Known, Pred
+from semcast.protocols.vsync.hopeless import FAILURES
 from semcast.protocols.vsync.ledger import Adopted, Ledger
 from semcast.protocols.vsync.readership import UNREAD
 from semcast.protocols.vsync.settings import Agreement, Flush
@@ -364,7 +365,7 @@ class ViewChange:
             return None
         quorum = self._fail_stop or is_quorum(len(self._members), used)
         # All who live go on from a view that is re-formed.
-        leave = {**self._leave, **self._overfull(used)} if quorum else {}
+        leave = {**self._put_out(used), **self._overfull(used)} if quorum else {}
         going_on = [self._members[rank] for rank in sorted(used) if self._members[rank] not in leave]
         gone = {member: "failed" for member in self._members if member not in going_on}
         left = {member: leave.get(member, cause) for member, cause in gone.items()}
@@ -388,6 +389,13 @@ class ViewChange:
             unread=bool(holders) and used[ranks[holders[0]]].stopped,
         )
         return change if quorum else self._reformed(change)
+
+    def _put_out(self, used: dict[int, Pred]) -> dict[MemberId, str]:
+        """Who leaves. Those who would rather stay do, if too few would be left: they are the group."""
+        rest = [rank for rank in used if self._members[rank] not in self._leave]
+        if is_quorum(len(self._members), rest):
+            return self._leave
+        return {member: cause for member, cause in self._leave.items() if cause not in FAILURES}
 
     def _overfull(self, used: dict[int, Pred]) -> dict[MemberId, str]:
         """Who cannot go on because of its program, as long as enough others do."""

@@ -237,7 +237,8 @@ class Membership(ABC):
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
         """The next view begins here."""
-        view = event.view
+        view, last = event.view, self.stream
+        heard = () if last is None else [last.members[rank] for rank in sorted(last.heard)]
         self._welcome = welcome
         stream = self.view_stream(
             self.me,
@@ -261,7 +262,7 @@ class Membership(ABC):
         self._founding.learn(Known(view.id, list(view.members)))
         self._spoke_at = {}
         self._detector.watch(now, [member for member in view.members if member != self.me])
-        self._hopeless.begin(view.members, welcome.newcomers())
+        self._hopeless.begin(view.members, welcome.newcomers(), heard)
         if self._epochs.drop_stateless():
             self._transfer.forget()
         awaits, gives = self._provision.begin(welcome)
