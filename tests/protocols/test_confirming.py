@@ -196,6 +196,22 @@ def test_a_change_of_view_in_between_is_said(stack: str) -> None:
         assert view in answer.cause
 
 
+@pytest.mark.parametrize("stack", ["ring", "fifo", "causal", "total", "consensus", "uniform"])
+def test_who_left_meanwhile_is_no_reason_to_doubt(stack: str) -> None:
+    """c is asked to leave before it has said what it has; all who go on have the message."""
+    lab = group(STACKS[stack])
+    a, c = lab.seats["a"], lab.seats["c"]
+    before = a.stack.view()
+    for ticket in range(1, 9):
+        ask(a, b"x", ticket=ticket, safe=True)
+    c.handover.leave()
+    lab.run(5000 * MILLISECOND)
+    assert [member.name for member in a.stack.view().members] == ["a", "b"]
+    found = answers(a)
+    assert [type(answer) for answer in found] == [Confirmed] * 8
+    assert {answer.view for answer in found if isinstance(answer, Confirmed)} <= {before, a.stack.view()}
+
+
 @pytest.mark.parametrize("stack", ["fifo", "causal", "total", "consensus", "uniform"])
 def test_what_was_delivered_before_the_change_is_confirmed(stack: str) -> None:
     lab = group(STACKS[stack])
