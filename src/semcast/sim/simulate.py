@@ -122,6 +122,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         habits=scenario.habits,
         bursts=scenario.bursts,
         transfers=family.transfers(scenario),
+        goes_on=family.goes_on,
         queue_messages=family.queue(scenario),
         handover=mutant.handover,
     )
