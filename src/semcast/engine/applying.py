@@ -7,11 +7,12 @@ from semcast.core.events import Delivery
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.engine.contents import CALL, READ, Content, read, read_call
+from semcast.engine.errors import ForgottenError, ReplicaError
 from semcast.engine.outcomes import Outcome
 from semcast.engine.service import Context
 from semcast.engine.store import Store, Todo
 from semcast.engine.waiting import Waiters
-from semcast.replication.actions import Run
+from semcast.replication.actions import Asked, Run
 
 
 class Applier:
@@ -28,6 +29,7 @@ class Applier:
         self._waiters = waiters
         self._mine = mine
         self._todos: list[tuple[Todo, int]] = []  # with the token, where somebody here may wait
+        self._taken = 0  # the last position that was handed over
         self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
 
     def apply(self, deliveries: Sequence[Delivery]) -> None:
@@ -43,6 +45,9 @@ class Applier:
         """The actions of a batch that are not done yet; returns the position of the last."""
         assert batch.order is not None, "green actions have positions"
         sender, position, store = batch.sender, batch.order - 1, self._store
+        if position > max(store.position, self._taken):
+            raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
+        self._taken = position + len(batch.payloads)
         mine, seed = self._mine(sender), _seeds(sender) + batch.first
         for action in batch.payloads:
             position += 1
@@ -87,6 +92,22 @@ class Applier:
                 waiter.done(token, outcome)
             if todo.asked is not None:
                 waiters.request_done(todo.asked, outcome)
+
+    def restored(self, overtaken: Sequence[Run]) -> None:
+        """The store goes on from the state of another, with own runs in it: who waits for these is told."""
+        waiters, outcomes = self._waiters, self._store.outcomes
+        self._taken = self._store.position
+        for run in overtaken:
+            for action in run.actions:
+                content = read(action)
+                waiter = None if content is None else waiters.by_token.pop(content.token, None)
+                if waiter is not None:
+                    waiter.fail(ForgottenError("it was done, and what came of it is part of a snapshot"))
+        for client, number in waiters.requests():
+            outcome = outcomes.find(client, number)
+            if outcome is not None:
+                waiters.request_done(Asked(client, number, 0, b""), outcome)
+        waiters.look()
 
     def reds(self, runs: Sequence[Run]) -> list[Todo]:
         """Of reds that were known a moment ago, what is not applied by now."""

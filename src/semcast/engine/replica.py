@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import msgspec
 
@@ -97,6 +97,13 @@ class Receipt:
         return _raised((await asyncio.shield(self._waiter.future))[0])
 
 
+class _Hooks(NamedTuple):
+    """The state of a store, between two lists of what is delivered."""
+
+    export: Callable[[], bytes]
+    restore: Callable[[bytes], None]
+
+
 class Replica:
     """A server of a replicated service. Made by `replicate`."""
 
@@ -109,7 +116,7 @@ class Replica:
         self._loop = asyncio.get_running_loop()
         self._waiters = Waiters()
         self._requests = Requests(self._loop, self._hear)
-        self.group = Group(name, settings, watchers=[self._requests])
+        self.group = Group(name, settings, _Hooks(store.snapshot, self._restore), watchers=[self._requests])
         self._requests.attach(self.group.call)
         self._replication().whole = True
         self._first = self.group.member
@@ -198,6 +205,14 @@ class Replica:
             raise self._failed()
         if self.group.is_over():
             raise GroupClosedError(f"{self.name} is closed")
+
+    def _restore(self, state: bytes) -> None:
+        """Go on from a state that is further."""
+        self._store.restore(state)
+        overtaken, stack = [], self._replication()
+        while stack.overtaken:
+            overtaken.append(stack.overtaken.pop())
+        self._applier.restored(overtaken)
 
     # Updates
 

@@ -48,7 +48,7 @@ class Store(Protocol):
         """All of it."""
 
     def restore(self, state: bytes) -> None:
-        """Forget everything, and go on from this."""
+        """Forget everything, and go on from this, if it is further."""
 
     def close(self) -> None:
         """It is not used any more."""
@@ -127,6 +127,8 @@ class ServiceStore:
     def restore(self, state: bytes) -> None:
         """As it was there."""
         found = _decode_state(state)
+        if found.position <= self.position:
+            return
         self._service.restore(found.service)
         self.position, self.stamp = found.position, found.stamp
         self.outcomes.restore(found.outcomes)

@@ -61,6 +61,10 @@ class Waiters:
         """By who asked: it may be an earlier action with the same number that is done."""
         self._by_request.setdefault(client, {}).setdefault(number, []).append(waiter)
 
+    def requests(self) -> list[tuple[str, int]]:
+        """Requests that somebody waits for."""
+        return [(client, number) for client, waiting in self._by_request.items() for number in waiting]
+
     def request_done(self, asked: Asked, outcome: Outcome) -> None:
         """A request is done. What its client said that it has the outcome of is waited for in vain."""
         waiting = self._by_request.get(asked.client)

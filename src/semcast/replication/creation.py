@@ -71,7 +71,7 @@ class Creation:
         self._wishes += former._wishes
         self.blocked = former.blocked
         self._inherited = [*former._inherited, *former._queued]
-        self._strict = former._strict
+        self._strict, self._places = former._strict, former._places
 
     def take(self, refuse: Callable[[Wish], bool]) -> list[Wish]:
         """The wishes of the next run; those that are refused are answered by whoever refuses."""
@@ -107,6 +107,16 @@ class Creation:
         if run.creator in self._strict:
             self._places.append((run, position))
 
+    def overtaken(self, runs: Sequence[Run]) -> list[Owed]:
+        """Own runs have places that are not known here: who waits for them."""
+        return [owed for run in runs if run.creator in self._strict for owed in self._pop(run)]
+
+    def _pop(self, run: Run) -> list[Owed]:
+        waiting = self._strict[run.creator]
+        found = [owed for owed in waiting if run.first <= owed.index <= run.last]
+        self._strict[run.creator] = deque(owed for owed in waiting if owed not in found)
+        return found
+
     def placed(self, line: int) -> list[tuple[Owed, int]]:
         """Places up to a line are on the disk: who is answered, with the place of the action."""
         found: list[tuple[Owed, int]] = []
@@ -116,7 +126,8 @@ class Creation:
             waiting = self._strict.get(run.creator)
             if waiting is None:
                 continue
-            found += [(owed, position + owed.index - run.first) for owed in _upto(waiting, run.last)]
+            due = _upto(waiting, run.last)
+            found += [(owed, position + owed.index - run.first) for owed in due]
             if not waiting:
                 del self._strict[run.creator]
         return found

@@ -40,6 +40,7 @@ from semcast.replication.records import (
     Yellow,
 )
 from semcast.replication.settings import Durability, ReplicationSettings
+from semcast.replication.snapshots import KeptState
 from semcast.replication.states import CREATES, IN_GROUP, MOVES, Cause, State
 from semcast.replication.white import GreenLines
 
@@ -178,6 +179,17 @@ class Machine:
         """Actions behind this line were green elsewhere, and are so here from now on."""
         for position, run in self.books.colours.after(line):
             self._placed(run, position)
+
+    def rebased(self, overtaken: Sequence[Run]) -> None:
+        """The order goes on from a snapshot, with own runs in it whose places are not known here."""
+        for owed in self.creation.overtaken(overtaken):
+            if owed.wish.ticket is not None:
+                self.out.deliver(Answered(owed.wish.ticket, STRICT))
+        colours = self.books.colours
+        self.notes.snapshot(colours.start, colours.digest)
+        for where, servers in self.books.altered:
+            self.notes.group(servers, where)
+        self.books.altered.clear()
 
     def stall(self) -> None:
         """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
@@ -593,22 +605,32 @@ class Machine:
                 self.notes.white(white, self.books.members.weights)
 
     def collect(self, position: int) -> None:
-        """Forget white actions that the service here has on its own, up to a position, if they are many.
+        """The service has all actions up to a position on its own: forget what may be forgotten of them."""
+        line = min(self.trimmable, position)
+        if self.may_trim and line > self.books.colours.start:
+            kept = self.books.state
+            self.books.state = None if kept is None or kept.position <= position else kept
+            self.books.trim(line)
+            self.journal.begin_anew()
 
-        Not where servers were removed: they come back as guests, and may lack what all others have.
-        """
-        colours, every = self.books.colours, self.settings.trim_every
-        line = min(self.white, position)
-        if (
-            not every
-            or self.books.members.removed
-            or line - colours.start < every
-            or self.state not in IN_GROUP
-        ):
-            return
-        colours.trim(line)
-        self.books.void = {place for place in self.books.void if place > colours.start}
-        self.journal.begin_anew()
+    def keep(self, state: KeptState) -> None:
+        """The same, with the state of the service: it is written down with what is behind it."""
+        line = min(self.trimmable, state.position)
+        if self.may_trim and line > self.books.colours.start:
+            self.books.state = state
+            self.books.trim(line)
+            self.journal.begin_anew()
+
+    @property
+    def trimmable(self) -> int:
+        """Up to here nobody should need the actions themselves: who does is given a snapshot."""
+        return max(self.white, self.journal.durable.line - self.settings.retention)
+
+    @property
+    def may_trim(self) -> bool:
+        """Whether there is much to forget, and no exchange under way: what others were told stays true."""
+        every, start = self.settings.trim_every, self.books.colours.start
+        return bool(every) and self.trimmable - start >= every and self.state in CREATES
 
     def told_line(self) -> int:
         """The green line that others may be told: what is on the disk."""

@@ -74,6 +74,7 @@ class Cluster:
         observe: bool = True,
         announces: bool = False,
         transfers: bool = False,
+        goes_on: bool = False,
         datagram: int = DATAGRAM_LIMIT,
         again: Callable[[int, MemberId], Source | None] | None = None,
         bursts: Bursts | None = None,
@@ -98,6 +99,7 @@ class Cluster:
             observe: whether applications build up state.
             announces: whether the stack says itself when a message leaves.
             transfers: whether the stack hands over the state of applications.
+            goes_on: whether they keep it where their member comes back as another incarnation.
             datagram: bytes that frames share a datagram up to; with 1, each goes alone.
             again: what a member sends that starts again as another incarnation.
             bursts: how inputs and messages are grouped; None for one at a time.
@@ -117,6 +119,7 @@ class Cluster:
         self._observe = observe
         self._announces = announces
         self._transfers = transfers
+        self._goes_on = goes_on
         self._again = again
         self._bursts = bursts
         self._habits = habits or {}
@@ -237,6 +240,7 @@ class Cluster:
             observe=self._observe,
             announces=self._announces,
             transfers=self._transfers,
+            goes_on=self._goes_on,
             bursts=self._bursts,
             rng=None if self._bursts is None else Random(self._rng.getrandbits(64)),
             renew=self._renew,

@@ -62,6 +62,7 @@ class Host:
         observe: bool = True,
         announces: bool = False,
         transfers: bool = False,
+        goes_on: bool = False,
         bursts: Bursts | None = None,
         rng: Random | None = None,
         renew: Renew | None = None,
@@ -108,6 +109,7 @@ class Host:
             kind=handover,
         )
         self.application.reader.me = member
+        self.application.reader.goes_on = goes_on
         self.application.nudge = self._nudge
         self._chronicle = Chronicle(
             member,
@@ -116,7 +118,7 @@ class Host:
             self.application,
             self._stop,
             announces=announces,
-            transfers=transfers,
+            transfers=transfers and not goes_on,
         )
         watchers = (self._chronicle,)
         self._turn = Turn(

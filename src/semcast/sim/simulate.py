@@ -125,6 +125,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         record=info,
         announces=family.announces,
         transfers=family.transfers(scenario),
+        goes_on=family.goes_on,
         again=source,
         bursts=scenario.bursts,
         habits=scenario.habits,
