@@ -28,7 +28,12 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def application(
-    database: Database, tokens: Tokens, limits: Limits | None = None, *, anybody: bool = False
+    database: Database,
+    tokens: Tokens,
+    limits: Limits | None = None,
+    *,
+    counts: Counts | None = None,
+    anybody: bool = False,
 ) -> ASGIApp:
     """What is served.
 
@@ -36,10 +41,11 @@ def application(
         database: a server of it, in this process.
         tokens: who may do what.
         limits: of what clients may ask for.
+        counts: of requests, for who wants to look at them.
         anybody: whether a server without tokens is open to a whole network.
     """
     limits = limits or Limits()
-    counts = Counts()
+    counts = counts or Counts()
     ours, theirs = Endpoints(database, limits), RqliteEndpoints(database, limits)
 
     async def metrics(request: Request) -> Response:  # noqa: ARG001
