@@ -1,4 +1,7 @@
-"""Who was where, and what was sent and delivered there: what every judgement about views starts from."""
+"""The index of some runs: processes, senders, stays and segments by number, and the tables folded by them.
+
+Every judgement about messages starts here. The rows about messages are read once, and folded (`folds.py`).
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,35 +13,37 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from semcast.core.ids import MemberId
 from semcast.history import Kind, RunInfo
-from semcast.pipeline.frames import FLAG, WHOLE, small_frame
-from semcast.pipeline.verify.crcs import Ints
+from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
+from semcast.pipeline.verify.arrays import Fold, Ints, longs
+from semcast.pipeline.verify.batches import ROWS, over_files
+from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.folds import COLUMNS as FOLDED
 from semcast.pipeline.verify.folds import (
     CONTENTS,
     DELIVERED,
     FORWARDS,
     GROWING,
+    INDEX,
     INDEX_BITS,
     OWN,
     PRINT,
     SENT,
     SENT_SAFE,
+    STEPS,
     folding,
 )
-from semcast.pipeline.verify.moves import people_table, steps
-from semcast.pipeline.verify.reading import ROWS, Fold, longs, over_files
-from semcast.pipeline.verify.stays import Piece, Stays, Who, changes, skeletons
+from semcast.pipeline.verify.relation import annotated
+from semcast.pipeline.verify.stays import Segment, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS, offence
 
-_PIECE = dict.fromkeys(("piece", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
+_SEGMENT = dict.fromkeys(("segment", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
 
 Keep = Callable[[DataFrame], DataFrame]
 """Works a table out, once."""
 
 
-class Scene:
+class RunIndex:
     """Some runs by stays. Processes, senders and stays have numbers, the same in all tables."""
 
     def __init__(
@@ -73,9 +78,7 @@ class Scene:
         """Who does something, whose messages are there, or who is said to be a member."""
         senders = self.totals.where("sender is not null").select("run", fn.col("sender").alias("process"))
         names = self.totals.select("run", "process").union(senders).distinct().collect()
-        people: set[Who] = {
-            (row["run"], MemberId(row["process"]["name"], row["process"]["incarnation"])) for row in names
-        }
+        people: set[Who] = {(row["run"], member_of(row["process"])) for row in names}
         for run, known in self.stays.runs.items():
             people.update((run, process) for process in known.lives)
             people.update((run, member) for stay in known.stays for member in stay.members)
@@ -89,16 +92,24 @@ class Scene:
     @cached_property
     def people(self) -> DataFrame:
         """The same as a table: (run, member, who)."""
-        return people_table(self.spark, self.everybody)
+        rows = [(run, (who.name, who.incarnation), n) for n, (run, who) in enumerate(self.everybody)]
+        return small_frame(self.spark, {"run": TEXT, "member": MEMBER, "who": WHOLE}, rows)
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def annotated(self) -> DataFrame:
+        """The messages that say something about obsolescence: (run, sender, seq, note)."""
+        return self.keep(annotated(self.events))
+
+    @cached_property
+    def segments(self) -> list[Segment]:
         """What the rows of each process are cut into, process by process and in their order."""
-        return self.stays.pieces(self.everybody)
+        return self.stays.segments(self.everybody)
 
     @cached_property
     def delivered(self) -> DataFrame:
-        """Spans of what was delivered: (piece, what, view, author, first, last, who, stay, inside, outside).
+        """Spans of what was delivered.
+
+        (segment, what, view, author, first, last, who, stay, inside, outside)
 
         `stay` and `inside`, the number of its view, are null before the first view; `outside` is so there,
         and after a crash.
@@ -117,8 +128,10 @@ class Scene:
 
     @cached_property
     def steps(self) -> DataFrame:
-        """Of each piece the index of its first delivery, and its latest time: (piece, first, at)."""
-        return steps(self._moves)
+        """Of each segment its first delivery, if any, and its latest time: (segment, first, at)."""
+        rows = self._moves.where(fn.col("what") == STEPS).groupBy("segment")
+        told = rows.agg(fn.min("first").alias("first"), fn.max("last").alias("at"))
+        return told.select("segment", fn.when(fn.col("first") < INDEX, fn.col("first")).alias("first"), "at")
 
     @cached_property
     def forwards(self) -> DataFrame:
@@ -128,9 +141,9 @@ class Scene:
 
     @cached_property
     def growing(self) -> DataFrame:
-        """Stretches in which positions grow: (piece, who, begin, end, first, last)."""
+        """Stretches in which positions grow: (segment, who, begin, end, first, last)."""
         rows = self._moves.where(fn.col("what") == GROWING)
-        return rows.select("piece", "who", "begin", "end", "first", "last")
+        return rows.select("segment", "who", "begin", "end", "first", "last")
 
     @cached_property
     def own(self) -> DataFrame:
@@ -149,13 +162,13 @@ class Scene:
 
     @cached_property
     def prints(self) -> DataFrame:
-        """How many messages were delivered in a piece, how many without a position, with fingerprints.
+        """How many messages were delivered in a segment, how many without a position, with fingerprints.
 
-        (piece, author, sent, count, without, messages, positions); `sent` is 1 for what was sent, `ON_RING`
+        (segment, author, sent, count, without, messages, positions); `sent` is 1 for what was sent, `ON_RING`
         for what was delivered at positions of a ring.
         """
         rows = self._moves.where(fn.col("what") == PRINT).withColumnRenamed("mark", "sent")
-        return rows.groupBy("piece", "author", "sent").agg(
+        return rows.groupBy("segment", "author", "sent").agg(
             fn.sum("begin").alias("count"),
             fn.sum("end").alias("without"),
             fn.sum("first").alias("messages"),
@@ -164,7 +177,7 @@ class Scene:
 
     def _spans(self, what: int) -> DataFrame:
         rows = self._moves.where(fn.col("what") == what).withColumnRenamed("mark", "view")
-        columns = ("piece", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
+        columns = ("segment", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
         return rows.select(*columns)
 
     def over_messages(self, fold: Fold, schema: pa.Schema, *, in_order: bool = False) -> DataFrame:
@@ -191,19 +204,19 @@ class Scene:
 
     @cached_property
     def starts(self) -> Ints:
-        """The places where pieces begin."""
-        places = [(self.numbers[piece.who] << INDEX_BITS) + piece.first for piece in self.pieces]
+        """The places where segments begin."""
+        places = [(self.numbers[segment.who] << INDEX_BITS) + segment.first for segment in self.segments]
         return np.array(places, np.int64)
 
     @cached_property
     def _moves(self) -> DataFrame:
-        table = small_frame(self.spark, _PIECE, self._piece_rows())
+        table = small_frame(self.spark, _SEGMENT, self._segment_rows())
         folded = self.over_messages(folding(self.starts), longs(*FOLDED))
-        return self.keep(folded.join(fn.broadcast(table), "piece"))
+        return self.keep(folded.join(fn.broadcast(table), "segment"))
 
-    def _piece_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
-        for number, piece in enumerate(self.pieces):
-            yield number, self.numbers[piece.who], piece.stay, piece.view, piece.outside
+    def _segment_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
+        for number, segment in enumerate(self.segments):
+            yield number, self.numbers[segment.who], segment.stay, segment.view, segment.outside
 
     def table(self, rows: Iterable[tuple[int | None, ...]], *columns: str) -> DataFrame:
         """A small table of numbers."""
@@ -244,3 +257,22 @@ def numbered_violations(
 ) -> DataFrame:
     """Rows with who, author, first and last as violations of one property, still in numbers."""
     return rows.select("who", "author", *offence(name, reason, times, index))
+
+
+def with_number(rows: DataFrame, people: DataFrame, column: str) -> DataFrame:
+    """With `who`, the number of the member in a column."""
+    return _joined(rows, people.select(_key("member"), "who"), column)
+
+
+def with_author(rows: DataFrame, people: DataFrame) -> DataFrame:
+    """With `author`, the number of the sender."""
+    return _joined(rows, people.select(_key("member"), fn.col("who").alias("author")), "sender")
+
+
+def _joined(rows: DataFrame, numbers: DataFrame, column: str) -> DataFrame:
+    """By a hash of run and member: Spark finds a number far sooner than names."""
+    return rows.join(fn.broadcast(numbers), _key(column) == fn.col("key")).drop("key")
+
+
+def _key(member: str) -> Column:
+    return fn.xxhash64("run", member).alias("key")

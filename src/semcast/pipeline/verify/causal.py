@@ -10,29 +10,28 @@ A total order needs no vector times: it extends the causal order if everybody de
 it sent them (Birman 1991, 5.2).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify import order
-from semcast.pipeline.verify.excerpt import Excerpts, Spot
-from semcast.pipeline.verify.folds import NOTHING
-from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
-from semcast.pipeline.verify.large.positions import in_one_order
-from semcast.pipeline.verify.large.stretches import TIMES, Grid, folding_times, stretches_of
-from semcast.pipeline.verify.large.vectors import Mismatch, differing
-from semcast.pipeline.verify.large.views.books import Books, books_of
-from semcast.pipeline.verify.scene import numbered_violations
+from semcast.pipeline.verify.arrays import NOTHING
+from semcast.pipeline.verify.basic import disordered
+from semcast.pipeline.verify.certificates import TIMES, Grid, folding_times, stretches_of
+from semcast.pipeline.verify.certified import Certified, Spot, Told
+from semcast.pipeline.verify.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.obligations import Books, books_of
+from semcast.pipeline.verify.positions import in_one_order
+from semcast.pipeline.verify.run_index import numbered_violations
+from semcast.pipeline.verify.stays import Segment
+from semcast.pipeline.verify.vectors import Mismatch, differing
 from semcast.specs.vsync.views import views_of
 
 CERTIFICATE = "vector_certificate"
 DELIVERY, COMPLETENESS = "causal_delivery", "semantic_causal_completeness"
 
-_NOT_RECORDED = "no vector time was recorded"
-_DOES_NOT_FIT = "the recorded vector times do not prove it, and the rows around do not show why"
 _LACKING = "has neither this nor a replacement in the view, though it precedes what was delivered"
 
 
@@ -40,7 +39,9 @@ def judge_causal(given: Given, wanted: Wanted) -> Findings:
     """Nobody delivers m after m' if m precedes m'; who delivers m' has m, or a replacement."""
     certain = _ordered_by_position(given, wanted)
     found = Findings()
-    found.unknown.update({(run, CERTIFICATE): _NOT_RECORDED for run in certain if CERTIFICATE in wanted[run]})
+    found.unknown.update(
+        {(run, CERTIFICATE): "no vector time was recorded" for run in certain if CERTIFICATE in wanted[run]}
+    )
     rest = {run: names for run, names in wanted.items() if run not in certain}
     if rest:
         found.add(_Causal(given, rest).judge())
@@ -48,84 +49,75 @@ def judge_causal(given: Given, wanted: Wanted) -> Findings:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Told(Told):
     """What stretches say of one run."""
 
-    any: bool = False
-    without: str = ""
     late: dict[Spot, tuple[int, int]] = field(default_factory=dict)
     """Deliveries that come too late: the author, and a message of it."""
-    wrong: set[Spot] = field(default_factory=set)
-    """Messages that are said to come after too little or too much."""
 
 
 class _Causal:
     def __init__(self, given: Given, wanted: Wanted) -> None:
         self._given = given
-        self._scene = given.scene
+        self._run_index = given.run_index
         self._wanted = wanted
-        self._excerpts = Excerpts(given.scene, given.rows)
-        self._found = Findings()
-        self._members = [self._members_of(number) for number in range(len(self._scene.pieces))]
+        self._certified = Certified(given, CERTIFICATE, "vector time")
+        self._members = [self._members_of(segment) for segment in given.run_index.segments]
         self._owed: dict[tuple[int, int], int] = {}
 
     def judge(self) -> Findings:
         told = self._read()
-        others = differing(self._scene, self._grid(), self._members)
+        others = differing(self._run_index, self._grid(), self._members)
         for run, names in self._wanted.items():
             known = told[run]
-            if not known.any:
-                self._unknown(run, names, _NOT_RECORDED)
+            if not self._certified.readable(run, known, names):
                 continue
-            if known.without:
-                self._found.doubts.update({(run, name): known.without for name in names})
-            fits = not known.wrong and run not in others
-            if not fits or known.late:
-                self._by_excerpt(run, names, known, fits=fits)
-            elif COMPLETENESS in names:
+            proven = not known.wrong and run not in others
+            left = list(names)
+            if known.late or not proven:
+                spots = {*known.late, *known.wrong, *self._witnesses(run, known)}
+                spots |= {(who, index) for who, index, _, _ in others.get(run, ())[:8]}
+                left = self._certified.ask_excerpt(run, names, spots, [DELIVERY])
+            if proven and COMPLETENESS in left:
+                self._certified.found.unknown.pop((run, COMPLETENESS), None)
                 self._complete(run)
-        if any(CERTIFICATE in names for names in self._wanted.values()):
-            self._blame(told, others)
-        return self._found
+        self._blame(told, others)
+        return self._certified.found
 
-    def _unknown(self, run: str, names: Iterable[str], why: str) -> None:
-        self._found.unknown.update({(run, name): why for name in names})
-
-    def _members_of(self, number: int) -> list[int]:
-        """The numbers of the members of the view that a piece is in, by rank."""
-        piece = self._scene.pieces[number]
-        if piece.stay is None:
-            return []
-        run = piece.who[0]
-        known = self._scene.stays.runs[run]
-        stay = known.stays[piece.stay - self._scene.stays.number(run, known.stays[0])]
-        return [self._scene.numbers[run, member] for member in stay.event.members or ()]
+    def _members_of(self, segment: Segment) -> list[int]:
+        """The numbers of the members of the view that a segment is in, by rank."""
+        stay = self._run_index.stays.at(segment)
+        members = () if stay is None else stay.event.members or ()
+        return [self._run_index.numbers[segment.who[0], member] for member in members]
 
     def _grid(self) -> Grid:
-        judged = [piece.who[0] in self._wanted and piece.stay is not None for piece in self._scene.pieces]
+        judged = [
+            segment.who[0] in self._wanted and segment.stay is not None
+            for segment in self._run_index.segments
+        ]
         ranks = [{member: rank for rank, member in enumerate(members)} for members in self._members]
         nothing = np.full(len(judged), NOTHING, np.int64)
-        return Grid(self._scene.starts, nothing, np.array(judged, np.bool_), ranks)
+        return Grid(self._run_index.starts, nothing, np.array(judged, np.bool_), ranks)
 
     def _read(self) -> dict[str, _Told]:
         """Put the stretches of each process in each view together."""
         told = {run: _Told() for run in self._wanted}
         streams: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-        for row in stretches_of(self._scene, folding_times(self._grid()), TIMES):
-            piece = self._scene.pieces[row["piece"]]
-            known = told[piece.who[0]]
+        for row in stretches_of(self._run_index, folding_times(self._grid()), TIMES):
+            segment = self._run_index.segments[row["segment"]]
+            known = told[segment.who[0]]
             if row["rank"] == NOTHING:
                 if row["low"]:
-                    known.without = f"{piece.who[1]} recorded messages without a vector time"
+                    known.without = str(segment.who[1])
                 continue
-            assert piece.stay is not None
-            streams.setdefault((piece.stay, row["rank"]), []).append(tuple(row))
+            assert segment.stay is not None
+            streams.setdefault((segment.stay, row["rank"]), []).append(tuple(row))
         for run in self._recorded():
-            told[run].any = True
+            told[run].recorded = True
         for (stay, rank), stretches in streams.items():
-            piece = self._scene.pieces[stretches[0][0]]
+            segment = self._run_index.segments[stretches[0][0]]
             author = self._members[stretches[0][0]][rank]
-            _compose(self._scene.numbers[piece.who], author, stretches, told[piece.who[0]])
+            _compose(self._run_index.numbers[segment.who], author, stretches, told[segment.who[0]])
             heard = max(max(row[6], row[5] - 1) for row in stretches)
             if heard > 0:
                 self._owed[stay, author] = heard
@@ -136,25 +128,10 @@ class _Causal:
         rows = self._given.rows.where(fn.col("vector").isNotNull()).select("run").distinct().collect()
         return {row["run"] for row in rows} & set(self._wanted)
 
-    def _by_excerpt(self, run: str, names: Iterable[str], known: _Told, *, fits: bool) -> None:
-        spots = {*known.late, *known.wrong}
-        spots |= set(self._witnesses(run, known))
-        excerpt = self._excerpts.around(run, spots)
-        asked = [DELIVERY, COMPLETENESS] if excerpt.whole else [DELIVERY]
-        told = {verdict.property: verdict for verdict in excerpt.judged(asked)}
-        for name in names:
-            if name in told:
-                self._found.verdicts.append((run, told[name]))
-            elif name != CERTIFICATE:
-                if name == COMPLETENESS and fits:
-                    self._complete(run)
-                else:
-                    self._found.unknown[run, name] = _DOES_NOT_FIT
-
     def _witnesses(self, run: str, known: _Told) -> Iterator[Spot]:
         """The rows by which it was said that something comes before what was delivered."""
         for (who, index), (author, seq) in sorted(known.late.items())[:4]:
-            process = self._scene.everybody[who][1]
+            process = self._run_index.everybody[who][1]
             rank = next((m.index(author) for m in self._members if author in m), 0)
             said = fn.exists("vector", _says(rank, seq))
             rows = self._given.rows.where(
@@ -169,27 +146,26 @@ class _Causal:
 
     def _complete(self, run: str) -> None:
         """Who goes on from a view has what its vector time there names."""
-        scene, views = self._scene, views_of(self._scene.stays.histories[run])
-        closed = {scene.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
+        run_index, views = self._run_index, views_of(self._run_index.stays.histories[run])
+        closed = {run_index.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
         rows = [(stay, author, upto + 1) for (stay, author), upto in self._owed.items() if stay in closed]
         if not rows:
             return
         books = books_of(self._given)
-        upto = scene.table(rows, "debtor", "author", "upto")
+        upto = run_index.table(rows, "debtor", "author", "upto")
         left = books.with_who(books.unpaid(books.lacking_before(upto)))
-        self._found.violations.append(scene.named(numbered_violations(left, COMPLETENESS, _LACKING)))
+        self._certified.found.violations.append(
+            run_index.named(numbered_violations(left, COMPLETENESS, _LACKING))
+        )
 
     def _blame(self, told: Mapping[str, _Told], others: Mapping[str, list[Mismatch]]) -> None:
-        scene = self._scene
         rows: list[tuple[int | None, ...]] = [
             (*spot, None, 0) for known in told.values() for spot in sorted(known.wrong)
         ]
-        rows += [(who, index, author, seq) for some in others.values() for who, index, author, seq in some]
+        rows += [case for some in others.values() for case in some]
         if rows:
-            table = scene.table(rows, "who", "index", "author", "first").withColumn("last", fn.col("first"))
             reason = "recorded with another vector time than its rows, or its sender, come to"
-            found = numbered_violations(table, CERTIFICATE, reason, index=fn.col("index"))
-            self._found.violations.append(scene.named(found))
+            self._certified.blame_rows(rows, reason)
 
 
 def _says(rank: int, seq: int) -> Callable[[Column], Column]:
@@ -218,11 +194,11 @@ def _ordered_by_position(given: Given, wanted: Wanted) -> set[str]:
     if not found:
         return found
     books = books_of(given)
-    disordered = order.disordered(given.scene.forwards).select("who")
-    odd = disordered.union(_too_early(given.scene.own)).union(_without_own(books))
+    odd = disordered(given.run_index.forwards).select("who")
+    odd = odd.union(_too_early(given.run_index.own)).union(_without_own(books))
     if any(COMPLETENESS in wanted[run] for run in found):
         odd = odd.union(books.with_who(books.unpaid(books.lacking_of_sent)).select("who"))
-    return found - {given.scene.everybody[row["who"]][0] for row in odd.distinct().collect()}
+    return found - {given.run_index.everybody[row["who"]][0] for row in odd.distinct().collect()}
 
 
 def _too_early(own: DataFrame) -> DataFrame:
@@ -236,5 +212,5 @@ def _too_early(own: DataFrame) -> DataFrame:
 
 def _without_own(books: Books) -> DataFrame:
     """Who did not deliver all that it sent in a view: (who)."""
-    missing = books.with_who(books.segments.where("expected and not delivered"))
+    missing = books.with_who(books.spans.where("expected and not delivered"))
     return missing.where("who = author").select("who")

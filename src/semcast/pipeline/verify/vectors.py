@@ -4,16 +4,15 @@ Who delivered all that was sent in a view, with the same changes of the vector t
 others the rows are lined up with those of the sender, author by author.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
-from semcast.pipeline.verify.crcs import Ints
-from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, VECTOR, Batches, Rows
-from semcast.pipeline.verify.large.stretches import Flags, Grid
-from semcast.pipeline.verify.reading import longs
-from semcast.pipeline.verify.scene import Scene
+from semcast.pipeline.verify.arrays import Batches, Flags, Fold, Ints, batch_of, batch_of_rows, longs
+from semcast.pipeline.verify.certificates import Grid
+from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, VECTOR, Rows
+from semcast.pipeline.verify.run_index import RunIndex
 
 _PRINT = longs("view", "who", "author", "sent", "messages", "mark")
 _ROWS = pa.schema(
@@ -26,33 +25,35 @@ Mismatch = tuple[int, int, int, int]
 """The process and the row, the sender and the message."""
 
 
-def differing(scene: Scene, grid: Grid, members: list[list[int]]) -> dict[str, list[Mismatch]]:
+def differing(run_index: RunIndex, grid: Grid, members: list[list[int]]) -> dict[str, list[Mismatch]]:
     """By run, messages that were delivered with other vector times than they were sent with."""
-    views = _views(scene)
-    authors = _doubtful(scene, grid, views)
+    views = _views(run_index)
+    authors = _doubtful(run_index, grid, views)
     if not authors.any():
         return {}
     width = max(map(len, members), default=0)
-    rows = scene.over_messages(_picking(grid, views, authors), _ROWS)
-    found = scene.apply(rows, "author", _comparing(width), _WRONG).collect()
+    rows = run_index.over_messages(_picking(grid, views, authors), _ROWS)
+    found = run_index.apply(rows, "author", _comparing(width), _WRONG).collect()
     wrong: dict[str, list[Mismatch]] = {}
     for who, index, author, first in found:
-        wrong.setdefault(scene.everybody[who][0], []).append((who, index, author, first))
+        wrong.setdefault(run_index.everybody[who][0], []).append((who, index, author, first))
     return wrong
 
 
-def _views(scene: Scene) -> Ints:
-    """The view of each piece, numbered over all runs."""
+def _views(run_index: RunIndex) -> Ints:
+    """The view of each segment, numbered over all runs."""
     numbers: dict[object, int] = {}
-    found = [numbers.setdefault((piece.who[0], piece.view), len(numbers)) for piece in scene.pieces]
+    found = [
+        numbers.setdefault((segment.who[0], segment.view), len(numbers)) for segment in run_index.segments
+    ]
     return np.array(found, np.int64)
 
 
-def _doubtful(scene: Scene, grid: Grid, views: Ints) -> Flags:
+def _doubtful(run_index: RunIndex, grid: Grid, views: Ints) -> Flags:
     """The senders of whom somebody may have other vector times."""
     sent: dict[tuple[int, int], Ints] = {}
     delivered: dict[tuple[int, int, int], Ints] = {}
-    for view, who, author, is_sent, messages, mark in scene.over_messages(
+    for view, who, author, is_sent, messages, mark in run_index.over_messages(
         _printing(grid, views), _PRINT
     ).collect():
         told = np.array([messages, mark], np.int64)
@@ -60,7 +61,7 @@ def _doubtful(scene: Scene, grid: Grid, views: Ints) -> Flags:
             sent[view, author] = sent.get((view, author), 0) + told
         else:
             delivered[view, who, author] = delivered.get((view, who, author), 0) + told
-    doubtful = np.zeros(len(scene.everybody), np.bool_)
+    doubtful = np.zeros(len(run_index.everybody), np.bool_)
     for (view, _, author), told in delivered.items():
         other = sent.get((view, author))
         if other is None or (other != told).any():
@@ -68,17 +69,17 @@ def _doubtful(scene: Scene, grid: Grid, views: Ints) -> Flags:
     return doubtful
 
 
-def _pieces(rows: Rows, grid: Grid) -> tuple[Ints, Flags]:
-    piece: Ints = np.searchsorted(grid.starts, rows.place, side="right") - 1
-    known: Flags = grid.judged[piece] & (rows.changes >= 0)
-    return piece, known
+def _segments(rows: Rows, grid: Grid) -> tuple[Ints, Flags]:
+    segment: Ints = np.searchsorted(grid.starts, rows.place, side="right") - 1
+    known: Flags = grid.judged[segment] & (rows.changes >= 0)
+    return segment, known
 
 
-def _printing(grid: Grid, views: Ints) -> Callable[[Batches], Batches]:
+def _printing(grid: Grid, views: Ints) -> Fold:
     def mark(batches: Batches) -> Batches:
         for batch in batches:
             rows = Rows.of(batch)
-            piece, known = _pieces(rows, grid)
+            segment, known = _segments(rows, grid)
             if not known.any():
                 continue
             pairs = batch.column(VECTOR).flatten().to_numpy().reshape(-1, 2)
@@ -87,26 +88,25 @@ def _printing(grid: Grid, views: Ints) -> Callable[[Batches], Batches]:
                 marks = (rows.first[row] * _FACTOR + pairs[:, 0]) * _FACTOR + pairs[:, 1]
                 total = np.zeros(len(rows.place), np.int64)
                 np.add.at(total, row, marks >> 8)
-            keys = np.stack((views[piece], rows.place >> INDEX_BITS, rows.author, rows.what != DELIVERED))
+            keys = np.stack((views[segment], rows.place >> INDEX_BITS, rows.author, rows.what != DELIVERED))
             keys, inverse = np.unique(keys[:, known], axis=1, return_inverse=True)
             messages, sums = np.zeros((2, keys.shape[1]), np.int64)
             np.add.at(messages, inverse.ravel(), (rows.last - rows.first + 1)[known])
             np.add.at(sums, inverse.ravel(), total[known])
-            columns = [*keys.astype(np.int64), messages, sums]
-            yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=_PRINT)
+            yield batch_of([*keys.astype(np.int64), messages, sums], _PRINT)
 
     return mark
 
 
-def _picking(grid: Grid, views: Ints, authors: Flags) -> Callable[[Batches], Batches]:
+def _picking(grid: Grid, views: Ints, authors: Flags) -> Fold:
     def pick(batches: Batches) -> Batches:
         for batch in batches:
             rows = Rows.of(batch)
-            piece, known = _pieces(rows, grid)
+            segment, known = _segments(rows, grid)
             chosen = known & authors[rows.author]
             if chosen.any():
                 sent = (rows.what != DELIVERED).astype(np.int64)
-                numbers = (views[piece], rows.place, rows.author, sent, rows.first, rows.last)
+                numbers = (views[segment], rows.place, rows.author, sent, rows.first, rows.last)
                 columns = [pa.array(column[chosen]) for column in numbers]
                 vector = batch.column(VECTOR).filter(pa.array(chosen))
                 yield pa.RecordBatch.from_arrays([*columns, vector], schema=_ROWS)
@@ -139,15 +139,9 @@ def _comparing(width: int) -> Callable[[pa.Table], pa.Table]:
                 other = (_cumulative(vector, mine, width) != times[low]).any(axis=1) | (low != high)
                 for row in mine[other & sent_at_all].tolist():
                     found.append((who, int(place[row] & INDEX), int(author[row]), int(first[row])))
-        return pa.Table.from_arrays(
-            [pa.array(column, pa.int64()) for column in _columns(found)], schema=_WRONG
-        )
+        return pa.Table.from_batches([batch_of_rows(found, _WRONG)])
 
     return compare
-
-
-def _columns(found: list[Mismatch]) -> Iterator[tuple[int, ...]]:
-    return iter(list(zip(*found, strict=True)) or [(), (), (), ()])
 
 
 def _cumulative(vector: pa.Array, rows: Ints, width: int) -> Ints:

@@ -4,20 +4,15 @@ Rows travel as lists of numbers, so that a shuffle moves few of them. Of what a 
 same stay only the first time counts; integrity judges the rest.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from semcast.pipeline.verify.arrays import Batches, Flags, Fold, Ints, longs
 from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Rows
-from semcast.pipeline.verify.reading import longs
-from semcast.pipeline.verify.scene import Scene
-
-_Ints = npt.NDArray[np.int64]
-_Flags = npt.NDArray[np.bool_]
-_Batches = Iterator[pa.RecordBatch]
+from semcast.pipeline.verify.run_index import RunIndex
 
 STRETCH = 1 << 16
 """Numbers of messages, or positions, that are compared at once. No result depends on it."""
@@ -31,32 +26,32 @@ _FOUND = pa.schema(
 
 
 def scattering(
-    starts: _Ints, stays: _Ints, judged: _Flags, authors: _Flags, *, whole: bool = False, sends: bool = False
-) -> Callable[[_Batches], _Batches]:
+    starts: Ints, stays: Ints, judged: Flags, authors: Flags, *, whole: bool = False, sends: bool = False
+) -> Fold:
     """Rows with positions as arrays by author and stretch of messages.
 
     Only of these authors; with `whole` by process instead, those whose number is in `authors`; with `sends`
     also what was sent.
     """
 
-    def scatter(batches: _Batches) -> _Batches:
+    def scatter(batches: Batches) -> Batches:
         for batch in batches:
             rows = Rows.of(batch)
             place, author, at = rows.place, rows.author, rows.order
-            piece = np.searchsorted(starts, place, side="right") - 1
+            segment = np.searchsorted(starts, place, side="right") - 1
             wanted = authors[place >> INDEX_BITS if whole else author] & (at >= 0)
             wanted &= sends | (rows.what == DELIVERED)
             for way, counts in enumerate(judged):
-                chosen = counts[piece] & wanted
+                chosen = counts[segment] & wanted
                 if chosen.any():
-                    part = np.where(rows.what == DELIVERED, stays[piece], -1 - stays[piece])
+                    part = np.where(rows.what == DELIVERED, stays[segment], -1 - stays[segment])
                     columns = (place, part, author, rows.first, rows.last, at)
                     yield from _arrays(way, [column[chosen] for column in columns], whole=whole)
 
     return scatter
 
 
-def _arrays(way: int, rows: list[_Ints], *, whole: bool) -> _Batches:
+def _arrays(way: int, rows: list[Ints], *, whole: bool) -> Batches:
     if whole:
         keys = rows[0] >> INDEX_BITS, np.zeros_like(rows[0])
     else:
@@ -65,7 +60,7 @@ def _arrays(way: int, rows: list[_Ints], *, whole: bool) -> _Batches:
     yield _keyed(way, keys, np.stack(rows))
 
 
-def _cut(rows: list[_Ints]) -> list[_Ints]:
+def _cut(rows: list[Ints]) -> list[Ints]:
     """Rows cut where a stretch of messages ends."""
     place, stay, author, first, last, at = rows
     within = last // STRETCH - first // STRETCH + 1
@@ -78,7 +73,7 @@ def _cut(rows: list[_Ints]) -> list[_Ints]:
     return [place[copies], stay[copies], author[copies], begin, end, at[copies] + begin - first[copies]]
 
 
-def _keyed(way: int, keys: tuple[_Ints, _Ints], rows: _Ints) -> pa.RecordBatch:
+def _keyed(way: int, keys: tuple[Ints, Ints], rows: Ints) -> pa.RecordBatch:
     order = np.lexsort((keys[1], keys[0]))
     one, other, rows = keys[0][order], keys[1][order], rows[:, order]
     begins = np.flatnonzero(np.concatenate(([True], (one[1:] != one[:-1]) | (other[1:] != other[:-1]))))
@@ -92,14 +87,14 @@ def _keyed(way: int, keys: tuple[_Ints, _Ints], rows: _Ints) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=ARRAYS)
 
 
-def _read(table: pa.Table, fields: int) -> _Ints:
+def _read(table: pa.Table, fields: int) -> Ints:
     lists = table.column("rows").combine_chunks()
     numbers, ends = lists.flatten().to_numpy(), np.cumsum(lists.value_lengths().to_numpy())
     parts = np.split(numbers, ends[:-1])
     return np.concatenate([part.reshape(fields, -1) for part in parts], axis=1)
 
 
-def _singles(rows: _Ints) -> list[_Ints]:
+def _singles(rows: Ints) -> list[Ints]:
     """Rows (place, stay, author, first, last, at) message by message, each once in a stay.
 
     (place, stay, author, seq, at), by author and seq, then by process.
@@ -119,21 +114,21 @@ def _singles(rows: _Ints) -> list[_Ints]:
     return [column[order] for column in columns]
 
 
-def compared_positions(scene: Scene, coms: _Ints, judged: _Flags) -> DataFrame:
+def compared_positions(run_index: RunIndex, coms: Ints, judged: Flags) -> DataFrame:
     """Messages at another position than at the first process, or where they were sent.
 
-    (who, author, first, index), in the pieces that are judged; `coms` says what each is a part of.
+    (who, author, first, index), in the segments that are judged; `coms` says what each is a part of.
     """
-    everybody = np.ones(len(scene.everybody), np.bool_)
+    everybody = np.ones(len(run_index.everybody), np.bool_)
     # What is sent is a part of its own: it is there beside what the sender delivers.
-    scatter = scattering(scene.starts, coms, judged[None], everybody, sends=True)
-    arrays = scene.over_messages(scatter, ARRAYS)
-    runs = np.zeros(len(scene.everybody), np.int64)
+    scatter = scattering(run_index.starts, coms, judged[None], everybody, sends=True)
+    arrays = run_index.over_messages(scatter, ARRAYS)
+    runs = np.zeros(len(run_index.everybody), np.int64)
     found = arrays.groupBy("judged", "author", "stretch").applyInArrow(compared(runs), FOUND)
     return found.where("rows is null").select("who", "author", "first", "index")
 
 
-def compared(runs: _Ints) -> Callable[[pa.Table], pa.Table]:
+def compared(runs: Ints) -> Callable[[pa.Table], pa.Table]:
     """Of a stretch of messages, those that are not at the position they have at the first process.
 
     And all messages with their positions, by stretch of positions; `runs` says which run an author is in.
@@ -177,7 +172,7 @@ def grown(table: pa.Table) -> pa.Table:
     return pa.Table.from_batches([_offences(way, back, place, author, seq)])
 
 
-def _offences(way: int, chosen: _Flags, place: _Ints, author: _Ints, seq: _Ints) -> pa.RecordBatch:
+def _offences(way: int, chosen: Flags, place: Ints, author: Ints, seq: Ints) -> pa.RecordBatch:
     place, author, seq = place[chosen], author[chosen], seq[chosen]
     index = place & INDEX
     numbers = (np.full(len(place), way), place >> INDEX_BITS, author, seq)

@@ -1,14 +1,49 @@
-"""CRCs of many rows at a time (`semcast.history.crc`): a table for each byte of the number of zeros."""
+"""Tables of numbers in arrays, and CRCs of many rows at a time (`semcast.history.crc`)."""
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from semcast.history.crc import zeros
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+Batches = Iterator[pa.RecordBatch]
+Fold = Callable[[Batches], Batches]
+"""What a pass makes of batches."""
+
 _BYTE = 0xFF
+NOTHING = -1
+"""No view, no position, nobody."""
+
+
+def longs(*names: str) -> pa.Schema:
+    """A table of numbers."""
+    return pa.schema([(name, pa.int64()) for name in names])
+
+
+def batch_of(columns: Sequence[Ints], schema: pa.Schema) -> pa.RecordBatch:
+    """Columns as a batch."""
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)
+
+
+def batch_of_rows(rows: Sequence[tuple[int, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as a batch."""
+    columns: Ints = np.array(rows, np.int64).reshape(-1, len(schema)).T
+    return batch_of(list(columns), schema)
+
+
+def changes(*keys: Ints) -> Flags:
+    """Where any of the keys is another than before; so it is at the beginning."""
+    found = np.zeros(len(keys[0]), np.bool_)
+    found[:1] = True
+    for key in keys:
+        found[1:] |= key[1:] != key[:-1]
+    return found
 
 
 def moved(crc: Ints, over: Ints) -> Ints:

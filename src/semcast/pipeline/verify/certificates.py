@@ -5,33 +5,41 @@ puts the stretches of a process together in their order. If the rows of a proces
 files, its stretches overlap, and its rows are sorted first.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Row
 
-from semcast.pipeline.verify.crcs import Ints
-from semcast.pipeline.verify.folds import DELIVERED, INDEX, NOTHING, VECTOR, Batches, Rows
-from semcast.pipeline.verify.reading import Fold, longs
-from semcast.pipeline.verify.scene import Scene
+from semcast.pipeline.verify.arrays import NOTHING, Batches, Flags, Fold, Ints, batch_of_rows, changes, longs
+from semcast.pipeline.verify.folds import DELIVERED, INDEX, VECTOR, Rows
+from semcast.pipeline.verify.run_index import RunIndex
 
-Flags = npt.NDArray[np.bool_]
 HIGHEST = np.iinfo(np.int64).max
 
-PLACES = longs("piece", "begin", "end", "low", "high", "low_sent", "high_sent", "bad", "without")
-"""Of the positions in a piece, from row `begin` to `end`: the lowest and highest delivered, and those sent.
+PLACES = longs("segment", "begin", "end", "low", "high", "low_sent", "high_sent", "bad", "without")
+"""Of the positions in a segment, from row `begin` to `end`: the lowest and highest delivered, and those sent.
 
 `bad` is a row whose position is wrong whatever came before, NOTHING if there is none; `without` counts the
 messages that have none. Lowest and highest are HIGHEST and NOTHING where there is none.
 """
 
 TIMES = longs(
-    "piece", "rank", "begin", "end", "low", "delivered", "heard", "said", "lacking", "beyond", "first", "bad"
+    "segment",
+    "rank",
+    "begin",
+    "end",
+    "low",
+    "delivered",
+    "heard",
+    "said",
+    "lacking",
+    "beyond",
+    "first",
+    "bad",
 )
-"""Of the vector times in a piece, for one member of the view, by its rank.
+"""Of the vector times in a segment, for one member of the view, by its rank.
 
 `low` is the lowest of its messages that is delivered, `delivered` the highest, `heard` the highest that is
 said to come before something that is delivered, `said` the highest that the process says to come before its
@@ -43,7 +51,7 @@ no vector time.
 
 
 class Grid(NamedTuple):
-    """What the work on arrays knows of the pieces: the rows of each process in one view."""
+    """What the work on arrays knows of the segments: the rows of each process in one view."""
 
     starts: Ints
     """Where each begins."""
@@ -55,29 +63,22 @@ class Grid(NamedTuple):
     """The rank of each member in the view, by its number."""
 
 
-def stretches_of(scene: Scene, fold: Fold, schema: pa.Schema) -> list[Row]:
+def stretches_of(run_index: RunIndex, fold: Fold, schema: pa.Schema) -> list[Row]:
     """All stretches; where rows do not lie in order, of rows that were sorted first."""
-    found = scene.over_messages(fold, schema).collect()
+    found = run_index.over_messages(fold, schema).collect()
     if _overlap(found):
-        found = scene.over_messages(fold, schema, in_order=True).collect()
+        found = run_index.over_messages(fold, schema, in_order=True).collect()
     return found
 
 
 def _overlap(stretches: Iterable[Row]) -> bool:
     ends: dict[tuple[int, int], int] = {}
     for row in sorted(stretches, key=lambda row: int(row["begin"])):
-        key = row["piece"], row["rank"] if "rank" in row.__fields__ else 0
+        key = row["segment"], row["rank"] if "rank" in row.__fields__ else 0
         if row["begin"] <= ends.get(key, -1):
             return True
         ends[key] = row["end"]
     return False
-
-
-def _groups(keys: Ints) -> Iterator[slice]:
-    """Where sorted keys stay the same."""
-    if len(keys):
-        edges = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
-        yield from map(slice, edges[:-1], edges[1:])
 
 
 def _before(values: Ints) -> Ints:
@@ -85,34 +86,34 @@ def _before(values: Ints) -> Ints:
     return np.append(NOTHING, np.maximum.accumulate(values)[:-1]) if len(values) else values
 
 
-def folding_places(grid: Grid) -> Callable[[Batches], Batches]:
+def folding_places(grid: Grid) -> Fold:
     """Folds batches into PLACES."""
 
     def fold(batches: Batches) -> Batches:
         for batch in batches:
-            rows, piece, _ = _chosen(batch, grid)
-            found = [_places(rows.only(part), int(piece[part[0]]), grid) for part in _slices(piece)]
+            rows, segment, _ = _chosen(batch, grid)
+            found = [_places(rows.only(part), int(segment[part[0]]), grid) for part in _slices(segment)]
             if found:
-                yield _table(found, PLACES)
+                yield batch_of_rows(found, PLACES)
 
     return fold
 
 
-def _slices(piece: Ints) -> Iterator[Ints]:
-    for part in _groups(piece):
-        yield np.arange(part.start, part.stop)
+def _slices(segment: Ints) -> list[Ints]:
+    """The places of each segment, of which the rows lie one after the other."""
+    return np.split(np.arange(len(segment)), np.flatnonzero(changes(segment))[1:]) if len(segment) else []
 
 
 def _chosen(batch: pa.RecordBatch, grid: Grid) -> tuple[Rows, Ints, Ints]:
-    """The rows that are looked at, in order, with their pieces, and where they were in the batch."""
+    """The rows that are looked at, in order, with their segments, and where they were in the batch."""
     rows = Rows.of(batch)
-    piece: Ints = np.searchsorted(grid.starts, rows.place, side="right") - 1
-    chosen = np.flatnonzero(grid.judged[piece])
+    segment: Ints = np.searchsorted(grid.starts, rows.place, side="right") - 1
+    chosen = np.flatnonzero(grid.judged[segment])
     chosen = chosen[np.argsort(rows.place[chosen], kind="stable")]
-    return rows.only(chosen), piece[chosen], chosen
+    return rows.only(chosen), segment[chosen], chosen
 
 
-def _places(rows: Rows, piece: int, grid: Grid) -> tuple[int, ...]:
+def _places(rows: Rows, segment: int, grid: Grid) -> tuple[int, ...]:
     first, last = rows.order, rows.order + rows.last - rows.first
     known = rows.scope != NOTHING
     delivered, sent = known & (rows.what == DELIVERED), known & (rows.what != DELIVERED)
@@ -120,10 +121,10 @@ def _places(rows: Rows, piece: int, grid: Grid) -> tuple[int, ...]:
     sent_before = _before(np.where(sent, last, NOTHING))
     wrong = delivered & (first <= before)
     wrong |= sent & (first <= np.maximum(before, sent_before))
-    wrong |= known & (rows.scope != grid.scope[piece])
+    wrong |= known & (rows.scope != grid.scope[segment])
     bad = np.flatnonzero(wrong)[:1]
     return (
-        piece,
+        segment,
         int(rows.place[0] & INDEX),
         int(rows.place[-1] & INDEX),
         int(first[delivered].min(initial=HIGHEST)),
@@ -135,19 +136,19 @@ def _places(rows: Rows, piece: int, grid: Grid) -> tuple[int, ...]:
     )
 
 
-def folding_times(grid: Grid) -> Callable[[Batches], Batches]:
+def folding_times(grid: Grid) -> Fold:
     """Folds batches into TIMES."""
 
     def fold(batches: Batches) -> Batches:
         for batch in batches:
-            rows, piece, chosen = _chosen(batch, grid)
+            rows, segment, chosen = _chosen(batch, grid)
             vectors = batch.column(VECTOR).take(pa.array(chosen))
             found: list[tuple[int, ...]] = []
-            for part in _slices(piece):
-                number = int(piece[part[0]])
+            for part in _slices(segment):
+                number = int(segment[part[0]])
                 found += _times(rows.only(part), vectors.take(pa.array(part)), number, grid.ranks[number])
             if found:
-                yield _table(found, TIMES)
+                yield batch_of_rows(found, TIMES)
 
     return fold
 
@@ -175,10 +176,10 @@ def _clocks(rows: Rows, vectors: pa.Array, author: Ints, ranks: int) -> _Clocks:
     return _Clocks(*(np.maximum.accumulate(table, axis=0) for table in (delivered, heard, said)))
 
 
-def _times(rows: Rows, vectors: pa.Array, piece: int, ranks: dict[int, int]) -> Iterator[tuple[int, ...]]:
+def _times(rows: Rows, vectors: pa.Array, segment: int, ranks: dict[int, int]) -> Iterator[tuple[int, ...]]:
     begin, end = int(rows.place[0] & INDEX), int(rows.place[-1] & INDEX)
     without = int((rows.last - rows.first + 1)[rows.changes == NOTHING].sum())
-    yield piece, NOTHING, begin, end, without, *([NOTHING] * 7)
+    yield segment, NOTHING, begin, end, without, *([NOTHING] * 7)
     author = np.array([ranks.get(each, NOTHING) for each in rows.author.tolist()], np.int64)
     clocks = _clocks(rows, vectors, author, len(ranks))
     known = np.maximum(clocks.delivered, clocks.heard)
@@ -193,7 +194,7 @@ def _times(rows: Rows, vectors: pa.Array, piece: int, ranks: dict[int, int]) -> 
         says = sends if not len(own) else sends[:0]
         had, said = known[says, rank], clocks.said[says + 1, rank]
         yield (
-            piece,
+            segment,
             rank,
             begin,
             end,
@@ -206,8 +207,3 @@ def _times(rows: Rows, vectors: pa.Array, piece: int, ranks: dict[int, int]) -> 
             int(said[0]) + 1 if len(says) else NOTHING,
             int(rows.place[late[0]] & INDEX) if len(late) else NOTHING,
         )
-
-
-def _table(rows: list[tuple[int, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = np.array(rows, np.int64).T
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=schema)

@@ -3,16 +3,22 @@
 A debtor is one or several stays of a process, which must hold what it is asked for: a stay by itself
 (specification 4), all stays of com(c) (3 and 7.1), or none, where the process never came (7.2). A source is
 stays of several processes, whose deliveries are asked of debtors together.
+
+In primary views every stay is a debtor of its own, and those that are closed, from which a process went on,
+owe something. A view is known by its run and number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
 from semcast.core.ids import MemberId
-from semcast.pipeline.verify.debts import PROMISED, SAME
 from semcast.pipeline.verify.stays import Stays, Who
 from semcast.specs.evs.configurations import Configuration, Configurations, Life, Stay, groups
+from semcast.specs.vsync.views import Views, going_on_together, number_of, views_of
+
+SAME, PROMISED = "same", "promised"
+"""What others delivered is asked for: of those who go on with them, or of everybody it was promised to."""
 
 
 @dataclass(slots=True)
@@ -177,3 +183,54 @@ def _pairwise(stay: Stay) -> list[str]:
     if not here.regular and there.regular:
         return ["pair_transitional_then_regular"]
     return []
+
+
+@dataclass(slots=True)
+class ViewClaims:
+    """All of it, by numbers of stays, views and sources."""
+
+    views: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By run and number of the view."""
+
+    stays: list[tuple[int, int, Who, bool]] = field(default_factory=list)
+    """(stay, view, who, closed)"""
+
+    sources: list[tuple[int, int]] = field(default_factory=list)
+    """(stay, source)"""
+
+    asked: list[tuple[int, int, str]] = field(default_factory=list)
+    """(source, stay, SAME or PROMISED): what is delivered there is asked of the stay."""
+
+    def closed(self) -> Iterator[int]:
+        """The stays from which processes went on."""
+        return (stay for stay, _, _, closed in self.stays if closed)
+
+
+def view_claims_of(stays: Stays, runs: Iterable[str]) -> ViewClaims:
+    """The claims in these runs."""
+    claims = ViewClaims()
+    sources = count()
+    for run in runs:
+        _claim(claims, stays, run, views_of(stays.histories[run]), sources)
+    return claims
+
+
+def _claim(claims: ViewClaims, stays: Stays, run: str, views: Views, sources: Iterator[int]) -> None:
+    for number in views.of:
+        claims.views[run, number] = len(claims.views)
+    for stay in views.known.stays:
+        view = claims.views[run, number_of(stay)]
+        claims.stays.append((stays.number(run, stay), view, (run, stay.process), views.closed(stay)))
+
+    def ask(whose: Iterable[Stay], debtors: Iterable[Stay], kind: str) -> None:
+        source = next(sources)
+        claims.sources += [(stays.number(run, stay), source) for stay in whose]
+        claims.asked += [(source, stays.number(run, stay), kind) for stay in debtors]
+
+    for together in going_on_together(views):
+        if len(together) > 1:
+            ask(together, together, SAME)
+    for everybody in views.of.values():
+        debtors = list(filter(views.closed, everybody))
+        if debtors and len(everybody) > 1:
+            ask([stay for stay in everybody if not views.bereft(stay)], debtors, PROMISED)

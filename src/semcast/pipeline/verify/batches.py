@@ -4,7 +4,7 @@ Spark deals out the row groups, and each task reads its own, column by column: t
 time that single rows take through Spark to Python. Of few rows the driver reads all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +20,14 @@ from semcast.history import RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.session import slots
-from semcast.pipeline.verify.crcs import Ints
+from semcast.pipeline.verify.arrays import NOTHING, Batches, Fold, Ints
 from semcast.pipeline.verify.folds import (
     DELIVERED,
     INDEX_BITS,
     INDEX_IN_PACKET_BITS,
-    NOTHING,
     SENT,
     SENT_SAFE,
     VECTOR,
-    Batches,
     Rows,
 )
 from semcast.pipeline.verify.stays import Who
@@ -59,15 +57,9 @@ ROWS = pa.schema([*((name, pa.int64()) for name in Rows._fields), (VECTOR, pa.li
 _TASKS_A_CORE = 8
 _SCOPE_BITS = 42
 
-Fold = Callable[[Batches], Batches]
 _Members = Mapping[tuple[str, int], int]
 _Known = dict[tuple[str, str], dict[tuple[str, int], int]]
 """By run and group, the numbers of members by name and incarnation."""
-
-
-def longs(*names: str) -> pa.Schema:
-    """A table of numbers."""
-    return pa.schema([(name, pa.int64()) for name in names])
 
 
 def over_files(

@@ -1,4 +1,4 @@
-"""Total order for runs of any size, by the positions that deliveries were recorded with.
+"""Total order by the positions that deliveries were recorded with.
 
 A position is a certificate: if all processes give a message the same one, no two messages have the same,
 and at each process positions grow, then all deliver in one order. What has no position cannot be judged so.
@@ -11,10 +11,10 @@ import numpy as np
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.verify import position_arrays
+from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import ON_RING
-from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
-from semcast.pipeline.verify.large.positions import exact
-from semcast.pipeline.verify.scene import numbered_violations
+from semcast.pipeline.verify.run_index import numbered_violations
 from semcast.specs.vsync.views import views_of
 
 TOTAL_ORDER = ("total_order", "uniform_total_order")
@@ -38,50 +38,52 @@ def in_one_order(given: Given, runs: Iterable[str]) -> set[str]:
 
 class _Positions:
     def __init__(self, given: Given, wanted: Wanted) -> None:
-        self._scene = given.scene
+        self._run_index = given.run_index
         self._wanted = wanted
-        pieces = self._scene.pieces
-        self._starts = self._scene.starts
-        self._stays = np.array([-1 if p.stay is None else p.stay for p in pieces], np.int64)
+        segments = self._run_index.segments
+        self._starts = self._run_index.starts
+        self._stays = np.array([-1 if p.stay is None else p.stay for p in segments], np.int64)
         self._judged = np.stack([np.array(list(self._counts(way)), np.bool_) for way in range(2)])
-        names = list(self._scene.infos)
-        self._runs = np.array([names.index(run) for run, _ in self._scene.everybody], np.int64)
+        names = list(self._run_index.infos)
+        self._runs = np.array([names.index(run) for run, _ in self._run_index.everybody], np.int64)
 
     def _counts(self, way: int) -> Iterator[bool]:
-        """Which pieces are judged, way by way."""
+        """Which segments are judged, way by way."""
         judged: set[int] = set()
         for run in self._wanted:
-            views = views_of(self._scene.stays.histories[run])
+            views = views_of(self._run_index.stays.histories[run])
             for stay in views.known.stays:
                 if not views.bereft(stay) if way == 1 else views.closed(stay):
-                    judged.add(self._scene.stays.number(run, stay))
-        for piece in self._scene.pieces:
-            there = piece.stay is not None and TOTAL_ORDER[way] in self._wanted.get(piece.who[0], ())
-            yield there and piece.stay in judged
+                    judged.add(self._run_index.stays.number(run, stay))
+        for segment in self._run_index.segments:
+            there = segment.stay is not None and TOTAL_ORDER[way] in self._wanted.get(segment.who[0], ())
+            yield there and segment.stay in judged
 
     def judge(self) -> Findings:
         found = Findings()
         rows = [*self._backwards(found), *self._different(found)]
-        found.violations += [self._scene.named(row) for row in rows]
+        found.violations += [self._run_index.named(row) for row in rows]
         return found
 
     def certified(self) -> set[str]:
         """The runs in which messages have the same positions everywhere, and these grow."""
         found = Findings()
-        wrong = [self._scene.named(row) for row in self._different(found)]
+        wrong = [self._run_index.named(row) for row in self._different(found)]
         runs = [row["run"] for each in wrong for row in each.select("run").distinct().collect()]
-        going_back = {self._scene.everybody[who][0] for who in self._going_back()}
+        going_back = {self._run_index.everybody[who][0] for who in self._going_back()}
         return self._wanted.keys() - {*runs, *going_back, *(run for run, _ in found.doubts)}
 
     def _going_back(self) -> list[int]:
         """Processes whose positions may not always grow."""
-        judged = self._scene.table(zip(*reversed(np.nonzero(self._judged)), strict=True), "piece", "judged")
-        pieces = self._scene.growing.join(fn.broadcast(judged), "piece")
+        judged = self._run_index.table(
+            zip(*reversed(np.nonzero(self._judged)), strict=True), "segment", "judged"
+        )
+        segments = self._run_index.growing.join(fn.broadcast(judged), "segment")
         along = Window.partitionBy("judged", "who").orderBy("begin")
         back = (fn.lag("end").over(along) >= fn.col("begin")) | (
             fn.lag("last").over(along) >= fn.col("first")
         )
-        doubtful = pieces.select("judged", "who", back.alias("back")).where("back").select("who").distinct()
+        doubtful = segments.select("judged", "who", back.alias("back")).where("back").select("who").distinct()
         return [row["who"] for row in doubtful.collect()]
 
     def _backwards(self, found: Findings) -> list[DataFrame]:
@@ -91,22 +93,22 @@ class _Positions:
             return []
         long = [who for who in numbers if self._length(who) > _MOST]
         for who in long:
-            run, process = self._scene.everybody[who]
+            run, process = self._run_index.everybody[who]
             reason = f"the rows of {process} are not in order, and too many to be sorted by one task"
             found.unknown.update({(run, name): reason for name in self._wanted[run] if name in TOTAL_ORDER})
-        chosen = np.zeros(len(self._scene.everybody), np.bool_)
+        chosen = np.zeros(len(self._run_index.everybody), np.bool_)
         chosen[[who for who in numbers if who not in long]] = True
-        scatter = exact.scattering(self._starts, self._stays, self._judged, chosen, whole=True)
-        arrays = self._scene.over_messages(scatter, exact.ARRAYS)
-        wrong = arrays.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
+        scatter = position_arrays.scattering(self._starts, self._stays, self._judged, chosen, whole=True)
+        arrays = self._run_index.over_messages(scatter, position_arrays.ARRAYS)
+        wrong = arrays.groupBy("judged", "author").applyInArrow(position_arrays.grown, position_arrays.FOUND)
         return [_violations(wrong, "delivered at a position that is not above the one before")]
 
     def _length(self, who: int) -> int:
-        run, process = self._scene.everybody[who]
+        run, process = self._run_index.everybody[who]
         member = fn.struct(
             fn.lit(process.name).alias("name"), fn.lit(process.incarnation).alias("incarnation")
         )
-        rows = self._scene.totals.where((fn.col("run") == run) & (fn.col("process") == member))
+        rows = self._run_index.totals.where((fn.col("run") == run) & (fn.col("process") == member))
         return int(rows.agg(fn.sum("messages")).collect()[0][0])
 
     def _different(self, found: Findings) -> list[DataFrame]:
@@ -118,15 +120,17 @@ class _Positions:
         if not doubtful:
             return []
         authors = np.isin(self._runs, list(doubtful))
-        scatter = exact.scattering(self._starts, self._stays, self._judged, authors)
-        arrays = self._scene.over_messages(scatter, exact.ARRAYS)
-        compared = self._scene.keep(
+        scatter = position_arrays.scattering(self._starts, self._stays, self._judged, authors)
+        arrays = self._run_index.over_messages(scatter, position_arrays.ARRAYS)
+        compared = self._run_index.keep(
             arrays.groupBy("judged", "author", "stretch").applyInArrow(
-                exact.compared(self._runs), exact.FOUND
+                position_arrays.compared(self._runs), position_arrays.FOUND
             )
         )
         by_position = compared.where("rows is not null").select("judged", "author", "stretch", "rows")
-        shared = by_position.groupBy("judged", "author", "stretch").applyInArrow(exact.shared, exact.FOUND)
+        shared = by_position.groupBy("judged", "author", "stretch").applyInArrow(
+            position_arrays.shared, position_arrays.FOUND
+        )
         return [
             _violations(compared.where("rows is null"), "delivered at another position than elsewhere"),
             _violations(shared, "at the position of another message"),
@@ -143,14 +147,14 @@ class _Positions:
     def _prints(self, found: Findings) -> dict[tuple[int, int], dict[int, _Print]]:
         """What each process delivered of each author, way by way; where there are no positions is doubt."""
         told: dict[tuple[int, int], dict[int, _Print]] = {}
-        for row in self._scene.prints.where("sent != 1").collect():
-            who = self._scene.pieces[row["piece"]].who
-            for way in np.flatnonzero(self._judged[:, row["piece"]]).tolist():
+        for row in self._run_index.prints.where("sent != 1").collect():
+            who = self._run_index.segments[row["segment"]].who
+            for way in np.flatnonzero(self._judged[:, row["segment"]]).tolist():
                 if row["sent"] == ON_RING:
                     reason = "positions of a ring count within one configuration"
                     found.doubts[who[0], TOTAL_ORDER[way]] = reason
                     continue
-                mine = told.setdefault((way, self._scene.numbers[who]), {})
+                mine = told.setdefault((way, self._run_index.numbers[who]), {})
                 before = mine.get(row["author"], (0, 0, 0))
                 mine[row["author"]] = tuple(
                     map(add, before, (row["count"], row["messages"], row["positions"]))
