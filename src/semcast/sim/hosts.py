@@ -93,7 +93,6 @@ class Host:
         self._gather = 0 if programs.bursts is None else programs.bursts.gather
         self._queue_messages = programs.queue_messages
         self.application = programs.start(number, member, self._scheduler, self.stats, rng)
-        self.application.reader.me = member
         self.application.reader.goes_on = programs.goes_on
         self.application.nudge = self._nudge
         self._chronicle = self._watched(member, around)
