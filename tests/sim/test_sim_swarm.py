@@ -28,6 +28,8 @@ REGRESSIONS = {
     ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
     ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
     ("vsync", 434): "a first member that had fallen silent made all others put themselves out at once",
+    ("vsync", 573): "a program gave up waiting for an answer, read all there was, and never sent again",
+    ("vsync", 423): "messages were drawn that are larger than the buffers",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     (
         "ring",

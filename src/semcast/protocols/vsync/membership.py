@@ -132,6 +132,7 @@ class Membership(ABC):
         self._admission = Admission(self._terms, self._candidates, self.stats, out)
         self._hopeless = Hopeless(me, settings, self._detector.suspects)
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
+        self._began_at: Nanos = 0  # when the current view did
         self._leaving = ""
         self._departure: Departure | None = None
         self._readership = self.readership_kind(self.backlog, self._transfer, settings)
@@ -263,6 +264,7 @@ class Membership(ABC):
         self._commanded = False
         self._founding.learn(Known(view.id, list(view.members)))
         self._spoke_at = {}
+        self._began_at = now
         self._detector.watch(now, [member for member in view.members if member != self.me])
         self._hopeless.begin(view.members, welcome.newcomers(), heard)
         if self._epochs.drop_stateless():
@@ -569,6 +571,20 @@ class Membership(ABC):
         if serving or self._changing is not None or self._transfer.waits or stream.order.busy:
             self._resending = True
             self.out.set_timer(VsyncTimer.RESEND, now + (self.settings.resend << self._patience))
+
+    def _takes_part(self, now: Nanos, view: int) -> bool:
+        """Whether who speaks of a view lives, as far as the current one is concerned.
+
+        Who is in another view is as good as silent. But who goes on may be on its way here for a while: it
+        lacks messages of the last view still, or its disk is busy.
+        """
+        assert self.stream is not None
+        current = self.stream.view().id
+        if current <= view <= current + 1:
+            return True
+        last = self._past.decision
+        on_its_way = last is not None and view == last.instance.view
+        return on_its_way and now - self._began_at < self.settings.detector.timeout_initial
 
     # Those who are behind, or out
 

@@ -442,8 +442,7 @@ class VirtualSynchrony(Membership, Stack):
         current = stream.view().id
         if view == current:
             self._spoke_at[source] = now
-        if current <= view <= current + 1:
-            # Who is in another view is as good as silent: it takes no part.
+        if self._takes_part(now, view):
             self._detector.heard(now, source, beat=type(frame) is Received)
         if view < current:
             self._on_frame_of_the_past(now, source, frame, view)

@@ -20,6 +20,7 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
 from semcast.sim.vsync_scenario import Variant, draw_vsync
+from semcast.sim.vsync_users import fitting
 
 
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
@@ -106,7 +107,8 @@ def _tighten(scenario: Scenario, rng: Random) -> Scenario:
         queue_messages=rng.choice((1, 1, 4)),
         reserve_bytes=draw_reserve(rng),
     )
-    return msgspec.structs.replace(scenario, vsync=settings, ample=settings.reserve_bytes == AMPLE)
+    ample = settings.reserve_bytes == AMPLE
+    return fitting(msgspec.structs.replace(scenario, vsync=settings, ample=ample))
 
 
 def _backlog(scenario: Scenario) -> int:
