@@ -199,6 +199,49 @@ def test_a_signal_makes_a_program_leave() -> None:
     run(test)
 
 
+def test_a_signal_makes_a_program_leave_all_its_groups() -> None:
+    """Those that were closed before change nothing about that; a second signal does what it did before."""
+    heard: list[int] = []
+
+    async def test(name: str) -> None:
+        before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+        try:
+            async with (
+                semcast.join(f"{name} 1") as first,
+                semcast.join(f"{name} 2") as second,
+                semcast.join(f"{name} 3") as third,
+            ):
+                for each in (first, second, third):
+                    each.leave_on_signals(signal.SIGUSR1)
+                await third.close()
+                os.kill(os.getpid(), signal.SIGUSR1)
+                for each in (first, second, third):
+                    async for _ in each:
+                        pass
+                assert not heard
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+
+    run(test)
+
+
+def test_closing_goes_on_however_often_it_is_cancelled() -> None:
+    async def test(name: str) -> None:
+        for turns in range(1, 8):
+            group = await semcast.join(f"{name} {turns}")
+            waiting = asyncio.create_task(group.wait_for(2))
+            closing = asyncio.create_task(group.close())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                closing.cancel()
+            await asyncio.gather(closing, return_exceptions=True)
+            await group.close()
+            with pytest.raises(semcast.GroupClosedError):
+                await waiting
+
+    run(test)
+
+
 def test_misuse_is_told_by_name() -> None:
     with pytest.raises(semcast.GroupError, match="running event loop"):
         semcast.join("m")

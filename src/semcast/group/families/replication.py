@@ -9,7 +9,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.families.ring import ring_settings
-from semcast.group.registry import FAMILIES, Family, Site
+from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
 from semcast.group.settings import GroupSettings, check_name
 from semcast.protocols.families import Family as Protocol
 from semcast.protocols.ring import RING, Ring, SlowPolicy
@@ -21,6 +21,8 @@ from semcast.wire.limits import MAX_MESSAGE
 
 _KIND = (MemberId("replication"),)
 """Tells its datagrams from those of other families: who does not take part in exchanges would stop them."""
+_PIECE = 32_000
+"""Bytes of a snapshot in one datagram, at most."""
 _OVERHEAD = 4096
 """Bytes of a message besides its actions, at most."""
 
@@ -32,6 +34,10 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
     """The names of the servers that found the group, all of them, the same everywhere."""
     newcomer: bool = False
     """Found nothing: wait until the servers of a group let this one in."""
+    trim_every: int = 200_000
+    """Actions after which the log is trimmed behind a snapshot of the service; 0 for never."""
+    retention: int = 100_000
+    """Actions that are kept for servers that lack them; who lacks more is given a snapshot."""
     durability: str = "disk"
     """When a strict action is answered: once its place is on the `disk` here, or at once (`memory`)."""
 
@@ -57,17 +63,23 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
             )
         if self.durability not in (each.value for each in Durability):
             raise ConfigurationError(f"durability {self.durability!r}: there are disk and memory")
-        if self.record:
-            raise ConfigurationError("record: servers of a replicated service cannot be recorded yet")
+        for name in ("trim_every", "retention"):
+            if getattr(self, name) < 0:
+                raise ConfigurationError(f"{name} {getattr(self, name)}: at least 0")
 
 
-def replication_settings(settings: GroupSettings) -> ReplicationSettings:
-    """Those of the server itself."""
+def replication_settings(settings: GroupSettings, datagram: int) -> ReplicationSettings:
+    """Those of the server itself, with datagrams of a size."""
     assert isinstance(settings, ReplicationGroupSettings)
     return ReplicationSettings(
         names=settings.founders,
         durability=Durability(settings.durability),
         buffer=settings.send_messages,
+        notes=bool(settings.record),
+        trim_every=settings.trim_every,
+        retention=settings.retention,
+        snapshots=True,
+        piece_bytes=min(_PIECE, datagram - PACKET_OVERHEAD),
     )
 
 
@@ -77,7 +89,8 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     def below(me: MemberId, rng: Random, out: Outbox) -> Stack:
         return Ring(me, ring, rng, out)
 
-    return Replication(site.member, replication_settings(site.settings), below, rng, out)
+    settings = replication_settings(site.settings, site.datagram)
+    return Replication(site.member, settings, below, rng, out, state=site.state)
 
 
 def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
@@ -101,6 +114,7 @@ FAMILY = FAMILIES.register(
         announces=False,
         renumbers=True,
         keeps=True,
+        transfers=True,
         admits=True,
     )
 )

@@ -10,7 +10,7 @@ is known to be dead. Everybody who lives says so first (`gone`), and from then o
 sent: else a decision of theirs, still under way, might contradict what the living decide.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -377,7 +377,7 @@ class ViewChange:
         left = {member: leave.get(member, cause) for member, cause in gone.items()}
         ranks = self._stream.buffers.ranks
         holders = self._holders(going_on, used)
-        joined = self._joining(len(going_on))
+        joined = self._joining(going_on)
         needy = any(used[ranks[member]].reads for member in going_on) or (self._needs_state and bool(joined))
         lost = bool(going_on) and needy and not holders
         staying = [rank for rank in used if self._members[rank] in going_on]
@@ -438,13 +438,13 @@ class ViewChange:
         """Everything that anybody of these accepted belongs to the view, also what only a leaver has."""
         return [max(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)]
 
-    def _joining(self, going_on: int) -> list[MemberId]:
+    def _joining(self, going_on: Sequence[MemberId]) -> list[MemberId]:
         """Who is let in: each name once, and no more than go on, so that these are a quorum without them."""
-        latest: dict[str, MemberId] = {}
-        for member in sorted(self._join):
-            latest[member.name] = member
-        room = self._stream.vsync.most_members() - going_on
-        return sorted(latest.values())[: max(min(going_on, room), 0)]
+        latest = {member.name: member for member in sorted(self._join)}
+        for member in going_on:
+            latest.pop(member.name, None)
+        room = self._stream.vsync.most_members() - len(going_on)
+        return sorted(latest.values())[: max(min(len(going_on), room), 0)]
 
     def _holds(self, value: bytes) -> bool:
         change = self._decode(value)

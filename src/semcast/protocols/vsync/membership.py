@@ -55,6 +55,8 @@ from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 
+ASKED = "asked to"
+"""Why a member leaves whose program has closed its group."""
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 
@@ -334,10 +336,14 @@ class Membership(ABC):
         )
 
     def _end_confirmations(self, old: ViewStream, change: Change) -> None:
-        """All that was sent in the view is delivered in it. If all go on, all of them have it."""
+        """All that was sent in the view is delivered in it, and all have it who go on.
+
+        So it is safe, unless somebody is gone who was not asked to leave.
+        """
         if self.confirming:
             sent = old.queued[old.rank]
-            safe = sent if set(change.members).issuperset(old.members) else old.buffers.stable[old.rank]
+            accounted = {*change.members, *(member for member, cause in change.left if cause == ASKED)}
+            safe = sent if accounted.issuperset(old.members) else old.buffers.stable[old.rank]
             self.confirming.settle(old.view(), delivered=sent, safe=safe, position=old.order.position_of)
             self.confirming.end(old.view(), View(change.view, tuple(change.members)))
 
@@ -388,7 +394,7 @@ class Membership(ABC):
 
     # Why views change
 
-    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+    def leave(self, now: Nanos, cause: str = ASKED) -> None:
         """Leave the group: in agreement with the others, if there are any, and once they have everything."""
         if self.left or self._leaving or self.state is State.SERVING:
             return

@@ -512,6 +512,7 @@ class VirtualSynchrony(Membership, Stack):
             self._progress(now)
             return
         if isinstance(frame, Init | Pred):
+            frame = self._without_strangers(rank, frame)
             self._change_view(now, dict(frame.leave), frame.join, frame.gone)
         elif self._changing is None:
             self._change_view(now, {}, ())
@@ -524,6 +525,12 @@ class VirtualSynchrony(Membership, Stack):
             changing.on_consensus(now, rank, frame)
         self._pump(stream)
         self._after_change(now)
+
+    def _without_strangers(self, rank: int, frame: Init | Pred) -> Init | Pred:
+        """Who was let in with this view introduces nobody here: else one stranger brings a majority along."""
+        welcome = self._welcome
+        novice = welcome is not None and rank in welcome.joined and len(welcome.joined) < len(welcome.members)
+        return msgspec.structs.replace(frame, join=[]) if novice and frame.join else frame
 
     def _progress(self, now: Nanos) -> None:
         """Something changed in the stream: it may be what a change of view waits for."""

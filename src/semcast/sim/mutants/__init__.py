@@ -114,6 +114,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
         "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
         "dedupe-not-in-snapshot": Mutant(machine=replication.DedupeNotInSnapshot, by_chance=False),
+        "snapshot-names-too-high": Mutant(machine=replication.SnapshotNamesTooHigh),
+        "trimmed-before-synced": Mutant(machine=replication.TrimmedBeforeSynced, by_chance=False),
         "late-queued-dropped": Mutant(machine=replication.LateQueuedDropped, by_chance=False),
         "stream-by-creator": Mutant(machine=replication.StreamByCreator, by_chance=False),
         "weak-sees-red": Mutant(reading=replication.WeakSeesRed, by_chance=False),
