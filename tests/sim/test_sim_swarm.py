@@ -31,6 +31,7 @@ REGRESSIONS = {
     ("vsync", 573): "a program gave up waiting for an answer, read all there was, and never sent again",
     ("vsync", 423): "messages were drawn that are larger than the buffers",
     ("vsync", 840): "the first of two left while it did not hear the other, which waited for it for ever",
+    ("vsync", 885): "the last member left, and who came back just then was expected to go on",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     (
         "ring",
