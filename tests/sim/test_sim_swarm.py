@@ -32,6 +32,10 @@ REGRESSIONS = {
     ("vsync", 423): "messages were drawn that are larger than the buffers",
     ("vsync", 840): "the first of two left while it did not hear the other, which waited for it for ever",
     ("vsync", 885): "the last member left, and who came back just then was expected to go on",
+    (
+        "vsync",
+        915,
+    ): "a founder left before it was in the view, and another crashed: the third waits rightly",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     (
         "ring",

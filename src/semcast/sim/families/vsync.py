@@ -53,7 +53,7 @@ def excused(history: History) -> bool:
     if all have left but those who crashed, these have what comes next, and if the last has left, the group is
     over, also for who was outside and about to come back.
     Who is named in the last view and never came there lives for it only if a quorum of its own view does:
-    what it needs to go on may be gone with the others.
+    what it needs to go on may be gone with the others. Who left before it was in any view is as good as dead.
     """
     views = {event.process: event for event in history.events if event.kind is Kind.VIEW}  # the latest
     crashed = {event.process for event in history.events if event.kind is Kind.CRASH}
@@ -70,7 +70,8 @@ def excused(history: History) -> bool:
     members = last.members or ()
     absent = [member for member in members if member.name not in names]
     over = absent == list(members) or any(member in crashed for member in absent)
-    return (over and gone.issuperset(members)) or _lost(members, crashed | behind, names)
+    never = gone.difference(views)
+    return (over and gone.issuperset(members)) or _lost(members, crashed | behind | never, names)
 
 
 def _lost(members: Sequence[MemberId], dead: Collection[MemberId], names: Collection[str]) -> bool:
