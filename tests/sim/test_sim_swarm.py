@@ -30,6 +30,7 @@ REGRESSIONS = {
     ("vsync", 434): "a first member that had fallen silent made all others put themselves out at once",
     ("vsync", 573): "a program gave up waiting for an answer, read all there was, and never sent again",
     ("vsync", 423): "messages were drawn that are larger than the buffers",
+    ("vsync", 840): "the first of two left while it did not hear the other, which waited for it for ever",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     (
         "ring",

@@ -472,3 +472,28 @@ def test_what_a_stranger_says_of_the_end_of_a_view_is_not_believed() -> None:
         a.hear(MemberId("stranger"), decision)
         lab.run(SECOND)
     assert {frozenset(view_of(node)) for node in lab.nodes.values()} == {frozenset("abc")}
+
+
+def test_who_leaves_as_the_last_waits_a_while_for_who_is_silent() -> None:
+    """The first of two was to leave while it did not hear the other, which then waited for it for ever."""
+    lab = stateful("ab", minimum=2)
+    a, b = lab.nodes["a"], lab.nodes["b"]
+    lab.lost = lambda _source, _dest, _frame: True
+    lab.run(40 * MS)
+    a.leave()
+    lab.run(200 * MS)
+    assert a.stack.phase() == "flushing"
+    lab.lost = lambda _source, _dest, _frame: False
+    lab.run(SECOND)
+    assert a.stack.phase() == "left"
+    assert b.stack.phase() == "operational"
+    assert view_of(b) == {"b"}
+
+
+def test_who_leaves_as_the_last_does_not_wait_for_ever() -> None:
+    lab = stateful("ab", minimum=2)
+    lab.lost = lambda _source, _dest, _frame: True
+    lab.run(40 * MS)
+    lab.nodes["a"].leave()
+    lab.run(2 * SECOND)
+    assert lab.nodes["a"].stack.phase() == "left"

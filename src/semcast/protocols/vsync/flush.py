@@ -349,10 +349,16 @@ class ViewChange:
         if missing or not self._consensus.enough(used):
             return
         change = self._change(used)
-        if change is None or not self.has(change):
+        if change is None or not self.has(change) or (not change.members and self._awaits_heir(used)):
             return
         self._proposed = True
         self._consensus.propose(now, changes.encode(change, self._members))
+
+    def _awaits_heir(self, used: Collection[int]) -> bool:
+        """Whether somebody may yet be heard who would go on: else nobody would, as all who are here leave."""
+        silent = [self._members[rank] for rank in self._others(used)]
+        lives = any(member not in self._leave and member not in self._gone for member in silent)
+        return lives and self._calls <= PATIENCE and not self._fail_stop
 
     def _given_up(self, rank: int) -> bool:
         """Whether a member was called so often in vain that it cannot hear, though it is heard."""

@@ -20,13 +20,13 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
 from semcast.sim.vsync_scenario import Variant, draw_vsync
-from semcast.sim.vsync_users import fitting
+from semcast.sim.vsync_users import fitting, odd_settings
 
 
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or VirtualSynchrony
     assert issubclass(kind, VirtualSynchrony)
-    return stacks.vsync(scenario.vsync, kind)
+    return stacks.vsync(scenario.vsync, kind, scenario.misfits, odd_settings(scenario))
 
 
 def _draw(seed: int, fixed: Fixed | None) -> Scenario:
