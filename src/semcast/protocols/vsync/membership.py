@@ -55,6 +55,7 @@ from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 
+_OUT = (State.SERVING, State.LEFT)
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 
@@ -149,7 +150,7 @@ class Membership(ABC):
     @property
     def _is_out(self) -> bool:
         """Whether it takes no part in views any more."""
-        return self.state in (State.SERVING, State.LEFT)
+        return self.state in _OUT
 
     @property
     def reader(self) -> Reader:
