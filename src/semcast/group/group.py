@@ -281,7 +281,8 @@ class Group:
         Raises `BacklogError` where this program must read before it can send.
         """
         check_confirm(confirm)
-        await self._wait_for_room(1, timeout)
+        if not self._room.open_for(1):
+            await self._wait_for_room(1, timeout)
         if confirm is None:
             return self._drafts.one(payload, item, items, obsoletes, order)
         ticket, answer = self._confirmations.open(confirm)
@@ -348,6 +349,8 @@ class Group:
         """
         check_confirm(confirm)
         self._drafts.check(payloads, None, order)
+        if confirm is None and self._open_for(len(payloads)):
+            return self._drafts.many(payloads[:], order)
         answers: list[asyncio.Future[Confirmed]] = []
 
         def hand_over(start: int, stop: int) -> MessageId:
@@ -372,6 +375,8 @@ class Group:
         In portions, as `send_many`.
         """
         self._drafts.check_updates(updates, order)
+        if self._open_for(len(updates)):
+            return self._drafts.updates(updates, order)
         return await self._in_portions(
             len(updates), timeout, lambda start, stop: self._drafts.updates(updates[start:stop], order)
         )
@@ -389,6 +394,10 @@ class Group:
         if not self._room.try_now(1, reading=self._inbox.reads()):
             return None
         return self._drafts.one(payload, item, items, obsoletes, order)
+
+    def _open_for(self, count: int) -> bool:
+        """Whether so many messages are one portion, and need not wait."""
+        return count <= self.settings.send_messages and self._room.open_for(count)
 
     async def _in_portions(
         self,
