@@ -385,6 +385,7 @@ class Turn:
         if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
             handover.reading.look(now, stack)
             stack.on_reader(now)
+            self._settle(now)  # it may send now, which comes before what it delivers
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
             self._hand_over(now, handover)
             self._settle(now)  # what this made the stack send comes before what it delivers next
