@@ -391,7 +391,11 @@ def test_what_is_left_of_a_call_keeps_its_annotations() -> None:
 def test_a_call_that_is_taken_in_parts_is_asked_about_once_and_at_its_end() -> None:
     desk = Desk()
     asked: list[tuple[int, int]] = []
-    desk.stack.confirm = lambda _now, ticket, *, safe: asked.append((ticket, desk.stack.stats.sent))  # type: ignore[method-assign]
+
+    def confirm(now: Nanos, ticket: int, *, safe: bool) -> None:
+        asked.append((ticket, desk.stack.stats.sent))
+
+    desk.stack.confirm = confirm  # type: ignore[method-assign]
     desk.handover.send(Outgoing([b"1", b"2", b"3"], confirm=(7, True)))
     desk.turn.run(1)
     assert (desk.stack.stats.sent, asked) == (2, []), "its last message has not left"
