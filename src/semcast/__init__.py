@@ -2,6 +2,7 @@
 
 import logging
 
+from semcast.connecting import connect
 from semcast.core import (
     Batch,
     Item,
@@ -14,6 +15,22 @@ from semcast.core import (
     ViewChange,
 )
 from semcast.core.events import Merged, Minority
+from semcast.engine import (
+    ActionError,
+    Answer,
+    Context,
+    ForgottenError,
+    Outcome,
+    Procedure,
+    Receipt,
+    RefusedError,
+    Replica,
+    ReplicaError,
+    RequestError,
+    Service,
+    Session,
+    replicate,
+)
 from semcast.group import (
     BacklogError,
     ConfigurationError,
@@ -46,11 +63,15 @@ logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decid
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionError",
+    "Answer",
     "BacklogError",
     "Batch",
     "ConfigurationError",
     "Confirm",
     "Confirmation",
+    "Context",
+    "ForgottenError",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -67,10 +88,19 @@ __all__ = [
     "MessageId",
     "Minority",
     "Order",
+    "Outcome",
+    "Procedure",
     "Purged",
+    "Receipt",
+    "RefusedError",
     "Rejoining",
+    "Replica",
+    "ReplicaError",
     "ReplicatedDict",
+    "RequestError",
     "SendTimeoutError",
+    "Service",
+    "Session",
     "Skipped",
     "StateHooks",
     "StateLost",
@@ -80,6 +110,8 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "join",
     "live",
+    "replicate",
 ]

@@ -25,10 +25,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
+from semcast.connecting import connect_blocking as connect
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.group import (
     Confirm,
     Confirmation,
@@ -43,6 +45,8 @@ from semcast.group import join as join_async
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
+
+__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "connect", "join", "replicate"]
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)

@@ -28,6 +28,7 @@ VERBS = (
     "verify",
     "pipeline",
     "report",
+    "sql",
 )
 """Each is a module of this package."""
 

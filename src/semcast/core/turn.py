@@ -161,7 +161,7 @@ class Turn:
         self._settle(now)
         self._hand_out(now)
         self._see_who_waits(now)
-        if not self.settled and self.stack.phase() == "operational":
+        if not self.settled and self.stack.settled():
             self.settled = True
             self.first_view = self.stack.view().id
             self._world.wake()

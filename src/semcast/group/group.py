@@ -16,10 +16,11 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
-from semcast.core.handover import Handover, StateHooks
+from semcast.core.handover import Command, Handover, StateHooks
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.stack import Stack
+from semcast.core.turn import Watcher
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
 from semcast.group.drafts import Drafts, Order
@@ -53,7 +54,13 @@ _SETTLE_PATIENCE = 5.0
 class Group:
     """A member of a live group. Made by `join`."""
 
-    def __init__(self, name: str, settings: GroupSettings, state: StateHooks | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: GroupSettings,
+        state: StateHooks | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
         family = FAMILIES.of(settings.stack)
         if state is not None and not family.transfers:
             able = " or ".join(each.name for each in FAMILIES if each.transfers)
@@ -85,7 +92,14 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
+            watchers=[
+                *self._recordings,
+                self._receipts,
+                self._openings,
+                self._log,
+                *self._metrics.watchers,
+                *watchers,
+            ],
             renew=self._renew,
             disk=parts.disk,
             certificates=self._recordings[0].certificates if self._recordings else None,
@@ -106,6 +120,8 @@ class Group:
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
         self._disk = parts.disk
+        self.largest = parts.largest
+        """Bytes of a message, at most."""
         self._arrived = asyncio.Event()
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
@@ -581,6 +597,22 @@ class Group:
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
         return self._receipts.take()
+
+    # For what is built on top of a group
+
+    @property
+    def stack(self) -> Stack:
+        """The protocol. It lives in the loop's thread: elsewhere it may be looked at, and not touched."""
+        return self._seat.stack
+
+    def call(self, command: Command) -> None:
+        """Have something done to the stack, in the loop's thread. May be called from any thread."""
+        self._seat.call(command)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where this member keeps what must outlive a crash, if it has a disk."""
+        return None if self._disk is None else self._disk.path
 
     # About it
 

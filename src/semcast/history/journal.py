@@ -18,6 +18,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.certificates import Place
+from semcast.core.events import Note as FamilyNote
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
 from semcast.history.events import HistoryError, RunInfo
@@ -123,7 +124,23 @@ class ConfirmedRow(msgspec.Struct, array_like=True, tag=8):
     safe: bool
 
 
-Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow | MergedRow | ConfirmedRow
+class FamilyRow(msgspec.Struct, array_like=True, tag=9, gc=False):
+    """A row of a kind that a family of stacks adds to the schema."""
+
+    note: FamilyNote
+
+
+Row = (
+    SentRow
+    | NotedRow
+    | DeliveredRow
+    | PurgedRow
+    | ViewRow
+    | AppliedRow
+    | MergedRow
+    | ConfirmedRow
+    | FamilyRow
+)
 
 
 class Header(msgspec.Struct, array_like=True):

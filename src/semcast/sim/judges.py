@@ -21,6 +21,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
     if family.excused(outcome.history):
         return found
+    found += _oversized(scenario, outcome)
     found += _stuck(outcome)
     found += _unanswered(outcome)
     found += _crowded(scenario, outcome)
@@ -30,6 +31,13 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         found += _late(scenario, outcome)
         found += _restless(scenario, outcome)
     return found
+
+
+def _oversized(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Frames fit in what any network carries."""
+    if not outcome.oversized:
+        return []
+    return [f"size: {outcome.oversized} datagrams were too large for an MTU of {scenario.mtu}"]
 
 
 def _stuck(outcome: Outcome) -> list[str]:

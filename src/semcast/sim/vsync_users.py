@@ -14,6 +14,8 @@ from semcast.sim.scenario import Scenario, Traffic
 
 FIRST = 200
 _MANY = 2000
+_HEAD = 100
+"""Bytes that a workload writes in a message besides those that are asked for, at most."""
 
 
 def with_users(drawn: Scenario) -> Scenario:
@@ -27,6 +29,17 @@ def with_users(drawn: Scenario) -> Scenario:
     else:
         drawn = _dead_link(Random(f"vsync link/{drawn.seed}"), drawn)
     return _shared(Random(f"vsync shared/{drawn.seed}"), drawn)
+
+
+def fitting(drawn: Scenario) -> Scenario:
+    """With messages no larger than the buffers of a member have room for: larger ones are refused at once."""
+    stream = drawn.vsync.stream()
+    pieces = min(stream.window, stream.buffer_messages - drawn.size) // 2
+    most = stream.frame_bytes * max(pieces, 1) - _HEAD
+    if all(each.size <= most for each in drawn.traffic):
+        return drawn
+    traffic = (msgspec.structs.replace(each, size=min(each.size, most)) for each in drawn.traffic)
+    return msgspec.structs.replace(drawn, traffic=tuple(traffic))
 
 
 def _shared(rng: Random, drawn: Scenario) -> Scenario:

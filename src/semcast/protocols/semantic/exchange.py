@@ -371,16 +371,18 @@ class Exchange:
             self._out.send(self._members[dest], Notice(rank, base, bitmap, heads))
 
     def _with_heads(self, rank: int, purged: list[int]) -> tuple[list[int], list[tuple[int, bytes]]]:
-        """As many of the purged messages as have room for their heads in a frame, and these."""
+        """As many of the purged messages as have room in a frame, with their heads, and these."""
         known = self._buffers.heads[rank]
         heads: list[tuple[int, bytes]] = []
-        room = self._settings.frame_bytes
+        used = 0
         for place, seq in enumerate(purged):
-            if seq in known:
-                room -= len(known[seq]) + 8
-                if heads and (room < 0 or len(heads) == MAX_HEADS):
-                    return purged[:place], heads
-                heads.append((seq, known[seq]))
+            head = known.get(seq)
+            used += 0 if head is None else len(head) + 8
+            full = used + (seq - purged[0]) // 8 > self._settings.frame_bytes
+            if heads and (full or len(heads) == MAX_HEADS):
+                return purged[:place], heads
+            if head is not None:
+                heads.append((seq, head))
         return purged, heads
 
     # The end of a view

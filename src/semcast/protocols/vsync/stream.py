@@ -22,6 +22,7 @@ from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange, SrmTimer, frame_end
 from semcast.protocols.semantic.stops import Stops
+from semcast.protocols.vsync.bulk import is_wide, most_bytes
 from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
@@ -76,6 +77,9 @@ class ViewStream:
         self.buffers = self.buffers_kind(view.members, self.settings, stats, self.out, base, backlog)
         ranks = self.buffers.ranks
         self.rank = ranks[me]
+        self.wide = is_wide(len(view.members))
+        self.most_bytes = most_bytes(settings.frame_bytes)
+        """Of a frame that is sent as one."""
         self.reach = 2 * self.settings.window  # commands may go beyond the window
         self.window = FairWindow(
             self.rank, self.buffers, settings, stops, [ranks[member] for member in newcomers if member != me]
