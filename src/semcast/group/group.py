@@ -199,6 +199,13 @@ class Group:
         if self._seat.failure is not None:
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
+    def discard(self) -> None:
+        """Let go of sockets and folder, where nobody will enter it."""
+        assert not self._entered
+        self._closed = True
+        self._over.set()
+        self._stop()
+
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
