@@ -19,6 +19,7 @@ from semcast.engine import (
     ActionError,
     Answer,
     Context,
+    Database,
     ForgottenError,
     Outcome,
     Procedure,
@@ -29,6 +30,7 @@ from semcast.engine import (
     RequestError,
     Service,
     Session,
+    database,
     replicate,
 )
 from semcast.group import (
@@ -71,6 +73,7 @@ __all__ = [
     "Confirm",
     "Confirmation",
     "Context",
+    "Database",
     "ForgottenError",
     "Group",
     "GroupClosedError",
@@ -111,6 +114,7 @@ __all__ = [
     "__version__",
     "assignments",
     "connect",
+    "database",
     "join",
     "live",
     "replicate",

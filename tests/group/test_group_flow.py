@@ -268,6 +268,11 @@ def test_what_was_accepted_of_a_large_call_is_said() -> None:
                 await a.send_many([b"x"] * 10_000, timeout=0.5)
             assert 0 < caught.value.accepted < 10_000
             assert caught.value.accepted % SMALL["send_messages"] == 0
+            reading = [asyncio.create_task(count(each, 1 << 30)) for each in (a, b)]
+            assert (await a.send(b"y")).seq == caught.value.accepted + 1, "so many were handed over"
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
 
     run(test)
 

@@ -35,3 +35,31 @@ def test_servers_that_are_killed_one_by_one_and_all_at_once_have_one_chain(tmp_p
         assert fleet.all(upto=550) == [last] * 3
         for name in "abc":
             fleet[name].end()
+
+
+def test_a_database_of_three_processes_survives_kills_of_one_and_of_all(tmp_path: Path) -> None:
+    """What was answered is there; files of all are equal."""
+
+    def inserts(begin: int, count: int) -> list[list[object]]:
+        return [
+            ["insert into t values (?, datetime('now'), random())", [n]] for n in range(begin, begin + count)
+        ]
+
+    with Fleet("replica_database", tmp_path, trim_every=50, retention=20) as fleet:
+        fleet["a"].ask(execute=[["create table t (id primary key, at, chance)"]])
+        fleet["a"].ask(execute=inserts(0, 100))
+        fleet.kill("b")
+        done = fleet["c"].ask(execute=inserts(100, 100))
+        fleet.start("b").answer()
+        assert fleet["b"].ask(upto=done["position"])["digest"] == done["digest"]
+
+        fleet.kill("a", "b", "c")
+        for name in "abc":
+            fleet.start(name)
+        for name in "abc":
+            fleet[name].answer()
+        last = fleet["b"].ask(execute=inserts(200, 10), query="select count(*) from t")
+        assert last["rows"] == [[210]]
+        assert {found["digest"] for found in fleet.all(upto=last["position"])} == {last["digest"]}
+        for name in "abc":
+            fleet[name].end()

@@ -16,7 +16,8 @@ from tests.server.test_server_access import certificate
 import semcast
 import semcast.blocking
 from semcast.engine import ActionError, RequestError
-from semcast.server.client import Client, Done, Promise
+from semcast.engine.database import SqlResult
+from semcast.server.client import Client, Promise, ServedResult
 from semcast.server.errors import AccessError, PendingError, UnreachableError
 from semcast.server.serving import Place
 from semcast.sql.errors import StatementError
@@ -36,12 +37,12 @@ def test_the_calls_of_a_database(serve: Serve, tmp_path: Path) -> None:
     async def work(db: Client) -> None:
         await db.execute("create table t(a integer primary key, b, at)")
         done = await db.execute("insert into t(b) values (?) returning b", (b"\x00",))
-        assert done == Done(2, 1, 1, ("b",), [(b"\x00",)])
+        assert done == ServedResult(2, 1, 1, ("b",), ((b"\x00",),))
         done = await db.transaction(
             [("update t set b = ?", (2.5,)), "insert into t(b) values (3)"],
             expect=[("select count(*) from t", (), [(1,)])],
         )
-        assert isinstance(done, Done)
+        assert isinstance(done, SqlResult)
         assert done.changes == 2
         found = await db.query("select b from t order by a")
         assert (found.position, found.columns, found.rows) == (3, ("b",), [(2.5,), (3,)])
@@ -127,8 +128,8 @@ def test_an_update_whose_answer_is_lost_is_done_once(serve: Serve) -> None:
                 assert running.address in db.server
             async with semcast.connect("standin", [between, running.address]) as db:
                 done = await db.execute("insert into t values (1) returning a")
-                assert isinstance(done, Done)
-                assert done.rows == [(1,)]
+                assert isinstance(done, SqlResult)
+                assert done.rows == ((1,),)
                 assert (await db.query("select count(*) from t")).rows == [(1,)]
 
     asyncio.run(work())

@@ -28,6 +28,7 @@ VERBS = (
     "verify",
     "pipeline",
     "report",
+    "serve",
     "sql",
 )
 """Each is a module of this package."""

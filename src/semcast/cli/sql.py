@@ -15,13 +15,14 @@ from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain
 from semcast.connecting import connect
 from semcast.engine import ActionError, RequestError
+from semcast.engine.database import SqlAnswer, SqlResult
 from semcast.engine.levels import READS, UPDATES
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import StatementError
 from semcast.sql.refusals import writes
 
 if TYPE_CHECKING:
-    from semcast.server.client import Client, Done, Promise, Rows
+    from semcast.server.client import Client, Promise
 
 SECONDS = 30.0
 
@@ -140,10 +141,8 @@ async def once(db: "Client", sql: str, level: str | None, *, as_json: bool) -> i
     return 0
 
 
-def _outcome(done: "Done | Promise", *, as_json: bool) -> str:
-    from semcast.server.client import Done  # noqa: PLC0415
-
-    if not isinstance(done, Done):
+def _outcome(done: "SqlResult | Promise", *, as_json: bool) -> str:
+    if not isinstance(done, SqlResult):
         return json.dumps({"position": None}) if as_json else "kept: it will be done, exactly once"
     if as_json:
         shown: dict[str, Any] = {
@@ -158,7 +157,7 @@ def _outcome(done: "Done | Promise", *, as_json: bool) -> str:
     return "\n".join([*rows, f"done at position {done.position}, {done.changes} rows changed"])
 
 
-def show_rows(found: "Rows", *, as_json: bool) -> None:
+def show_rows(found: "SqlAnswer", *, as_json: bool) -> None:
     """What a query gave."""
     if as_json:
         print(

@@ -1,5 +1,6 @@
 """The engine: any service, replicated; answers at the level that the client asks for."""
 
+from semcast.engine.database import Database, DatabaseSession, SqlAnswer, SqlReceipt, SqlResult, database
 from semcast.engine.errors import ForgottenError, RefusedError, ReplicaError, RequestError
 from semcast.engine.outcomes import Outcome
 from semcast.engine.replica import Answer, Receipt, Replica, Status, replicate
@@ -10,6 +11,8 @@ __all__ = [
     "ActionError",
     "Answer",
     "Context",
+    "Database",
+    "DatabaseSession",
     "ForgottenError",
     "Outcome",
     "Procedure",
@@ -20,6 +23,10 @@ __all__ = [
     "RequestError",
     "Service",
     "Session",
+    "SqlAnswer",
+    "SqlReceipt",
+    "SqlResult",
     "Status",
+    "database",
     "replicate",
 ]

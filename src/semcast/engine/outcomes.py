@@ -42,18 +42,17 @@ class Outcomes:
         """The client has all outcomes below this number."""
         return self._floors.get(client, 0)
 
-    def last(self, client: str) -> int:
-        """The highest number of a client that is known here."""
-        return max(self._done.get(client, {}), default=self.floor(client) - 1)
-
-    def add(self, asked: Asked, outcome: Outcome) -> None:
-        """A request was done."""
+    def add(self, asked: Asked, outcome: Outcome) -> list[int]:
+        """A request was done; returns the numbers of its client that are forgotten with it."""
         done = self._done.setdefault(asked.client, {})
         done[asked.number] = outcome
-        if asked.floor > self._floors.get(asked.client, 0):
-            self._floors[asked.client] = asked.floor
-            for old in [old for old in done if old < asked.floor]:
-                del done[old]
+        if asked.floor <= self._floors.get(asked.client, 0):
+            return []
+        self._floors[asked.client] = asked.floor
+        gone = [old for old in done if old < asked.floor]
+        for old in gone:
+            del done[old]
+        return gone
 
     def written(self) -> Kept:
         """To be part of a snapshot."""

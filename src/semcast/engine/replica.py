@@ -31,7 +31,7 @@ from semcast.engine.requesting import Seen, check_bytes, check_client, cut_of, e
 from semcast.engine.requests import Requests
 from semcast.engine.service import ActionError, Expectation, Procedure, Service
 from semcast.engine.session import Session
-from semcast.engine.store import ServiceStore, Store, by_name
+from semcast.engine.store import ServiceStore, Store, Todo, by_name
 from semcast.engine.waiting import Waiter, Waiters, forgotten
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.group import Group
@@ -108,19 +108,28 @@ class Replica:
     """A server of a replicated service. Made by `replicate`."""
 
     def __init__(
-        self, name: str, settings: GroupSettings, store: Store, procedures: Mapping[str, int] | None = None
+        self,
+        name: str,
+        settings: GroupSettings,
+        store: Callable[[Path], Store],
+        procedures: Mapping[str, int] | None = None,
     ) -> None:
         self.name = name
-        self._store = store
         self._procedures = dict(procedures or {})
         self._loop = asyncio.get_running_loop()
         self._waiters = Waiters()
         self._requests = Requests(self._loop, self._hear)
-        self.group = Group(name, settings, _Hooks(store.snapshot, self._restore), watchers=[self._requests])
+        self.group = Group(name, settings, _Hooks(self._export, self._restore), watchers=[self._requests])
+        try:
+            assert self.group.folder is not None, "a replication server has a folder"
+            self._store = store(self.group.folder)
+        except BaseException:
+            self.group.discard()
+            raise
         self._requests.attach(self.group.call)
         self._replication().whole = True
         self._first = self.group.member
-        self._applier = Applier(store, self._waiters, self._mine)
+        self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._largest = self.group.largest - _HEADER
@@ -205,6 +214,9 @@ class Replica:
             raise self._failed()
         if self.group.is_over():
             raise GroupClosedError(f"{self.name} is closed")
+
+    def _export(self) -> bytes:
+        return self._store.snapshot()
 
     def _restore(self, state: bytes) -> None:
         """Go on from a state that is further."""
@@ -405,15 +417,26 @@ class Replica:
         """
         check_read(level)
         check_bytes("question", question, self._largest)
-        self._check_open()
-        store = self._store
         if level == LINEAR:
+            self._check_open()
             return await self._linear(question, timeout)
-        if level == DIRTY:
-            return await self._dirty(question, client)
+        reds, seen = await self.shown(level, position, client, timeout)
+        store = self._store
+        result = store.dirty(question, reds) if reds else store.query(question)
+        return Answer(result, store.position, seen)
+
+    async def shown(
+        self, level: ReadLevel, position: int = 0, client: str = "", timeout: float | None = None
+    ) -> tuple[list[Todo], Seen]:
+        """Wait until a read may be answered; what it shows besides what is green."""
+        self._check_open()
         if level == SESSION:
             await _within(timeout, self._waiters.until(lambda: self._may_show(position)), "a primary")
-        return Answer(store.query(question), store.position)
+        if level != DIRTY:
+            return [], ""
+        shown = await self._look(client)
+        await self._waiters.until(lambda: self._store.position >= shown.line)
+        return self._applier.reds(shown.reds), seen_of(shown.cut)
 
     def _may_show(self, position: int) -> bool:
         machine = self._replication().machine
@@ -426,14 +449,6 @@ class Replica:
         self._requests.add([Wish(plain(content))])
         outcome = (await _within(timeout, waiter.future, "a primary"))[0]
         return Answer(outcome.result, outcome.position)
-
-    async def _dirty(self, question: bytes, client: str) -> Answer:
-        shown = await self._look(client)
-        await self._waiters.until(lambda: self._store.position >= shown.line)
-        store = self._store
-        return Answer(
-            store.dirty(question, self._applier.reds(shown.reds)), store.position, seen_of(shown.cut)
-        )
 
     async def _look(self, client: str) -> Shown:
         """What a dirty read shows, with all that was asked for here before."""
@@ -604,5 +619,5 @@ def replicate(
     newest: dict[str, int] = {}
     for each in procedures:
         newest[each.name] = max(each.version, newest.get(each.name, each.version))
-    store = ServiceStore(service, by_name(procedures))
-    return Replica(group, engine_settings(settings, config), store, newest)
+    named = by_name(procedures)
+    return Replica(group, engine_settings(settings, config), lambda _: ServiceStore(service, named), newest)

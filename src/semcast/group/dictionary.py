@@ -21,7 +21,8 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.group.errors import GroupError
 from semcast.group.events import GroupDelivery
-from semcast.group.group import Group, join
+from semcast.group.group import Group
+from semcast.group.joining import join
 
 _LOG = logging.getLogger("semcast.group")
 _CHUNK = 200_000

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from semcast.core.events import Rejoining
 from semcast.core.ids import MemberId
 from semcast.group.errors import GroupClosedError, GroupError
-from semcast.group.group import join
+from semcast.group.joining import join
 from semcast.patterns.pattern import Numbered, Pattern
 
 P = TypeVar("P", bound=Pattern)

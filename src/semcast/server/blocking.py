@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from semcast.engine.blocking import LoopThread
-from semcast.server.client import Client, Done, Expected, Given, Promise, Rows
+from semcast.engine.database import SqlAnswer, SqlResult, Step
+from semcast.server.client import Client, Expected, Promise
 from semcast.sql.actions import Value
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ class BlockingPromise:
     def __init__(self, client: "BlockingClient", promise: Promise) -> None:
         self._client, self._promise = client, promise
 
-    def ordered(self, timeout: float | None = None) -> Done:
+    def ordered(self, timeout: float | None = None) -> SqlResult:
         """Wait until it has its place; what it did there."""
         return self._client._call(self._promise.ordered(timeout))
 
@@ -52,34 +53,36 @@ class BlockingClient:
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.call(work)
 
-    def _updated(self, work: Coroutine[Any, Any, Done | Promise]) -> Done | BlockingPromise:
+    def _updated(self, work: Coroutine[Any, Any, SqlResult | Promise]) -> SqlResult | BlockingPromise:
         done = self._call(work)
         return BlockingPromise(self, done) if isinstance(done, Promise) else done
 
     def execute(
         self,
         sql: str,
-        params: Sequence[Value] = (),
+        parameters: Sequence[Value] = (),
         *,
         level: str = "strict",
         number: int = 0,
         timeout: float | None = None,
-    ) -> Done | BlockingPromise:
+    ) -> SqlResult | BlockingPromise:
         """As `Client.execute`."""
-        return self._updated(self._client.execute(sql, params, level=level, number=number, timeout=timeout))
+        return self._updated(
+            self._client.execute(sql, parameters, level=level, number=number, timeout=timeout)
+        )
 
     def transaction(
         self,
-        statements: Sequence[Given],
+        steps: Sequence[Step],
         *,
         expect: Sequence[Expected] = (),
         level: str = "strict",
         number: int = 0,
         timeout: float | None = None,
-    ) -> Done | BlockingPromise:
+    ) -> SqlResult | BlockingPromise:
         """As `Client.transaction`."""
         return self._updated(
-            self._client.transaction(statements, expect=expect, level=level, number=number, timeout=timeout)
+            self._client.transaction(steps, expect=expect, level=level, number=number, timeout=timeout)
         )
 
     def put(
@@ -112,13 +115,13 @@ class BlockingClient:
     def query(
         self,
         sql: str,
-        params: Sequence[Value] = (),
+        parameters: Sequence[Value] = (),
         *,
         level: str = "session",
         timeout: float | None = None,
-    ) -> Rows:
+    ) -> SqlAnswer:
         """As `Client.query`."""
-        return self._call(self._client.query(sql, params, level=level, timeout=timeout))
+        return self._call(self._client.query(sql, parameters, level=level, timeout=timeout))
 
     def status(self) -> Mapping[str, Any]:
         """As `Client.status`."""

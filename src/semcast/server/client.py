@@ -9,9 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from semcast.engine import ActionError, RequestError
+from semcast.engine.database import SqlAnswer, SqlResult, Step
 from semcast.engine.levels import DIRTY, SESSION, STRICT, check_read, check_update
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.server.addresses import parse
@@ -27,32 +26,15 @@ TIMEOUT = 30.0
 _MANY = 1000
 """Updates without a place, from which on the client looks whether they have one by now."""
 
-Given = str | Statement | tuple[str, Sequence[Value]]
-"""A statement: SQL alone, or with parameters."""
 Expected = tuple[str, Sequence[Value], Sequence[Sequence[Value]]]
 """A query, its parameters, and the rows that it must give."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class ServedResult(SqlResult, frozen=True):
     """What an update did."""
 
-    position: int
-    """Its place in the order of all."""
-    changes: int = 0
-    last_rowid: int = 0
-    columns: tuple[str, ...] = ()
-    rows: Sequence[Row] = ()
     truncated: bool = False
     """Whether there were more rows than a server sends."""
-
-
-class Rows(msgspec.Struct, frozen=True):
-    """What a query gave."""
-
-    position: int
-    """All updates up to this place show."""
-    columns: tuple[str, ...]
-    rows: Sequence[Row]
 
 
 class Promise:
@@ -61,14 +43,14 @@ class Promise:
     def __init__(self, client: "Client", content: Content) -> None:
         self._client = client
         self._content = content
-        self._done: Done | ActionError | None = None
+        self._done: SqlResult | ActionError | None = None
 
     @property
     def number(self) -> int:
         """Of the update."""
         return int(self._content["number"])
 
-    async def ordered(self, timeout: float | None = None) -> Done:
+    async def ordered(self, timeout: float | None = None) -> SqlResult:
         """Wait until it has its place; what it did there.
 
         Raises `ActionError` where it could not be done, `PendingError` where there is no primary in time.
@@ -152,45 +134,45 @@ class Client:
     async def execute(
         self,
         sql: str,
-        params: Sequence[Value] = (),
+        parameters: Sequence[Value] = (),
         *,
         level: str = "strict",
         number: int = 0,
         timeout: float | None = None,
-    ) -> Done | Promise:
+    ) -> SqlResult | Promise:
         """Do a statement.
 
         Args:
             sql: one statement.
-            params: for its question marks.
+            parameters: for its question marks.
             level: `strict`: answered when it has its place, with what it did; waits for a primary. `queued`,
                 `timestamped`, `commutative`: answered at once, with a `Promise`.
             number: of an update of this client that had no answer (`PendingError.number`), asked again.
             timeout: seconds; the client's own by default.
         """
-        content = {"sql": sql, "params": row_to_json(params)}
+        content = {"sql": sql, "params": row_to_json(parameters)}
         return await self._update("/v1/execute", content, level, number, timeout)
 
     async def transaction(
         self,
-        statements: Sequence[Given],
+        steps: Sequence[Step],
         *,
         expect: Sequence[Expected] = (),
         level: str = "strict",
         number: int = 0,
         timeout: float | None = None,
-    ) -> Done | Promise:
+    ) -> SqlResult | Promise:
         """Do statements together or not at all, and only if what was read before is still so.
 
         Args:
-            statements: each SQL, or SQL with parameters.
+            steps: each SQL, or SQL with parameters.
             expect: each a query, its parameters, and the rows it must give at the place of this update.
             level: as for `execute`.
             number: as for `execute`.
             timeout: as for `execute`.
         """
         content = {
-            "statements": [_statement(each) for each in statements],
+            "statements": [_statement(each) for each in steps],
             "expect": [
                 {"sql": sql, "params": row_to_json(params), "rows": rows_to_json(map(tuple, rows))}
                 for sql, params, rows in expect
@@ -232,7 +214,7 @@ class Client:
 
     async def _update(
         self, path: str, content: Content, level: str, number: int, timeout: float | None
-    ) -> Done | Promise:
+    ) -> SqlResult | Promise:
         check_update(level)
         await self._look_at_promises()
         chosen = self._numbers.take(number)
@@ -243,7 +225,7 @@ class Client:
         promise = self._promises[chosen] = Promise(self, {**asked, "level": STRICT})
         return promise
 
-    async def _ask(self, content: Content, timeout: float | None, *, fresh: bool = False) -> Done:
+    async def _ask(self, content: Content, timeout: float | None, *, fresh: bool = False) -> SqlResult:
         """What an update did, once it has its place."""
         number = content["number"]
         try:
@@ -252,12 +234,12 @@ class Client:
             self._settle(number)
             raise
         rows = [row_from_json(row) for row in found.get("rows", ())]
-        done = Done(
+        done = ServedResult(
             found["position"],
             found.get("changes", 0),
             found.get("last_rowid", 0),
             tuple(found.get("columns", ())),
-            rows,
+            tuple(rows),
             found.get("truncated", False),
         )
         self._settle(number)
@@ -300,16 +282,16 @@ class Client:
     async def query(
         self,
         sql: str,
-        params: Sequence[Value] = (),
+        parameters: Sequence[Value] = (),
         *,
         level: str = "session",
         timeout: float | None = None,
-    ) -> Rows:
+    ) -> SqlAnswer:
         """Answer a query.
 
         Args:
             sql: a query.
-            params: for its question marks.
+            parameters: for its question marks.
             level: `linear`, `session`, `weak` or `dirty`; see `docs/database.md`.
             timeout: seconds; the client's own by default.
         """
@@ -321,13 +303,13 @@ class Client:
                     await promise.ordered(timeout)
                 except ActionError:
                     continue
-        content = {"sql": sql, "params": row_to_json(params), "level": level, "position": self._position}
+        content = {"sql": sql, "params": row_to_json(parameters), "level": level, "position": self._position}
         found = await self._caller.post("/v1/query", content, self._seconds(timeout))
         self._position = max(self._position, found["position"])
         if level == DIRTY:
             self._seen = found["seen"]
-        rows = [row_from_json(row) for row in found["rows"]]
-        return Rows(found["position"], tuple(found["columns"]), rows)
+        rows: list[Row] = [row_from_json(row) for row in found["rows"]]
+        return SqlAnswer(tuple(found["columns"]), rows, found["position"], found["seen"])
 
     # About the servers
 
@@ -390,7 +372,7 @@ def _seconds(timeout: float) -> float:
     return float(timeout)
 
 
-def _statement(given: Given) -> object:
+def _statement(given: Step) -> object:
     if isinstance(given, str):
         return given
     sql, params = (given.sql, given.parameters) if isinstance(given, Statement) else given

@@ -25,7 +25,7 @@ from semcast.server.messages import (
     values,
 )
 from semcast.server.problems import busy, malformed
-from semcast.server.waiting import answered, check_level, updated
+from semcast.server.waiting import answered, read_level, update_level, updated
 from semcast.sql.actions import Expectation, Statement
 
 
@@ -56,20 +56,18 @@ class Endpoints:
     async def _update(
         self, asked: Numbered, given: Sequence[Statement], expect: Sequence[Expectation]
     ) -> Response:
-        check_level(asked.level, update=True)
-        seconds = self._seconds(asked.timeout)
+        level, seconds = update_level(asked.level), self._seconds(asked.timeout)
         work = self._database.transaction(
-            given, expect=expect, level=asked.level, timeout=seconds, **asked.identity()
+            given, expect=expect, level=level, timeout=seconds, **asked.identity()
         )
         return outcome_response(await updated(work, seconds), self._limits)
 
     async def query(self, request: Request) -> Response:
         """Answer a query."""
         asked = read(await read_body(request, self._limits), Query)
-        check_level(asked.level, update=False)
-        seconds = self._seconds(asked.timeout)
+        level, seconds = read_level(asked.level), self._seconds(asked.timeout)
         work = self._database.query(
-            asked.sql, values(asked.params), level=asked.level, position=asked.position, timeout=seconds
+            asked.sql, values(asked.params), level=level, position=asked.position, timeout=seconds
         )
         return answer_response(await answered(work, seconds), self._limits)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from semcast.engine.levels import ReadLevel, UpdateLevel
 from semcast.sql.actions import Expectation, Row, Statement, Value
 
 
@@ -71,7 +72,7 @@ class Database(Protocol):
         statements: Sequence[Statement],
         *,
         expect: Sequence[Expectation] = (),
-        level: str = "strict",
+        level: UpdateLevel = "strict",
         client: str = "",
         number: int = 0,
         floor: int = 0,
@@ -85,7 +86,7 @@ class Database(Protocol):
         sql: str,
         params: Sequence[Value] = (),
         *,
-        level: str = "session",
+        level: ReadLevel = "session",
         position: int = 0,
         timeout: float | None = None,
     ) -> Answer:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -24,7 +24,7 @@ _LOOK = 0.2
 Say = Callable[[Mapping[str, Any]], None]
 
 
-class Opened(Database):
+class Opened(Database, Protocol):
     """A database that runs in this process until it is closed."""
 
     async def close(self) -> None:

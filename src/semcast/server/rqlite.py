@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from semcast.engine.levels import ReadLevel, UpdateLevel
 from semcast.server.answers import bounded, check_rows
 from semcast.server.bodies import read_body
 from semcast.server.interface import Answer, Database, Outcome, Receipt
@@ -20,7 +21,7 @@ from semcast.server.problems import ProblemError, malformed
 from semcast.server.waiting import answered, updated
 from semcast.sql.actions import Statement
 
-LEVELS: Final = {
+LEVELS: Final[dict[str, ReadLevel]] = {
     "none": "weak",
     "weak": "session",
     "auto": "session",
@@ -48,14 +49,14 @@ class RqliteEndpoints:
         """Do statements, one by one or together."""
         flags = request.query_params
         given = await self._statements(request)
-        level = "queued" if "queue" in flags and "wait" not in flags else "strict"
+        level: UpdateLevel = "queued" if "queue" in flags and "wait" not in flags else "strict"
         if "transaction" in flags and given:
             results = [await self._result(given, level)]
         else:
             results = [await self._result([each], level) for each in given]
         return bounded({"results": results}, self._limits)
 
-    async def _result(self, given: Sequence[Statement], level: str) -> dict[str, object]:
+    async def _result(self, given: Sequence[Statement], level: UpdateLevel) -> dict[str, object]:
         work = self._database.transaction(given, level=level, timeout=DEFAULT_TIMEOUT)
         try:
             return _outcome_json(await updated(work, DEFAULT_TIMEOUT))
@@ -77,7 +78,7 @@ class RqliteEndpoints:
         results = [await self._rows(each, LEVELS[asked]) for each in given]
         return bounded({"results": results}, self._limits)
 
-    async def _rows(self, statement: Statement, level: str) -> dict[str, object]:
+    async def _rows(self, statement: Statement, level: ReadLevel) -> dict[str, object]:
         parameters = values(list(statement.parameters))
         work = self._database.query(statement.sql, parameters, level=level, timeout=DEFAULT_TIMEOUT)
         try:

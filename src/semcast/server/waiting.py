@@ -1,10 +1,10 @@
 """Waits for the database, and says in the words of HTTP what it means if that does not end well."""
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar, cast
 
 from semcast.engine import ActionError, ForgottenError, RefusedError, RequestError
-from semcast.engine.levels import READS, UPDATES
+from semcast.engine.levels import READS, UPDATES, ReadLevel, UpdateLevel
 from semcast.group.errors import GroupError
 from semcast.server.problems import ProblemError, malformed
 from semcast.sql.errors import DatabaseError, StatementError
@@ -12,11 +12,20 @@ from semcast.sql.errors import DatabaseError, StatementError
 T = TypeVar("T")
 
 
-def check_level(level: str, *, update: bool) -> None:
-    """Raise unless there is such a level."""
-    known = UPDATES if update else READS
+def update_level(level: str) -> UpdateLevel:
+    """A level of updates, if there is such a one."""
+    _check("updates", level, UPDATES)
+    return cast("UpdateLevel", level)
+
+
+def read_level(level: str) -> ReadLevel:
+    """A level of queries, if there is such a one."""
+    _check("queries", level, READS)
+    return cast("ReadLevel", level)
+
+
+def _check(what: str, level: str, known: Sequence[str]) -> None:
     if level not in known:
-        what = "updates" if update else "queries"
         raise malformed(f"there is no level {level[:40]!r} for {what}: choose one of {', '.join(known)}")
 
 

@@ -57,6 +57,7 @@ from semcast.protocols.vsync.transfer import StateTransfer
 
 ASKED = "asked to"
 """Why a member leaves whose program has closed its group."""
+_OUT = (State.SERVING, State.LEFT)
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 
@@ -152,7 +153,7 @@ class Membership(ABC):
     @property
     def _is_out(self) -> bool:
         """Whether it takes no part in views any more."""
-        return self.state in (State.SERVING, State.LEFT)
+        return self.state in _OUT
 
     @property
     def reader(self) -> Reader:
