@@ -62,9 +62,12 @@ CAUGHT_AT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring", "vsync") for f in (0, 10, 20)]
-)
+# Thirty seeds of each stack, without the three of virtual synchrony that take as long as its other thirty.
+SWARMS = [(stack, first) for stack in ("s-rm", "s-srm", "reliable", "ring") for first in (0, 10, 20)]
+SWARMS += [("vsync", first) for first in (0, 13, 26)]
+
+
+@pytest.mark.parametrize(("stack", "first"), SWARMS)
 def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
     for report in patrol(stack, range(first, first + 10)):
         assert not report.broken, f"seed {report.seed}: {report.scenario}"
