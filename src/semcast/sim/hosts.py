@@ -93,6 +93,7 @@ class Host:
         self._gather = 0 if programs.bursts is None else programs.bursts.gather
         self._queue_messages = programs.queue_messages
         self.application = programs.start(number, member, self._scheduler, self.stats, rng)
+        self.application.reader.goes_on = programs.goes_on
         self.application.nudge = self._nudge
         self._chronicle = self._watched(member, around)
         self._turn = self._turns(member, stack, around.renew)
@@ -106,7 +107,7 @@ class Host:
             self.application,
             self._stop,
             announces=around.announces,
-            transfers=around.programs.transfers,
+            transfers=around.programs.transfers and not around.programs.goes_on,
         )
 
     def _turns(self, member: MemberId, stack: Stack, renew: Renew) -> Turn:

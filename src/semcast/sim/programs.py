@@ -300,6 +300,8 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they build up state."""
     transfers: bool = False
     """Whether the stack hands over their state."""
+    goes_on: bool = False
+    """Whether they keep it where their member comes back as another incarnation."""
     queue_messages: int = 1024
     """How many messages may wait for one of them."""
     handover: type[Handover] = Handover

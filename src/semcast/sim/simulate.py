@@ -57,6 +57,8 @@ class Outcome(msgspec.Struct):
     """Calls of `send` that failed because their program had to read first."""
     unanswered: list[MemberId]
     """Correct members that never said what became of a message they were asked about."""
+    oversized: int
+    """Datagrams that the network could not carry."""
     steps: int
     ended: Nanos
 
@@ -79,6 +81,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         hosts=[host.stats for host in cluster.hosts],
         raised=sum(host.application.raised for host in cluster.hosts),
         unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
+        oversized=cluster.network.oversized,
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -119,6 +122,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         habits=scenario.habits,
         bursts=scenario.bursts,
         transfers=family.transfers(scenario),
+        goes_on=family.goes_on,
         queue_messages=family.queue(scenario),
         handover=mutant.handover,
     )

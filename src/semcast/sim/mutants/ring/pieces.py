@@ -1,8 +1,8 @@
 """Large messages and frames, broken: what travels in parts arrives whole, or not at all."""
 
+from semcast.protocols.pieces import Piece
 from semcast.protocols.ring import Ring
 from semcast.protocols.ring.delivery import Change
-from semcast.protocols.ring.frames import Piece
 from semcast.protocols.ring.operation import Operation
 from semcast.protocols.ring.outlet import Outlet
 from semcast.protocols.ring.pieces import Puzzles

@@ -21,7 +21,8 @@ class _OneBuffer(DeliveryQueue):
         super()._append(buffer, batches)
         for segment in self._segments:
             if isinstance(segment, PurgingBuffer) and segment is not buffer:
-                self._messages -= sum(_purge(segment, batch) for batch in batches)
+                self.messages -= sum(_purge(segment, batch) for batch in batches)
+                self.purged += segment.take_purged()
 
 
 class _OneBufferHandover(Outlet):
@@ -47,7 +48,8 @@ class _Anticipating(Rotation):
             if packet.seq > self.order.delivered and tail is not None:
                 early = Assembly(self._settings.max_message)
                 for batch in early.batches(self.order.members[packet.sender], packet.parts):
-                    queue._messages -= _purge(tail, batch)
+                    queue.messages -= _purge(tail, batch)
+                queue.purged += tail.take_purged()
 
 
 class _PurgeWithoutReplacement(Operation):
