@@ -2,6 +2,7 @@
 
 import logging
 
+from semcast.connecting import connect
 from semcast.core import (
     Batch,
     Item,
@@ -112,6 +113,7 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
     "join",
     "live",

@@ -25,6 +25,7 @@ from semcast.sql import SqlAction, Statement, StatementError
 from semcast.sql import snapshot as copies
 from semcast.sql.actions import Expectation, Row, Value, decode_outcome, encode
 from semcast.sql.digest import digest
+from semcast.sql.reading import Answer as ReadAnswer
 from semcast.sql.refusals import check
 from semcast.sql.updates import add, put
 
@@ -203,7 +204,11 @@ class Database:
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Rows of what is green here, at once, on the thread that calls; any thread may."""
-        return self._store.sqlite.weak(sql, parameters).rows
+        return self.green(sql, parameters).rows
+
+    def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
+        """The same, with the names of the columns."""
+        return self._store.sqlite.weak(sql, parameters)
 
     def session(self, client: str = "", token: str = "") -> "DatabaseSession":
         """A client that sees its own writes, and whose requests are done once however often it asks."""
