@@ -50,6 +50,7 @@ class Outside:
         self._what = TAIL
         self._download: Download | None = None
         self._writing = False  # what was pulled is on its way to the disk
+        self._handed = 0, b""  # the parcel that was handed in last
 
     def ask(self) -> None:
         """Again and again, until it is over."""
@@ -143,10 +144,18 @@ class Outside:
                 self._writing = True  # nothing more is asked for
                 self._back()
             elif self._donor is not None:
-                data = msgspec.msgpack.encode(_some(lacking, machine.settings.pull_bytes))
-                self._out.send(self._donor, HandedIn(self._parcels.add(now, data), len(data)))
+                self._hand_in(now, self._donor, _some(lacking, machine.settings.pull_bytes))
 
         machine.journal.sync(written)
+
+    def _hand_in(self, now: Nanos, donor: MemberId, runs: list[Run]) -> None:
+        """The same parcel as long as it is the same: the other may be fetching it."""
+        data = msgspec.msgpack.encode(runs)
+        parcel, before = self._handed
+        if data != before or not self._parcels.keeps(now, parcel):
+            parcel = self._parcels.add(now, data)
+            self._handed = parcel, data
+        self._out.send(donor, HandedIn(parcel, len(data)))
 
 
 def _some(runs: list[Run], most: int) -> list[Run]:

@@ -90,8 +90,11 @@ class Supply:
         return self._parcels.keeps(now, self._snapshot[0])
 
     def on_handed_in(self, source: MemberId, handed: HandedIn) -> None:
-        """Reds of one who has too many: fetch them."""
-        if source in self._downloads or len(self._downloads) < _MOST:
+        """Reds of one who has too many: fetch them, and go on with that if they are on their way already."""
+        known = self._downloads.get(source)
+        if known is not None and known.parcel == handed.parcel:
+            known.again()
+        elif source in self._downloads or len(self._downloads) < _MOST:
             window = self._machine.settings.pull_window
             self._downloads[source] = Download(self._out, source, handed.parcel, handed.size, window)
 
