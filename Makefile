@@ -26,7 +26,7 @@ quick: install
 	$(BIN)/python -m pytest -q -n 2 $(addprefix tests/,$(PURE)) $(SITUATIONS) src --ignore src/semcast/pipeline
 
 # Real sockets and processes, one test at a time. What fails there once has found something: nothing is tried again.
-SOCKETS := tests/group tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
+SOCKETS := tests/group tests/engine tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
 LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install
