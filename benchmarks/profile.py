@@ -8,7 +8,6 @@ questions without checking rows; numpy, with everything in memory, only counts d
 
 import importlib
 import importlib.util
-import os
 import tempfile
 from pathlib import Path
 from time import process_time
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from benchmarks.cpu import cpu_seconds
 from benchmarks.rows import Row, against
 from semcast.pipeline.profile.job import profile
 from semcast.pipeline.profile.read import read_trace
@@ -59,26 +59,6 @@ def run() -> list[Row]:
         for call, value in (("first", spent[0]), (f"{CALLS}rd", spent[-1]))
         for floor, seconds in floors.items()
     ]
-
-
-def cpu_seconds() -> float:
-    """Of this process and of everything below it: Java, and the Python of executors."""
-    children: dict[int, list[int]] = {}
-    spent: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        process = int(path.parent.name)
-        children.setdefault(int(fields[1]), []).append(process)
-        spent[process] = sum(int(ticks) for ticks in fields[11:15])
-    total, todo = 0, [os.getpid()]
-    while todo:
-        process = todo.pop()
-        total += spent.get(process, 0)
-        todo += children.get(process, [])
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 def by_duckdb(path: Path) -> tuple[int, int]:

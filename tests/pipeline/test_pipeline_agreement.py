@@ -9,7 +9,7 @@ from tests.pipeline.rings import CAUGHT
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS
-from semcast.pipeline.verify.large.positions import TOTAL_ORDER
+from semcast.pipeline.verify.positions import TOTAL_ORDER
 from semcast.pipeline.verify.properties import PROPERTIES as RECORDS
 from semcast.pipeline.verify.properties import Form, named
 from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status

@@ -27,8 +27,9 @@ OPENING = "spark.sql.files.openCostInBytes"
 
 
 @pytest.fixture
-def small_blocks(interpreted: SparkSession) -> Iterator[SparkSession]:
-    """Spark cuts even small files into blocks, the more the more executors there are."""
+def small_blocks(interpreted: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """Spark cuts even small files into blocks, the more the more executors there are; a profile pins them."""
+    monkeypatch.setattr(job, "_SPLITS", 6)
     interpreted.conf.set(OPENING, "100")
     interpreted.conf.set(PARALLELISM, "3")
     yield interpreted
@@ -61,7 +62,7 @@ def executors_join_before(patch: pytest.MonkeyPatch, where: object, name: str, s
     called = getattr(where, name)
 
     def joined(*args: object, **options: object) -> object:
-        spark.conf.set(PARALLELISM, "40")
+        spark.conf.set(PARALLELISM, "9")
         return called(*args, **options)
 
     patch.setattr(where, name, joined)

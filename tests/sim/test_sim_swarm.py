@@ -25,8 +25,16 @@ REGRESSIONS = {
     ("vsync", 129): "the same, where all crashed while they founded the group",
     ("vsync", 314): "a program that reads too seldom was put out by policy, and healing was awaited in vain",
     ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
+    ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
+    ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
+    ("vsync", 434): "a first member that had fallen silent made all others put themselves out at once",
+    ("vsync", 573): "a program gave up waiting for an answer, read all there was, and never sent again",
+    ("vsync", 423): "messages were drawn that are larger than the buffers",
+    ("vsync", 840): "the first of two left while it did not hear the other, which waited for it for ever",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
+    ("ring", 241): "a program that gave up on a confirmation, and read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
+    ("ring", 891): "what was sent when a program began to be skipped was delivered before it was sent",
 }
 
 

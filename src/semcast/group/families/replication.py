@@ -66,8 +66,6 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
         for name in ("trim_every", "retention"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} {getattr(self, name)}: at least 0")
-        if self.record:
-            raise ConfigurationError("record: servers of a replicated service cannot be recorded yet")
 
 
 def replication_settings(settings: GroupSettings, datagram: int) -> ReplicationSettings:
@@ -77,6 +75,7 @@ def replication_settings(settings: GroupSettings, datagram: int) -> ReplicationS
         names=settings.founders,
         durability=Durability(settings.durability),
         buffer=settings.send_messages,
+        notes=bool(settings.record),
         trim_every=settings.trim_every,
         retention=settings.retention,
         snapshots=True,

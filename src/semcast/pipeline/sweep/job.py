@@ -1,8 +1,9 @@
-"""The Spark job: waves of tasks, each of about a second of cells.
+"""The Spark job: waves of tasks, each of a few seconds of cells.
 
 How long cells take is learnt from those that are done. Two waves are under way at a time, so that the
-last task of one does not keep the other cores waiting. A task that dies takes its wave with it: the
-wave is then cut in two, again and again, until the cell that kills its process stands alone.
+last task of one does not keep the other cores waiting, and tasks become smaller towards the end, so that all
+cores end together. A task that dies takes its wave with it: the wave is then cut in two, again and again,
+until the cell that kills its process stands alone.
 """
 
 from collections import deque
@@ -28,8 +29,16 @@ from semcast.pipeline.sweep.worker import (
     run_cells,
 )
 
-TASK_SECONDS = 1.0
+TASK_SECONDS = 2.0
+"""To start a task costs some 40 ms of Spark and of the Python worker."""
+
+SMALLEST_TASK = 0.25
+"""Seconds of cells; no core waits longer for the last task."""
+
 TASKS_PER_SLOT = 4
+TASKS_LEFT_PER_SLOT = 2
+"""A task gets this part of what is left, if that is less than `TASK_SECONDS`."""
+
 CONCURRENT_WAVES = 2
 POLL_SECONDS = 1.0
 DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure")
@@ -70,23 +79,23 @@ class Planner:
         if not self._left:
             return None
         if self._partitions is not None:
-            tasks, size = self._partitions, -(-len(self._left) // self._partitions)
+            fair = -(-len(self._left) // self._partitions)
+            chunks = [self._cut(fair) for _ in range(self._partitions)]
+        elif not self._done:
+            chunks = [self._cut(1) for _ in range(self.slots)]
         else:
-            tasks, size = TASKS_PER_SLOT * self.slots, self._cells_a_task()
-        return Wave(uuid4().hex, list(self._chunks(tasks, size)))
+            chunks = [self._cut(self._cells_a_task()) for _ in range(TASKS_PER_SLOT * self.slots)]
+        return Wave(uuid4().hex, [chunk for chunk in chunks if chunk])
 
     def _cells_a_task(self) -> int:
-        """About a second of them, fewer towards the end, so that all slots end together."""
-        if not self._done:
-            return 1
-        wanted = round(TASK_SECONDS * self._done / max(self._seconds, 1e-6))
-        fair = -(-len(self._left) // (TASKS_PER_SLOT * self.slots))
-        return max(1, min(wanted, fair))
+        """As many as keep a core busy for `TASK_SECONDS`; a fair part towards the end."""
+        a_second = self._done / max(self._seconds, 1e-6)
+        fair = -(-len(self._left) // (TASKS_LEFT_PER_SLOT * self.slots))
+        least, most = round(SMALLEST_TASK * a_second), round(TASK_SECONDS * a_second)
+        return max(1, min(most, max(fair, least)))
 
-    def _chunks(self, tasks: int, size: int) -> Iterator[list[PlannedCell]]:
-        for _ in range(tasks):
-            if self._left:
-                yield [self._left.popleft() for _ in range(min(size, len(self._left)))]
+    def _cut(self, size: int) -> list[PlannedCell]:
+        return [self._left.popleft() for _ in range(min(size, len(self._left)))]
 
 
 def run_waves(
@@ -108,7 +117,7 @@ def run_waves(
         timeout: seconds that a cell may take.
         save: keeps the outcomes of a wave.
         progress: told how many cells are done, about.
-        partitions: cut all cells into so many tasks instead of tasks of about a second.
+        partitions: cut all cells into so many tasks instead of tasks of a few seconds.
     """
     planner = Planner(cells, slots(spark), partitions)
     runner = Runner(spark, function, timeout)

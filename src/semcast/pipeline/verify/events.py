@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from semcast.core.ids import MemberId
 from semcast.history import HistoryError, RunInfo
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
@@ -127,6 +128,20 @@ def is_malformed() -> Column:
     return _problem().isNotNull()
 
 
+def names_others() -> Column:
+    """Whether the message of a stored row may replace others than earlier ones of its own sender."""
+    forwards = fn.exists(
+        "annotation.ids",
+        lambda named: (
+            (named.getField("sender") != fn.col("sender"))
+            | (named.getField("incarnation") != fn.col("sender_incarnation"))
+            | (named.getField("seq") > fn.col("seq"))
+        ),
+    )
+    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("annotation.total"), fn.lit(False))
+    return (fn.col("kind") == Kind.MULTICAST.value) & odd
+
+
 def process() -> Column:
     """Whose row it is, as (name, incarnation)."""
     return _member("process", "incarnation")
@@ -135,6 +150,11 @@ def process() -> Column:
 def sender() -> Column:
     """Whose messages it is about, null if it is about none."""
     return fn.when(fn.col("sender").isNotNull(), _member("sender", "sender_incarnation"))
+
+
+def member_of(struct: Row) -> MemberId:
+    """A process or sender of a row that was collected."""
+    return MemberId(struct["name"], struct["incarnation"])
 
 
 def _problem() -> Column:

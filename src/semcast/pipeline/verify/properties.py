@@ -5,9 +5,11 @@ Which stack promises which is said once, in `semcast.specs.families`; what each 
 """
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from semcast import specs
+from semcast.history import HistoryError, RunInfo
 
 
 class Need(enum.Enum):
@@ -19,7 +21,6 @@ class Need(enum.Enum):
     SENT = "all that was sent, unless something breaks it anyway"
     CONFIGURATIONS = "configurations"
     VIEWS = "views"
-    STATE = "states of applications"
     LIMIT = "the limit of buffers, and how full they were"
 
 
@@ -63,8 +64,8 @@ def _records() -> tuple[Property, ...]:
         Property("semantic_uniform_agreement", Form.CONTENTS, over),
         Property("semantic_fifo_completeness", Form.CONTENTS, over),
         Property("buffer_bound", Form.BUFFERS, (Need.LIMIT,)),
-        Property("same_state", Form.STATES, (Need.END, Need.STATE)),
-        Property("same_state_of_correct_senders", Form.STATES, (Need.END, Need.STATE)),
+        Property("same_state", Form.STATES, (Need.END,)),
+        Property("same_state_of_correct_senders", Form.STATES, (Need.END,)),
         Property("ring_certificate", Form.RING, (there,)),
         Property("vector_certificate", Form.CAUSAL, (views,)),
         Property("evs_1_1_precedence", Form.RING, (there,)),
@@ -120,3 +121,17 @@ def named(*forms: Form) -> tuple[str, ...]:
 def needs(name: str, *some: Need) -> bool:
     """Whether a property needs any of these."""
     return any(need in some for need in PROPERTIES[name].needs)
+
+
+def wanted_properties(runs: Mapping[str, RunInfo], properties: Sequence[str] | None) -> dict[str, list[str]]:
+    """What to check of each run: what was asked for, or what its stack promises."""
+    for name in properties or ():
+        if name not in PROPERTIES:
+            raise HistoryError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+    wanted = {}
+    for run, info in runs.items():
+        try:
+            wanted[run] = list(dict.fromkeys(properties)) if properties else specs.properties_for(info.only)
+        except ValueError as error:
+            raise HistoryError(f"run {run}: {error}; name some with --property") from error
+    return wanted

@@ -4,27 +4,10 @@ Each breaks one thing the guarantees rest on, and must be caught by name within 
 swarm, or, where chance is a poor tester, by a directed test.
 """
 
-import msgspec
-
-from semcast.core.handover import Handover
-from semcast.core.stack import Stack
-from semcast.obsolescence import OperationTracker
-from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
 from semcast.sim.mutants import programs, replication, ring, semantic, vsync, vsync_flow
+from semcast.sim.mutants.mutant import Mutant
 
-
-class Mutant(msgspec.Struct, frozen=True):
-    """What to run instead of the real thing."""
-
-    stack: type[Stack] | None = None
-    operations: type[OperationTracker] = OperationTracker
-    handover: type[Handover] = Handover
-    machine: type[Machine] = Machine
-    reading: type[Reading] = Reading
-    by_chance: bool = True
-    """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
-
+__all__ = ["MUTANTS", "Mutant", "swarmed"]
 
 MUTANTS: dict[str, dict[str, Mutant]] = {
     "s-rm": {
@@ -42,45 +25,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "confirmed-safe-at-once": Mutant(semantic.ConfirmedSafeAtOnce),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
-    "ring": {
-        "safe-after-one-rotation": Mutant(ring.SafeAfterOneRotation),
-        "no-transitional-configuration": Mutant(ring.NoTransitionalConfiguration),
-        "changed-payload": Mutant(ring.ChangedPayload),
-        "obligation-set-forgotten": Mutant(ring.ObligationSetForgotten, by_chance=False),
-        "delivered-after-a-hole": Mutant(ring.DeliveredAfterAHole),
-        "discarded-before-a-hole": Mutant(ring.DiscardedBeforeAHole),
-        "purge-across-configurations": Mutant(ring.PurgeAcrossConfigurations),
-        "aru-raised-too-early": Mutant(ring.AruRaisedTooEarly),
-        "holes-not-agreed": Mutant(ring.HolesNotAgreed, by_chance=False),
-        "old-token-accepted": Mutant(ring.OldTokenAccepted),
-        "conf-id-reused": Mutant(ring.ConfIdReused),
-        "purge-without-replacement": Mutant(ring.PurgeWithoutReplacement),
-        "late-packets-delivered": Mutant(ring.LatePacketsDelivered, by_chance=False),
-        "half-sent-goes-on": Mutant(ring.HalfSentGoesOn, by_chance=False),
-        "fragments-kept": Mutant(ring.FragmentsKept, by_chance=False),
-        "form-tokens-in-any-order": Mutant(ring.FormTokensInAnyOrder, by_chance=False),
-        "form-token-of-another-configuration": Mutant(ring.FormTokenOfAnotherConfiguration, by_chance=False),
-        "confirmed-when-sent": Mutant(ring.ConfirmedWhenSent),
-        "safe-when-delivered": Mutant(ring.SafeWhenDelivered, by_chance=False),
-        "piece-taken-for-the-whole": Mutant(ring.PieceTakenForTheWhole, by_chance=False),
-        "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
-        "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
-        "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
-        "namesakes-let-in": Mutant(ring.NamesakesLetIn, by_chance=False),
-        "namesakes-put-out": Mutant(ring.NamesakesPutOut, by_chance=False),
-        "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
-        "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
-        "no-reserve": Mutant(ring.NoReserve, by_chance=False),
-        "nobody-exempt": Mutant(ring.NobodyExempt, by_chance=False),
-        "nobody-says-stop": Mutant(ring.NobodySaysStop, by_chance=False),
-        "stop-at-full-queue": Mutant(ring.StopAtFullQueue, by_chance=False),
-        "stop-forgotten": Mutant(ring.StopForgotten, by_chance=False),
-        "view-seen-by-reader-only": Mutant(ring.ViewSeenByReaderOnly, by_chance=False),
-        "change-only-below-queue": Mutant(ring.ChangeOnlyBelowQueue, by_chance=False),
-        "leave-clock-runs-in-send": Mutant(ring.LeaveClockRunsInSend, by_chance=False),
-        "window-below-members": Mutant(ring.WindowBelowMembers, by_chance=False),
-        "position-recorded-wrong": Mutant(ring.PositionRecordedWrong),
-    },
+    "ring": {**ring.MUTANTS},
     "vsync": {
         "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
         "changed-payload": Mutant(vsync.ChangedPayload),
@@ -126,6 +71,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
         "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
         "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
+        "never-in-pieces": Mutant(vsync.NeverInPieces, by_chance=False),
         "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
         "flapping-let-in": Mutant(vsync.FlappingLetIn, by_chance=False),

@@ -9,10 +9,12 @@ from semcast.core.events import Delivery, Purged
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.outbox import Frame
 from semcast.core.quorum import is_quorum
 from semcast.core.views import View
 from semcast.obsolescence import obsoletes
 from semcast.protocols.backoff import FIRST, Backoff
+from semcast.protocols.pieces import Courier
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Notice
@@ -21,10 +23,11 @@ from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.batches import BatchOrder, Standing
 from semcast.protocols.vsync.candidates import Candidates, Suspects
 from semcast.protocols.vsync.causes import Causes
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus import Consensus
 from semcast.protocols.vsync.flush import ViewChange
 from semcast.protocols.vsync.founding import Founding
-from semcast.protocols.vsync.frames import Change, Hello, Known, Pred, StateChunk, Welcome
+from semcast.protocols.vsync.frames import Hello, Known, Pred, StateChunk, Welcome
 from semcast.protocols.vsync.ledger import Agreed, Ledger, Record, Then
 from semcast.protocols.vsync.ledger import Installed as Entered
 from semcast.protocols.vsync.orders import CausalOrder
@@ -527,6 +530,23 @@ class ConfirmedInTheNextView(VirtualSynchrony):
         sent = old.queued[old.rank]
         following = View(old.view().id + 1, tuple(change.members))
         self.confirming.settle(following, delivered=sent, safe=sent, position=old.order.position_of)
+
+
+class _WholeCourier(Courier):
+    def send(self, dest: MemberId, frame: Frame) -> None:
+        self._out.send(dest, frame)
+
+    def multicast(self, frame: Frame) -> None:
+        self._out.multicast(frame)
+
+    def announce(self, frame: Frame) -> None:
+        self._out.announce(frame)
+
+
+class NeverInPieces(VirtualSynchrony):
+    """Sends control frames as they are, however large."""
+
+    courier_kind = _WholeCourier
 
 
 class TermsIgnored(VirtualSynchrony):
