@@ -6,13 +6,25 @@ from zlib import crc32
 from semcast.core.events import Delivery
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.engine.contents import CALL, READ, Content, read, read_call
+from semcast.engine.contents import (
+    CALL,
+    PLAIN_BYTES,
+    READ,
+    UPDATE,
+    Content,
+    read,
+    read_call,
+    unpack_plain,
+)
 from semcast.engine.errors import ForgottenError, ReplicaError
+from semcast.engine.levels import UPDATES
 from semcast.engine.outcomes import Outcome
 from semcast.engine.service import Context
 from semcast.engine.store import Store, Todo
 from semcast.engine.waiting import Waiters
-from semcast.replication.actions import Asked, Run
+from semcast.replication.actions import PLAIN, Asked, Run
+
+_SIMPLE = bytes([PLAIN, UPDATE])
 
 
 class Applier:
@@ -28,7 +40,8 @@ class Applier:
         self._store = store
         self._waiters = waiters
         self._mine = mine
-        self._todos: list[tuple[Todo, int]] = []  # with the token, where somebody here may wait
+        self._todos: list[Todo] = []
+        self._tokens: list[int] = []  # of each of them; 0 where nobody here waits
         self._taken = 0  # the last position that was handed over
         self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
 
@@ -48,10 +61,19 @@ class Applier:
         if position > max(store.position, self._taken):
             raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
         self._taken = position + len(batch.payloads)
-        mine, seed = self._mine(sender), _seeds(sender) + batch.first
+        mine, seed = self._mine(sender), _seeds(sender) + batch.first - batch.order
+        done, stamp, todos, tokens = store.position, store.stamp, self._todos, self._tokens
         for action in batch.payloads:
             position += 1
-            if position <= store.position:
+            if position <= done:
+                continue
+            if action[:2] == _SIMPLE and len(action) >= PLAIN_BYTES:  # nearly all: worth a way of its own
+                _, _, level, made, token = unpack_plain(action)
+                if made > stamp:
+                    stamp = store.stamp = made
+                context = Context(position, stamp, seed + position, UPDATES[level & 3])
+                todos.append(Todo(action[PLAIN_BYTES:], context))
+                tokens.append(token if mine else 0)
                 continue
             content = read(action)
             if content is None:
@@ -59,10 +81,11 @@ class Applier:
             if content.kind == READ:
                 if mine:
                     self._answer(content, position)
+                    done, todos, tokens = store.position, self._todos, self._tokens
                 continue
-            store.stamp = max(store.stamp, content.stamp)
-            todo = _todo(content, position, store.stamp, seed + position - batch.order)
-            self._todos.append((todo, content.token if mine else 0))
+            stamp = store.stamp = max(stamp, content.stamp)
+            todos.append(_todo(content, position, stamp, seed + position))
+            tokens.append(content.token if mine else 0)
         self._cut[sender] = batch.first + len(batch.payloads) - 1
         return position
 
@@ -83,10 +106,11 @@ class Applier:
         store, waiters = self._store, self._waiters
         if upto <= store.position:
             return
-        todos, self._todos = self._todos, []
-        outcomes = store.apply([todo for todo, _ in todos], upto)
+        todos, tokens = self._todos, self._tokens
+        self._todos, self._tokens = [], []
+        outcomes = store.apply(todos, upto)
         by_token = waiters.by_token
-        for (todo, token), outcome in zip(todos, outcomes, strict=True):
+        for todo, token, outcome in zip(todos, tokens, outcomes, strict=True):
             waiter = by_token.pop(token, None) if token else None
             if waiter is not None:
                 waiter.done(token, outcome)

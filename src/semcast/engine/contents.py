@@ -4,11 +4,12 @@ The header is fixed and short, since every server reads that of every action.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from semcast.engine.levels import UPDATES
+from semcast.engine.levels import STRICT, UPDATES
 from semcast.engine.service import Expectation
 from semcast.replication.actions import ASKED, PLAIN, Asked, read_asked
 
@@ -17,6 +18,10 @@ UPDATE, READ, CALL = 0, 1, 2
 expected."""
 
 _HEADER = struct.Struct(">BBQQ")
+_PLAIN = struct.Struct(">BBBQQ")
+"""The same with the kind of the action before it: for those that no client may ask for again."""
+PLAIN_BYTES = _PLAIN.size
+unpack_plain = _PLAIN.unpack_from
 _LEVELS = {level: code for code, level in enumerate(UPDATES)}
 
 
@@ -48,6 +53,12 @@ _decode_call = msgspec.msgpack.Decoder(Call).decode
 def written(kind: int, level: str, stamp: int, token: int, body: bytes) -> bytes:
     """The contents of an action."""
     return _HEADER.pack(kind, _LEVELS[level], stamp, token) + body
+
+
+def plain_updates(stamp: int, token: int, bodies: Sequence[bytes]) -> list[bytes]:
+    """Strict actions for the service, with tokens from one on."""
+    pack, strict = _PLAIN.pack, _LEVELS[STRICT]
+    return [pack(PLAIN, UPDATE, strict, stamp, each) + body for each, body in enumerate(bodies, token)]
 
 
 def call(body: bytes, procedure: str, version: int, expect: tuple[Expectation, ...]) -> bytes:

@@ -340,13 +340,7 @@ class Replica:
             return []
         first, waiter = self._waiters.open(len(actions))
         self._waiters.await_actions(first, len(actions), waiter)
-        stamp = _milliseconds()
-        self._requests.add(
-            [
-                Wish(plain(contents.written(contents.UPDATE, STRICT, stamp, token, action)))
-                for token, action in enumerate(actions, first)
-            ]
-        )
+        self._requests.add(list(map(Wish, contents.plain_updates(_milliseconds(), first, actions))))
         return await _within(timeout, waiter.future, "the outcomes")
 
     async def _request(

@@ -6,7 +6,7 @@ green with known reds behind it to dirty ones.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -17,7 +17,7 @@ from semcast.engine.service import ActionError, Context, Procedure, Service
 from semcast.replication.actions import Asked
 
 
-class Todo(NamedTuple):
+class Todo(msgspec.Struct, frozen=True, gc=False):
     """An action that is to be done."""
 
     body: bytes
