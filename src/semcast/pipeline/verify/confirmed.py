@@ -102,7 +102,9 @@ def _ask_memory(given: Given, run: str, doubtful: DataFrame, found: Findings) ->
     rows = given.rows.where(fn.col("run") == run)
     about_them = rows.join(about, [*_SENDER], "left_semi")
     shown = about_them.alias("r").join(about.alias("c"), _concerns(), "left_semi")
-    history = history_of(run_index, run, shown.union(_highest(about_them)).toArrow())
+    stated = rows.where((fn.col("kind") == Kind.APPLY.value) & fn.col("view").isNotNull())
+    few_rows = shown.union(_highest(about_them)).union(stated).toArrow()
+    history = history_of(run_index, run, few_rows)
     verdict = check(history, [NAME])[0]
     if verdict.status is Status.HOLDS and len(few) > _MOST:
         found.unknown[run, NAME] = "too many confirmations are in doubt"
