@@ -126,3 +126,42 @@ def test_notes_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     folder.chmod(0o777)
     with noted(mine):
         assert found(odd) == []  # others could have written there
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_prompt_shows_how_the_server_is(
+    running: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+    lines = iter(
+        [
+            "create table t(a);",
+            "insert into nowhere",
+            "values (1);",
+            ".status",
+            "select 1",
+            ";",
+            ".level dirty",
+        ]
+    )
+
+    def typed(prompt: str) -> str:
+        shown.append(prompt)
+        if len(shown) == 4:
+            running.call(running.database.primary.clear)
+        for line in lines:
+            return line
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", typed)
+    assert sql("--level", "weak") == 1  # one of the statements failed, and the prompt went on
+    assert shown[:3] == ["standin@a primary of a> ", "standin@a primary of a> ", "   ...> "]
+    assert shown[-1] == "standin@a NO PRIMARY, with a> "
+    printed = capsys.readouterr()
+    assert "no such table: nowhere" in printed.err
+    assert "queries dirty, updates strict" in printed.out

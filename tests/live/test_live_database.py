@@ -133,6 +133,8 @@ def test_servers_join_and_leave(tmp_path: Path) -> None:
             await db.weigh_server("a", 2)
             await db.remove_server("d")
             assert (await db.members())["servers"] == {"a": 2, "b": 1}
+            assert await asyncio.to_thread(newcomer.process.wait, 30) == 3
+            assert "d cannot go on" in newcomer.end()[1]
 
     with Servers(tmp_path, "ab") as servers:
         asyncio.run(work(servers))

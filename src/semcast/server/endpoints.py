@@ -1,7 +1,8 @@
 """The requests of our own clients: `/v1/...`."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +42,7 @@ class Endpoints:
         self._database = database
         self._limits = limits
         self._backups = 0
+        self._waiting = 0
 
     async def execute(self, request: Request) -> Response:
         """Do one statement."""
@@ -57,19 +59,35 @@ class Endpoints:
         self, asked: Numbered, given: Sequence[Statement], expect: Sequence[Expectation]
     ) -> Response:
         level, seconds = update_level(asked.level), self._seconds(asked.timeout)
-        work = self._database.transaction(
-            given, expect=expect, level=level, timeout=seconds, **asked.identity()
-        )
-        return outcome_response(await updated(work, seconds), self._limits)
+        identity = asked.identity()
+        with self._room(needed=level == "strict"):
+            work = self._database.transaction(given, expect=expect, level=level, timeout=seconds, **identity)
+            return outcome_response(await updated(work, seconds), self._limits)
 
     async def query(self, request: Request) -> Response:
         """Answer a query."""
         asked = read(await read_body(request, self._limits), Query)
         level, seconds = read_level(asked.level), self._seconds(asked.timeout)
-        work = self._database.query(
-            asked.sql, values(asked.params), level=level, position=asked.position, timeout=seconds
-        )
-        return answer_response(await answered(work, seconds), self._limits)
+        parameters, position = values(asked.params), asked.position
+        with self._room(needed=level in ("linear", "session")):
+            work = self._database.query(
+                asked.sql, parameters, level=level, position=position, timeout=seconds
+            )
+            return answer_response(await answered(work, seconds), self._limits)
+
+    @contextmanager
+    def _room(self, *, needed: bool) -> Iterator[None]:
+        """For what may have to wait for a primary: not so much of it that nothing else is answered."""
+        if not needed:
+            yield
+            return
+        if self._waiting >= self._limits.requests // 2:
+            raise busy(f"{self._waiting} requests wait for a primary: weak and dirty queries need none")
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     async def status(self, request: Request) -> Response:  # noqa: ARG002
         """How this server is."""

@@ -15,7 +15,7 @@ class Limits(msgspec.Struct, frozen=True):
     statements: int = 1000
     """Of a transaction, each with what it expects."""
     requests: int = 1024
-    """That may be under way."""
+    """That may be under way; half of them may wait for a primary, so that what needs none finds room."""
     connections: int = 1000
     patience: float = 30.0
     """Seconds that a client may take to send a request, and to take each part of the answer."""

@@ -9,6 +9,7 @@ import msgspec
 from semcast.engine import Database
 from semcast.engine.database import SqlAnswer, SqlReceipt, SqlResult
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.group.errors import GroupError
 from semcast.sql.actions import Expectation, Statement, Value
 
 _READERS = 4
@@ -101,6 +102,16 @@ class LocalDatabase:
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
         return await self._database.backup(target)
+
+    @property
+    def over(self) -> str:
+        """Why this server has ended by itself, if it has: it cannot go on, or it was removed."""
+        if self._closed:
+            return ""
+        try:
+            return "it has stopped" if self._database.replica.group.is_over() else ""
+        except GroupError as error:
+            return str(error)
 
     async def close(self) -> None:
         """Stop."""

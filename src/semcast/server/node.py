@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from semcast.group.errors import GroupError
 from semcast.server.application import application
 from semcast.server.interface import Database
 from semcast.server.limits import Limits
@@ -26,6 +27,10 @@ Say = Callable[[Mapping[str, Any]], None]
 
 class Opened(Database, Protocol):
     """A database that runs in this process until it is closed."""
+
+    @property
+    def over(self) -> str:
+        """Why it has ended by itself, if it has."""
 
     async def close(self) -> None:
         """Stop."""
@@ -69,20 +74,24 @@ async def serve(
             )
             with noted(note):
                 say({"event": "serving", "server": wanted.server, "address": http.address})
-                await _watch(wanted.server, database, stopped, say)
+                ended = await _watch(wanted.server, database, stopped, say)
             say({"event": "stopping", "server": wanted.server})
             stopping = asyncio.create_task(http.stop())
             await _quiet(counts)
             await database.close()
             await stopping
+        if ended:
+            raise GroupError(f"{wanted.server} cannot go on: {ended}")
     finally:
         await database.close()
 
 
-async def _watch(server: str, database: Opened, stopped: asyncio.Event, say: Say) -> None:
-    """Say when there is a primary, and when there is none any more."""
+async def _watch(server: str, database: Opened, stopped: asyncio.Event, say: Say) -> str:
+    """Say when there is a primary, and when there is none any more; returns why the database ended, if so."""
     last: object = None
     while not stopped.is_set():
+        if database.over:
+            return database.over
         status = database.status()
         now = {"server": server} | {key: status[key] for key in ("primary", "state", "view")}
         shown = now["primary"], now["view"]
@@ -94,6 +103,7 @@ async def _watch(server: str, database: Opened, stopped: asyncio.Event, say: Say
                 await stopped.wait()
         except TimeoutError:
             continue
+    return ""
 
 
 async def _quiet(counts: Counts) -> None:

@@ -100,9 +100,11 @@ def _ask_memory(given: Given, run: str, doubtful: DataFrame, found: Findings) ->
     cases = [(m.name, m.incarnation, row["seq"], row["index"]) for m, row in zip(members, few, strict=False)]
     about = fn.broadcast(small_frame(run_index.spark, _CASE, cases))
     rows = given.rows.where(fn.col("run") == run)
-    about_them = rows.join(about, [*_SENDER], "left_semi")
+    about_them = rows.join(about, [*_SENDER], "left_semi").select(*rows.columns)
     shown = about_them.alias("r").join(about.alias("c"), _concerns(), "left_semi")
-    history = history_of(run_index, run, shown.union(_highest(about_them)).toArrow())
+    stated = rows.where((fn.col("kind") == Kind.APPLY.value) & fn.col("view").isNotNull())
+    few_rows = shown.union(_highest(about_them)).union(stated).toArrow()
+    history = history_of(run_index, run, few_rows)
     verdict = check(history, [NAME])[0]
     if verdict.status is Status.HOLDS and len(few) > _MOST:
         found.unknown[run, NAME] = "too many confirmations are in doubt"

@@ -28,6 +28,7 @@ from semcast.specs.replication.kinds import (
     PHASE,
     REPLY,
     REQUEST,
+    SNAPSHOT,
     STORE,
     WHITE,
 )
@@ -107,7 +108,7 @@ def _green_outside(rows: DataFrame) -> DataFrame:
 
 def _several_hashes(rows: DataFrame) -> DataFrame:
     """Alarms, and what is said of positions of which there are several chain hashes."""
-    durable = rows.where(_is(DURABLE.value))
+    durable = rows.where(_is(DURABLE.value, SNAPSHOT.value))
     told = durable.where(fn.col(_TEXT) != "").groupBy("run", "order")
     several = told.agg(fn.count_distinct(_TEXT).alias("hashes")).where("hashes > 1").select("run", "order")
     return rows.where(_is(ALARM.value)).union(
