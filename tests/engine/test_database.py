@@ -1,6 +1,7 @@
 """A replicated SQLite database in process: levels, refusals, restarts, a short log, a newcomer."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import semcast
 from semcast.engine import SqlReceipt, SqlResult
 from semcast.sql import DatabaseError, StatementError
 
+BANK = f"bank {os.getpid()}"
+
 
 def server(folder: Path, name: str, **given: Any) -> semcast.Database:
-    return semcast.database("bank", **{"founders": NAMES, "data": str(folder), "name": name, **given})
+    return semcast.database(BANK, **{"founders": NAMES, "data": str(folder), "name": name, **given})
 
 
 async def three(folder: Path, **given: Any) -> list[semcast.Database]:
@@ -182,7 +185,7 @@ def test_what_makes_no_sense_is_refused_and_the_server_goes_on(
 def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: Path) -> None:
     async def scenario() -> None:
         await (await server(tmp_path, "a", founders=["a"])).close()
-        path = tmp_path / "bank" / "a" / "database.sqlite"
+        [path] = tmp_path.glob("*/a/database.sqlite")
         for each in path.parent.glob("database.sqlite*"):
             each.unlink()
         path.write_bytes(b"this is no database at all" * 100)

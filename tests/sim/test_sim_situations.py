@@ -168,3 +168,18 @@ def test_thousands_of_messages_from_everybody_arrive_everywhere() -> None:
     finding = examine(scenario)
     assert finding.clean, finding.broken
     assert [stats.delivered for stats in finding.outcome.stacks] == [4000] * 4
+
+
+def test_gossip_in_vain_slows_down() -> None:
+    """Where members hurry, and a program takes its time, nothing new is known for long."""
+    slow = msgspec.structs.replace(
+        BASE,
+        buffer=4,
+        gossip_busy=2 * MILLISECOND,
+        app_delays={3: 300 * MILLISECOND},
+        traffic=(Traffic(0, "plain", "constant", 100.0, 12),),
+    )
+    finding = examine(slow)
+    assert finding.clean, finding.broken
+    frames = sum(stack.control_frames for stack in finding.outcome.stacks)
+    assert frames < 700 * finding.outcome.ended / SECOND, "the ordinary pace is 400 a second, in a hurry 6000"

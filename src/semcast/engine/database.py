@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -101,8 +100,7 @@ class Database:
         """Stop this server. It stays one of its group."""
         if self._trimming is not None:
             self._trimming.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._trimming
+            await asyncio.wait([self._trimming])
             self._trimming = None
         await self.replica.close()
 

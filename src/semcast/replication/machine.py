@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from semcast.core.events import Answered
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.replication import messages
 from semcast.replication.actions import Names, Run, RunId
+from semcast.replication.answers import Answers
 from semcast.replication.books import Books
-from semcast.replication.creation import QUEUED, STRICT, Creation, Cut, Owed, Wish
+from semcast.replication.creation import Creation, Cut, Wish
 from semcast.replication.exchange import Exchange, greens_of, reds_in, reds_of
 from semcast.replication.ids import ConfId, Server, Weighted, servers_of
 from semcast.replication.journal import Journal, Mark
@@ -42,7 +42,7 @@ from semcast.replication.records import (
 from semcast.replication.settings import Durability, ReplicationSettings
 from semcast.replication.snapshots import KeptState
 from semcast.replication.states import CREATES, IN_GROUP, MOVES, Cause, State
-from semcast.replication.white import GreenLines
+from semcast.replication.trimming import Trimming
 
 
 class Machine:
@@ -66,7 +66,8 @@ class Machine:
         self.journal = self.journal_kind(books, out)
         self.notes = Notes(out, wanted=settings.notes)
         self.creation = Creation(settings.buffer, settings.run_bytes, watched=settings.notes)
-        self.lines = GreenLines()
+        self.answers = Answers(books, self.creation, self.notes, out)
+        self.trimming = Trimming(self.journal, settings, self.notes)
         self.state = State.BOOT
         self.exchange: Exchange | None = None
         """Of the configuration that the server is in."""
@@ -76,7 +77,6 @@ class Machine:
         """Why the server wants to be out of the group, if it does."""
         self.alarm = ""
         """A promise was broken: two servers have different actions green at one position."""
-        self.white = 0
         self.next: Vulnerable | None = None
         """The attempt that is under way."""
         self._counted: tuple[Server, ...] = ()
@@ -182,9 +182,7 @@ class Machine:
 
     def rebased(self, overtaken: Sequence[Run]) -> None:
         """The order goes on from a snapshot, with own runs in it whose places are not known here."""
-        for owed in self.creation.overtaken(overtaken):
-            if owed.wish.ticket is not None:
-                self.out.deliver(Answered(owed.wish.ticket, STRICT))
+        self.answers.overtake(overtaken)
         colours = self.books.colours
         self.notes.snapshot(colours.start, colours.digest)
         for where, servers in self.books.altered:
@@ -304,7 +302,7 @@ class Machine:
         if self.state is State.REG_PRIM:
             self._green(run)
             assert self.exchange is not None
-            self._heard_line(self.exchange.server_of(sender), message.line)
+            self.trimming.heard(self.exchange.server_of(sender), message.line)
         elif self.state is State.NON_PRIM:
             self._red(run)
         elif self.state is State.TRANS_PRIM:
@@ -463,7 +461,7 @@ class Machine:
         exchange.staged = []
         states = {server: exchange.states[server] for server in self._counted}
         for server, state in states.items():
-            self._heard_line(server, state.green)
+            self.trimming.heard(server, state.green)
         known = self.learn({server: state.account() for server, state in states.items()})
         part = self._participants(known.prim)
         if part and not self.alarm and self._may_install(known, states):
@@ -550,7 +548,7 @@ class Machine:
         if not before.index:
             self.notes.group(books.members.weights, 0)
         for server in self._counted:
-            self.lines.told(server, line)
+            self.trimming.told(server, line)
         self._after_install(exchange, prim)
 
     def _turning(self) -> tuple[RunId, ...]:
@@ -595,42 +593,27 @@ class Machine:
 
     def _on_line(self, sender: MemberId, message: Line) -> None:
         assert self.exchange is not None
-        self._heard_line(self.exchange.server_of(sender), message.line)
-
-    def _heard_line(self, server: Server | None, line: int) -> None:
-        if server is not None and self.lines.told(server, line):
-            white = self.lines.white(self.books.members.weights)
-            if white > self.white:
-                self.white = white
-                self.notes.white(white, self.books.members.weights)
+        self.trimming.heard(self.exchange.server_of(sender), message.line)
 
     def collect(self, position: int) -> None:
-        """The service has all actions up to a position on its own: forget what may be forgotten of them."""
-        line = min(self.trimmable, position)
-        if self.may_trim and line > self.books.colours.start:
-            kept = self.books.state
-            self.books.state = None if kept is None or kept.position <= position else kept
-            self.books.trim(line)
-            self.journal.begin_anew()
+        """The service has all actions up to a position on its own."""
+        if self.may_trim:
+            self.trimming.collect(position)
 
     def keep(self, state: KeptState) -> None:
-        """The same, with the state of the service: it is written down with what is behind it."""
-        line = min(self.trimmable, state.position)
-        if self.may_trim and line > self.books.colours.start:
-            self.books.state = state
-            self.books.trim(line)
-            self.journal.begin_anew()
+        """The state of the service at a position."""
+        if self.may_trim:
+            self.trimming.keep(state)
 
     @property
-    def trimmable(self) -> int:
-        """Up to here nobody should need the actions themselves: who does is given a snapshot."""
-        return max(self.white, self.journal.durable.line - self.settings.retention)
+    def white(self) -> int:
+        """All servers have the actions up to here green on their disks."""
+        return self.trimming.white
 
     @property
     def may_trim(self) -> bool:
         """Whether there is much to forget, and no exchange under way: what others were told stays true."""
-        every, start = self.settings.trim_every, self.books.colours.start
-        return bool(every) and self.trimmable - start >= every and self.state in CREATES
+        return self.state in CREATES and self.trimming.due
 
     def told_line(self) -> int:
         """The green line that others may be told: what is on the disk."""
@@ -699,18 +682,14 @@ class Machine:
         has = colours.has_green if self.state is State.REG_PRIM else colours.knows
         if all(has(creator, index) for creator, index in wish.seen):
             return False
-        if wish.ticket is not None:
-            self.out.deliver(Answered(wish.ticket, wish.level, refusal="not here yet: what the client saw"))
+        self.answers.refuse(wish, "not here yet: what the client saw")
         return True
 
     # Answers
 
     def _answer(self) -> None:
         """Who waits for what is on the disk by now."""
-        for owed in self.creation.durable(self.answerable_own):
-            self._reply(owed, QUEUED, 0)
-        for owed, position in self.creation.placed(self.limit):
-            self._reply(owed, STRICT, self._outcome(owed, position))
+        self.answers.tell(self.answerable_own, self.limit)
 
     @property
     def answerable_own(self) -> int:
@@ -718,18 +697,6 @@ class Machine:
         if self.settings.durability is Durability.MEMORY:
             return self.books.index
         return self.journal.durable.own
-
-    def _outcome(self, owed: Owed, position: int) -> int:
-        """Where a request was done: not with this action, if an earlier one asked for the same."""
-        request = owed.request
-        if request is None:
-            return position
-        return self.books.requests.position(request.client, request.number) or position
-
-    def _reply(self, owed: Owed, level: str, position: int) -> None:
-        if owed.wish.ticket is not None:
-            self.out.deliver(Answered(owed.wish.ticket, level, position))
-        self.notes.reply(level, owed.creator.member, owed.index, position)
 
 
 def _lineage(conf: ConfId) -> int:

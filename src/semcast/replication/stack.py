@@ -426,7 +426,7 @@ class Replication(Stack):
         self._watch_disk(now)
         if self._looks:
             self._look()
-        if self.snapshots and self.machine.may_trim and self._given >= self.machine.trimmable:
+        if self.snapshots and self.machine.may_trim and self._given >= self.machine.trimming.trimmable:
             self.want_state()
 
     def _hear(self, each: Delivery) -> None:

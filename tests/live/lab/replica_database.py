@@ -23,7 +23,7 @@ async def main() -> None:
     settings = json.loads(sys.argv[1])
     lines = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    async with semcast.database("bank", **settings) as db:
+    async with semcast.database(settings.pop("group"), **settings) as db:
         print(json.dumps("up"), flush=True)
         while line := await lines.readline():
             print(json.dumps(await obey(db, json.loads(line))), flush=True)

@@ -43,7 +43,7 @@ async def main() -> None:
     settings = json.loads(sys.argv[1])
     lines = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    async with semcast.join("replicas", stack="replication", **settings) as group:
+    async with semcast.join(settings.pop("group"), stack="replication", **settings) as group:
         member = Member(group)
         reading = asyncio.create_task(member.read())
         print(json.dumps("up"), flush=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -88,7 +89,10 @@ class Fleet:
         """Begin, or begin again. It says something once it takes requests."""
         self.processes[name] = process = Process(
             self._program,
-            **{"founders": list(self._names), **self._settings, **settings},
+            group=f"fleet {os.getpid()}",
+            founders=list(self._names),
+            **self._settings,
+            **settings,
             name=name,
             data=str(self._data),
         )

@@ -19,7 +19,7 @@ from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import Accept, Init, InView, Pred, StateChunk, Welcome
 from semcast.sim.mutants import MUTANTS, swarmed
-from semcast.sim.mutants.vsync import LeaverDeafAtOnce
+from semcast.sim.mutants.vsync_ends import LeaverDeafAtOnce
 
 A = MemberId("a")
 LONG = 3 * SECOND

@@ -22,6 +22,7 @@ from semcast.pipeline.verify.basic import disordered
 from semcast.pipeline.verify.certificates import TIMES, Grid, folding_times, stretches_of
 from semcast.pipeline.verify.certified import Certified, Spot, Told
 from semcast.pipeline.verify.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.obligations import Books, books_of
 from semcast.pipeline.verify.positions import in_one_order
 from semcast.pipeline.verify.run_index import numbered_violations
@@ -55,6 +56,11 @@ class _Told(Told):
     late: dict[Spot, tuple[int, int]] = field(default_factory=dict)
     """Deliveries that come too late: the author, and a message of it."""
 
+    @property
+    def circular(self) -> bool:
+        """Whether somebody may have multicast a message after something that comes after it."""
+        return any(who == author for (who, _), (author, _) in self.late.items())
+
 
 class _Causal:
     def __init__(self, given: Given, wanted: Wanted) -> None:
@@ -78,7 +84,7 @@ class _Causal:
                 spots = {*known.late, *known.wrong, *self._witnesses(run, known)}
                 spots |= {(who, index) for who, index, _, _ in others.get(run, ())[:8]}
                 left = self._certified.ask_excerpt(run, names, spots, [DELIVERY])
-            if proven and COMPLETENESS in left:
+            if proven and COMPLETENESS in left and not known.circular:
                 self._certified.found.unknown.pop((run, COMPLETENESS), None)
                 self._complete(run)
         self._blame(told, others)
@@ -129,20 +135,22 @@ class _Causal:
         return {row["run"] for row in rows} & set(self._wanted)
 
     def _witnesses(self, run: str, known: _Told) -> Iterator[Spot]:
-        """The rows by which it was said that something comes before what was delivered."""
+        """The rows by which it was said that what was delivered later comes before."""
+        starts = self._run_index.starts
         for (who, index), (author, seq) in sorted(known.late.items())[:4]:
             process = self._run_index.everybody[who][1]
-            rank = next((m.index(author) for m in self._members if author in m), 0)
-            said = fn.exists("vector", _says(rank, seq))
+            number = int(np.searchsorted(starts, (who << INDEX_BITS) + index, side="right")) - 1
+            said = fn.exists("vector", _says(self._members[number].index(author), seq))
             rows = self._given.rows.where(
                 (fn.col("run") == run)
                 & (fn.col("process") == process.name)
                 & (fn.col("incarnation") == process.incarnation)
-                & (fn.col("index") < index)
+                & fn.col("index").between(self._run_index.segments[number].first, index - 1)
                 & said
             )
-            for row in rows.select("index").limit(1).collect():
-                yield who, row["index"]
+            for (first,) in rows.agg(fn.min("index")).collect():
+                if first is not None:
+                    yield who, first
 
     def _complete(self, run: str) -> None:
         """Who goes on from a view has what its vector time there names."""
@@ -176,9 +184,9 @@ def _compose(who: int, author: int, stretches: list[tuple[int, ...]], told: _Tol
     """The stretches of one process in one view, about one member."""
     ends = known = said = NOTHING
     for row in sorted(stretches, key=lambda each: each[2]):
-        _, _, begin, end, low, delivered, heard, says, lacking, beyond, first, bad = row
+        _, _, begin, end, low, delivered, heard, says, lacking, beyond, first, bad, late = row
         if bad != NOTHING:
-            told.late[who, bad] = author, 1
+            told.late[who, bad] = author, late
         if low <= known:
             told.late[who, begin] = author, low
         small = lacking > said or (first != NOTHING and max(said, first - 1) < known)

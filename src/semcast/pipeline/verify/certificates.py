@@ -38,6 +38,7 @@ TIMES = longs(
     "beyond",
     "first",
     "bad",
+    "late",
 )
 """Of the vector times in a segment, for one member of the view, by its rank.
 
@@ -45,8 +46,8 @@ TIMES = longs(
 said to come before something that is delivered, `said` the highest that the process says to come before its
 own messages. It says too little unless `lacking` was said before, and too much unless `beyond` was heard
 before; with its first message it has said `first`, NOTHING if there is no message. `bad` is a row with a
-delivery that comes too late, whatever came before. A row of rank NOTHING says in `low` how many messages have
-no vector time.
+delivery that comes too late, whatever came before, and `late` its message. A row of rank NOTHING has in `low`
+how many messages have no vector time.
 """
 
 
@@ -179,7 +180,7 @@ def _clocks(rows: Rows, vectors: pa.Array, author: Ints, ranks: int) -> _Clocks:
 def _times(rows: Rows, vectors: pa.Array, segment: int, ranks: dict[int, int]) -> Iterator[tuple[int, ...]]:
     begin, end = int(rows.place[0] & INDEX), int(rows.place[-1] & INDEX)
     without = int((rows.last - rows.first + 1)[rows.changes == NOTHING].sum())
-    yield segment, NOTHING, begin, end, without, *([NOTHING] * 7)
+    yield segment, NOTHING, begin, end, without, *([NOTHING] * 8)
     author = np.array([ranks.get(each, NOTHING) for each in rows.author.tolist()], np.int64)
     clocks = _clocks(rows, vectors, author, len(ranks))
     known = np.maximum(clocks.delivered, clocks.heard)
@@ -206,4 +207,5 @@ def _times(rows: Rows, vectors: pa.Array, segment: int, ranks: dict[int, int]) -
             int(said[said > had].max(initial=NOTHING)),
             int(said[0]) + 1 if len(says) else NOTHING,
             int(rows.place[late[0]] & INDEX) if len(late) else NOTHING,
+            int(rows.first[late[0]]) if len(late) else NOTHING,
         )

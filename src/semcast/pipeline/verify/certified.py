@@ -44,6 +44,11 @@ class Excerpt:
     whole: bool
     """Whether these are all rows."""
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether anything was read."""
+        return any(event.kind in (Kind.MULTICAST, Kind.DELIVER) for event in self.history.events)
+
     def judged(self, names: Iterable[str]) -> list[Verdict]:
         """The verdicts that stand for the whole run."""
         found = check(self.history, names)
@@ -61,42 +66,47 @@ class Excerpts:
         self._sizes: Mapping[str, int] = {row["run"]: row["rows"] for row in sizes}
 
     def around(self, run: str, faults: Collection[Spot]) -> Excerpt:
-        """What happened to the messages around some rows: all of them, if there are few."""
+        """What happened to the messages around some rows: fewer if they are many, all if the run is small."""
         if self._sizes[run] <= MOST_ROWS:
-            return Excerpt(self._history(run, self._whole(run)), whole=True)
-        near = self._near(run, faults)
+            return Excerpt(history_of(self._run_index, run, self._whole(run)), whole=True)
+        around, table = AROUND, self._around(run, faults, AROUND)
+        while table.num_rows > MOST_ROWS and around:
+            around //= 8
+            table = self._around(run, faults, around)
+        return Excerpt(history_of(self._run_index, run, table.slice(0, MOST_ROWS)), whole=False)
+
+    def _around(self, run: str, faults: Collection[Spot], around: int) -> pa.Table:
+        """All rows about the messages in so many rows before and after those at fault."""
+        near = self._near(run, faults, around)
         table = near.select(
             "sender", "sender_incarnation", fn.col("seq").alias("from"), _last().alias("upto")
         )
-        about = self._messages(run).join(
-            fn.broadcast(table.distinct()), ["sender", "sender_incarnation"], "left_semi"
-        )
-        told = fn.col("r.seq") <= fn.col("n.upto")
         same = (fn.col("r.sender") == fn.col("n.sender")) & (
             fn.col("r.sender_incarnation") == fn.col("n.sender_incarnation")
         )
-        rows = about.alias("r").join(
-            fn.broadcast(table.alias("n")),
-            same & told & (fn.col("n.from") <= fn.col("r.seq") + fn.col("r.count") - 1),
-            "left_semi",
+        meet = (fn.col("r.seq") <= fn.col("n.upto")) & (
+            fn.col("n.from") <= fn.col("r.seq") + fn.col("r.count") - 1
         )
-        return Excerpt(self._history(run, rows.limit(MOST_ROWS).toArrow()), whole=False)
+        others = fn.broadcast(table.distinct().alias("n"))
+        rows = self._messages(run).alias("r").join(others, same & meet, "left_semi")
+        return rows.limit(MOST_ROWS + 1).toArrow()
 
     def beyond(self, run: str, lows: Mapping[Configuration, int]) -> Excerpt | None:
         """All that has a position from some on, in each of these configurations; None if that is too much."""
         if self._sizes[run] <= MOST_ROWS:
-            return Excerpt(self._history(run, self._whole(run)), whole=True)
+            return Excerpt(history_of(self._run_index, run, self._whole(run)), whole=True)
         position = fn.shiftleft("ring.packet", INDEX_IN_PACKET_BITS) + fn.col("ring.index")
         beyond = fn.lit(False)
         for conf, low in lows.items():
             same = fn.col("ring.configuration") == conf.number
             if conf.formed_by is not None:
                 same &= fn.col("ring.representative") == conf.formed_by.name
+                same &= fn.col("ring.incarnation") == conf.formed_by.incarnation
             beyond |= same & (position + fn.col("count") > low)
         rows = self._messages(run).where(beyond)
         if rows.count() > MOST_ROWS:
             return None
-        history = self._history(run, rows.toArrow())
+        history = history_of(self._run_index, run, rows.toArrow())
         clipped = [_clipped(event, lows) for event in history.events]
         return Excerpt(History(history.info, clipped), whole=False)
 
@@ -115,19 +125,21 @@ class Excerpts:
     def _messages(self, run: str) -> DataFrame:
         return self._of(run).where(fn.col("kind").isin(*_ABOUT_MESSAGES))
 
-    def _near(self, run: str, faults: Collection[Spot]) -> DataFrame:
+    def _near(self, run: str, faults: Collection[Spot], around: int) -> DataFrame:
         chosen = fn.lit(False)
         for who, index in sorted(faults)[:8]:
             _, process = self._run_index.everybody[who]
             mine = (fn.col("process") == process.name) & (fn.col("incarnation") == process.incarnation)
-            chosen |= mine & fn.col("index").between(index - AROUND, index + AROUND)
+            chosen |= mine & fn.col("index").between(index - around, index + around)
         return self._messages(run).where(chosen)
 
-    def _history(self, run: str, rows: pa.Table) -> History:
-        known = self._run_index.stays.histories[run]
-        changes = {(event.process, event.index): event for event in known.events}
-        events = {(e.process, e.index): e for e in map(decode, rows_of(rows))}
-        return History(known.info, sorted((changes | events).values(), key=lambda event: event.index))
+
+def history_of(run_index: RunIndex, run: str, rows: pa.Table) -> History:
+    """Some rows of a run, with those that say who was where."""
+    known = run_index.stays.histories[run]
+    changes = {(event.process, event.index): event for event in known.events}
+    events = {(e.process, e.index): e for e in map(decode, rows_of(rows))}
+    return History(known.info, sorted((changes | events).values(), key=lambda event: event.index))
 
 
 @dataclass(slots=True)

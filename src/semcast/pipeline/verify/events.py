@@ -1,6 +1,6 @@
 """The rows of histories as Spark sees them, and what must be true of each in itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +11,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.core.ids import MemberId
 from semcast.history import HistoryError, RunInfo
+from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
+from semcast.history.wellformed import problem
 from semcast.pipeline.paths import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
@@ -121,6 +123,19 @@ def added_kinds(rows: DataFrame) -> DataFrame:
     """The rows of the kinds that families added."""
     added = [kind.value for kind in KINDS.values() if kind.columns is not None]
     return rows.where(fn.col("kind").isin(added))
+
+
+def faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is wrong with single rows, by what their family says of them; those of added kinds."""
+    for batch in batches:
+        found = []
+        for row in rows_of(pa.Table.from_batches([batch])):
+            event = decode(row)
+            fault = problem(event)
+            if fault is not None:
+                found.append(f"run {row.run}: row {event.index} of {event.process}: {fault}")
+        if found:
+            yield pa.RecordBatch.from_arrays([pa.array(found)], names=["problem"])
 
 
 def is_malformed() -> Column:

@@ -25,7 +25,8 @@ DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN, CONTENTS = ran
 
 DELIVERED, SENT: a span of messages `first` to `last`; of what was sent, `mark` is the view it was sent with.
 SENT_SAFE: what was sent as safe, once more, so that spans of sent messages are long.
-STEPS: the index of the first delivery (INDEX if there is none) and the latest time.
+STEPS: how many rows there are (`begin`), the index of the first delivery (INDEX if there is none) and the
+latest time.
 FORWARDS: a stretch of rows, from index `begin` to `end`, in which the numbers of an author go forwards from
 `first` to `last`, of deliveries (`mark` 0) or multicasts (1). The same message may be delivered twice in a
 row, which integrity forbids, but not be multicast twice.
@@ -157,6 +158,7 @@ def _steps(rows: Rows, segment: Ints) -> _Told:
     return {
         "what": STEPS,
         "segment": segments,
+        "begin": np.diff(np.append(begins, len(order))),
         "first": np.minimum.reduceat(delivered[order], begins),
         "last": np.maximum.reduceat(rows.at[order], begins),
     }

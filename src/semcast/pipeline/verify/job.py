@@ -6,22 +6,31 @@ from contextlib import ExitStack
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from semcast.history import HistoryError
-from semcast.history.decoding import Columns, decode
+from semcast.history import HistoryError, Kind
 from semcast.history.schema import SCHEMA
-from semcast.history.wellformed import problem
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, unconstrained
 from semcast.pipeline.verify import basic, memory, relation
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
+from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
+from semcast.pipeline.verify.confirmed import judge_confirmed
 from semcast.pipeline.verify.deliveries import judge_deliveries
-from semcast.pipeline.verify.events import added_kinds, by_group, events_of, held_rows, malformed, read_rows
+from semcast.pipeline.verify.events import (
+    added_kinds,
+    by_group,
+    events_of,
+    faults,
+    held_rows,
+    malformed,
+    read_rows,
+)
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.findings import Given, Judge, Wanted
 from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.properties import FORMS, Form, Need, named, needs, wanted_properties
+from semcast.pipeline.verify.replication import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import RunIndex
 from semcast.pipeline.verify.totals import Participant, census, roster_of, tails_of, totals, untold
@@ -57,12 +66,14 @@ _JUDGES: dict[Form, Judge] = {
     Form.VIEWS: judge_views,
     Form.POSITIONS: judge_positions,
     Form.RING: judge_ring,
+    Form.CONFIRMED: judge_confirmed,
+    Form.REPLICATION: judge_replication,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
-"""Forms that need no configurations."""
+"""Forms that look at all runs at once."""
 
-_OF_ANY = (Form.CONFIGURATIONS,)
-"""Forms for runs of any size, and not only for those that memory does not hold."""
+_ABOUT_VIEWS = (Form.CONFIGURATIONS, Form.CAUSAL, Form.VIEWS, Form.POSITIONS, Form.RING)
+"""Forms that say nothing of runs without configurations."""
 _NO_FORM = "judged in memory only, and the run is too large for that"
 
 
@@ -110,9 +121,11 @@ class _Job:
         there = census(self._totals).collect()
         self._roster = self._checked(there)
         self._check_added()
+        self._add_confirmed()
         sizes = dict.fromkeys(self._wanted, 0)
         for row in there:
             sizes[row["run"]] += row["rows"]
+        self._evidence.empty = {run for run, size in sizes.items() if not size}
         held = {run for run, size in sizes.items() if size <= self._options.memory_rows}
         self._tails = tails_of(self._recorded.runs, self._totals)
         if self._tails:
@@ -155,14 +168,20 @@ class _Job:
         return roster_of(self._recorded.runs, there, allow_missing=self._options.allow_missing)
 
     def _check_added(self) -> None:
-        """What a family says of its own rows, which are few."""
+        """What a family says of its own rows."""
         if added_kinds(self._totals).isEmpty():
             return
-        for row in added_kinds(self._rows).toLocalIterator():
-            event = decode(Columns(**{name: row.asDict(recursive=True)[name] for name in SCHEMA.names}))
-            fault = problem(event)
-            if fault is not None:
-                raise HistoryError(f"run {row['run']}: row {event.index} of {event.process}: {fault}")
+        rows = added_kinds(self._rows).select(*SCHEMA.names)
+        wrong = rows.mapInArrow(faults, "problem string").first()
+        if wrong is not None:
+            raise HistoryError(wrong["problem"])
+
+    def _add_confirmed(self) -> None:
+        """Where stacks confirmed something, that is judged, too."""
+        if self._options.properties is None:
+            rows = self._totals.where(fn.col("kind") == Kind.CONFIRMED.value).select("run").distinct()
+            for row in rows.collect():
+                self._wanted[row["run"]].append(CONFIRMED)
 
     # What the forms start from
 
@@ -217,16 +236,19 @@ class _Job:
         self._progress(Form.ORDER.value)
         findings.add(basic.judge_order(self._given(set(self._wanted)), self._wanted))
         large = {run for run, names in self._wanted.items() if run not in held and set(names) - set(FORMS)}
+        for form in (Form.RELATION, Form.ORDER):
+            self._look_at(self._asked(form, held))
         for form, judges in _JUDGES.items():
             wanted = self._asked(form, held)
+            self._look_at(wanted)
             if form is Form.CRASHES:
                 wanted = {run: names for run, names in wanted.items() if run in undead}
             if wanted:
                 self._progress(form.value)
                 # Forms share an index where they can, for each reads the files once.
-                runs = set(self._wanted) if form in _OF_ALL else set(wanted) if form in _OF_ANY else large
-                given = self._given(runs)
-                if form not in _OF_ALL:
+                of_any = set(wanted) if form is Form.CONFIGURATIONS else large
+                given = self._given(set(self._wanted) if form in _OF_ALL else of_any)
+                if form in _ABOUT_VIEWS:
                     nowhere = given.run_index.nowhere
                     self._evidence.nowhere |= nowhere
                     wanted = {run: names for run, names in wanted.items() if run not in nowhere}
@@ -236,6 +258,9 @@ class _Job:
             findings.unknown.update({(run, name): _NO_FORM for name in names})
         told = [in_memory(run, verdict, self._options.max_sample) for run, verdict in findings.verdicts]
         return [*findings.violations, self._remember(told)]
+
+    def _look_at(self, wanted: Wanted) -> None:
+        self._evidence.looked_at.update((run, name) for run, names in wanted.items() for name in names)
 
     def _asked(self, form: Form, held: set[str]) -> Wanted:
         """What a form is asked for; where memory does as well, it is not asked."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from semcast import specs
 from semcast.history import History, HistoryError, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.reader import read_files
@@ -20,10 +21,17 @@ from semcast.pipeline.session import slots
 from semcast.pipeline.verify.files import Recorded
 from semcast.pipeline.verify.properties import wanted_properties
 from semcast.pipeline.verify.totals import check_nobody_missing
-from semcast.pipeline.verify.verdicts import Options, Report, Verdict, as_violation, in_memory
+from semcast.pipeline.verify.verdicts import (
+    NOTHING_RECORDED,
+    Options,
+    Report,
+    Verdict,
+    as_violation,
+    in_memory,
+)
 from semcast.pipeline.verify.violations import OUTPUT, output_row
 from semcast.pipeline.writing import write_here
-from semcast.specs import check
+from semcast.specs import Status, check
 
 HERE_ROWS = 50_000
 """So many rows of all runs together are judged here."""
@@ -46,10 +54,17 @@ def verify_here(recorded: Recorded, options: Options) -> Report:
         history = histories[run]
         there = {process for process in history.processes if history.of(process)}
         check_nobody_missing(run, info, there, allow_missing=options.allow_missing)
-        verdicts += [in_memory(run, each, options.max_sample) for each in check(history, wanted[run])]
+        # Without names, what was confirmed is judged besides what is promised.
+        names = wanted[run] if options.properties else None
+        found = check(history, names) if history.events else map(_untold, wanted[run])
+        verdicts += [in_memory(run, each, options.max_sample) for each in found]
     if options.out is not None:
         _write([each for each in verdicts if each.count], Path(local_path(str(options.out))) / "violations")
     return Report(recorded.runs, recorded.rows, verdicts)
+
+
+def _untold(name: str) -> specs.Verdict:
+    return specs.Verdict(name, Status.UNKNOWN, detail=NOTHING_RECORDED)
 
 
 def _histories(recorded: Recorded) -> dict[str, History]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as fn
 from semcast.pipeline.verify import position_arrays
 from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import ON_RING
+from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import numbered_violations
 from semcast.specs.vsync.views import views_of
 
@@ -27,8 +28,14 @@ _Print = tuple[int, ...]
 
 
 def judge_positions(given: Given, wanted: Wanted) -> Findings:
-    """Total order, uniform or not."""
-    return _Positions(given, wanted).judge()
+    """Total order, uniform or not. A ring has positions within configurations, and they prove as much."""
+    placed = given.run_index.prints.where(fn.col("sent") == ON_RING).select("segment").distinct().collect()
+    rings = {given.run_index.segments[row["segment"]].who[0] for row in placed}
+    found = _Positions(given, {run: names for run, names in wanted.items() if run not in rings}).judge()
+    on_rings = {run: names for run, names in wanted.items() if run in rings}
+    if on_rings:
+        found.add(judge_ring(given, on_rings))
+    return found
 
 
 def in_one_order(given: Given, runs: Iterable[str]) -> set[str]:

@@ -38,6 +38,8 @@ class Form(enum.Enum):
     POSITIONS = "positions in the total order"
     RING = "positions of the ring"
     CAUSAL = "vector times"
+    CONFIRMED = "what was confirmed against what was delivered"
+    REPLICATION = "rows of servers that are in doubt"
     NONE = "not at all: only in memory"
 
 
@@ -48,6 +50,21 @@ class Property:
     name: str
     form: Form
     needs: tuple[Need, ...] = ()
+
+
+_OF_SERVERS = (
+    "repl_total_order",
+    "repl_one_primary",
+    "repl_green_in_primary",
+    "repl_knowledge",
+    "repl_white",
+    "repl_answered",
+    "repl_weak",
+    "repl_exchange_once",
+    "repl_join",
+    "repl_leave",
+)
+"""The others need most rows of a run at once: what a server knew at every moment, or who asked for what."""
 
 
 def _records() -> tuple[Property, ...]:
@@ -101,14 +118,24 @@ def _records() -> tuple[Property, ...]:
         Property("total_order", Form.POSITIONS, (views,)),
         Property("uniform_total_order", Form.POSITIONS, (views,)),
         Property("vs_state_transfer", Form.VIEWS, (views,)),
+        Property("confirmed", Form.CONFIRMED),
+        *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
     )
 
 
 PROPERTIES: dict[str, Property] = {
-    **{name: Property(name, Form.NONE) for name in specs.PROPERTIES},
+    **{name: Property(name, Form.NONE) for name in (*specs.PROPERTIES, *specs.IN_MEMORY)},
     **{record.name: record for record in _records()},
 }
-_LARGE = (Form.VIEWS, Form.POSITIONS, Form.RING, Form.CAUSAL, Form.NONE)
+_LARGE = (
+    Form.VIEWS,
+    Form.POSITIONS,
+    Form.RING,
+    Form.CAUSAL,
+    Form.CONFIRMED,
+    Form.REPLICATION,
+    Form.NONE,
+)
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)
 """The properties that are judged on Spark whatever the size of a run; others where memory does not do."""
 

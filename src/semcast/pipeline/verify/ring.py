@@ -31,7 +31,10 @@ ORDER = (
     "evs_2_4_cut_before",
     "evs_6_1_order_respects_precedence",
     "evs_6_2_same_moment",
+    "total_order",
+    "uniform_total_order",
 )
+"""What holds if there is one order of everything."""
 
 
 def judge_ring(given: Given, wanted: Wanted) -> Findings:

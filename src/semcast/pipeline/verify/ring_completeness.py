@@ -22,6 +22,7 @@ from semcast.specs.evs.configurations import Configuration
 HAVING = ("evs_5_causal", "evs_6_3_agreed")
 
 _TOO_MUCH = "too much comes after something that is lacking"
+_NOT_THERE = "something is lacking whose position was not recorded"
 _REACHED = longs("reg", "limit", "author", "upto")
 _FOUND = longs("author", "first", "at")
 
@@ -74,6 +75,8 @@ def judge_completeness(
         excerpt = excerpts.beyond(run, lows)
         if excerpt is None:
             found.unknown.update({(run, name): _TOO_MUCH for name in names})
+        elif HIGHEST in lows.values() or not excerpt.has_messages:
+            found.unknown.update({(run, name): _NOT_THERE for name in names})
         else:
             found.verdicts += [(run, verdict) for verdict in excerpt.judged(names)]
     return found

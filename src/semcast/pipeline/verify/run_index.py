@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from semcast.history import Kind, RunInfo
+from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.arrays import Fold, Ints, longs
 from semcast.pipeline.verify.batches import ROWS, over_files
@@ -212,7 +212,17 @@ class RunIndex:
     def _moves(self) -> DataFrame:
         table = small_frame(self.spark, _SEGMENT, self._segment_rows())
         folded = self.over_messages(folding(self.starts), longs(*FOLDED))
-        return self.keep(folded.join(fn.broadcast(table), "segment"))
+        moves = self.keep(folded.join(fn.broadcast(table), "segment"))
+        self._check_all_read(moves)
+        return moves
+
+    def _check_all_read(self, moves: DataFrame) -> None:
+        """What this pass read is what the first one counted: nothing is judged by rows that nobody saw."""
+        kinds = (Kind.MULTICAST.value, Kind.DELIVER.value)
+        counted = self.totals.where(fn.col("kind").isin(*kinds)).agg(fn.sum("rows")).collect()[0][0] or 0
+        read = moves.where(fn.col("what") == STEPS).agg(fn.sum("begin")).collect()[0][0] or 0
+        if read != counted:
+            raise HistoryError(f"{counted} rows about messages were there at first, then {read}")
 
     def _segment_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
         for number, segment in enumerate(self.segments):

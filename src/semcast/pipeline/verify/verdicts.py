@@ -17,6 +17,7 @@ from semcast.pipeline.verify.violations import Violation
 from semcast.specs import Status
 
 _MAX_REASONS = 3
+NOTHING_RECORDED = "nothing was recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,12 @@ class Evidence:
     nowhere: set[str] = field(default_factory=set)
     """Runs in which no configuration was recorded."""
 
+    empty: set[str] = field(default_factory=set)
+    """Groups of which no row was recorded."""
+
+    looked_at: set[Case] = field(default_factory=set)
+    """What some form judged. Nothing else holds."""
+
     findings: Findings = field(default_factory=Findings)
     """What the forms say."""
 
@@ -115,8 +122,11 @@ class Evidence:
         """Why the history cannot tell, empty if it can."""
         if (run, name) in self.in_memory:
             return ""
+        if run in self.empty:
+            return NOTHING_RECORDED
         missing = (self._missing(run, name, need) for need in PROPERTIES[name].needs)
-        return next((why for why in missing if why), self.findings.unknown.get((run, name), ""))
+        found = next((why for why in missing if why), self.findings.unknown.get((run, name), ""))
+        return found or ("" if (run, name) in self.looked_at else "no form looked at it")
 
     def _missing(self, run: str, name: str, need: Need) -> str:
         """What is missing of what a property needs, empty if nothing is."""

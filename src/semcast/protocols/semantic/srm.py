@@ -35,6 +35,8 @@ from semcast.wire.limits import check_message
 
 STOP_LASTS: Nanos = SECOND
 """How long a stop counts that is not repeated: whoever said it may have crashed."""
+_SLOWEST = 8
+"""Doublings after which gossip in vain is as slow as it gets; its ordinary period is shorter than that."""
 
 
 class SemanticMulticast(Stack):
@@ -71,6 +73,8 @@ class SemanticMulticast(Stack):
         self._confirming = Confirming(out)
         self._failed = [False] * size
         self._gossip_at: Nanos = 0
+        self._told = 0  # what was known when that grew last
+        self._in_vain = 0  # gossip since
         self._over = False  # the others were told to stop
 
     @property
@@ -246,6 +250,7 @@ class SemanticMulticast(Stack):
             self.stats.control_frames += 1
             self.out.send(self.members[rank], frame)
         self._plan_gossip(now + self.settings.gossip_period)
+        self._in_vain += 1
         self._hurry(now)
 
     def _plan_gossip(self, at: Nanos) -> None:
@@ -253,10 +258,22 @@ class SemanticMulticast(Stack):
         self.out.set_timer(SrmTimer.GOSSIP, at)
 
     def _hurry(self, now: Nanos) -> None:
-        """Somebody may wait to hear that everybody has what is kept here."""
-        soon = now + self.settings.gossip_busy
-        if self.settings.gossip_busy and self.buffers.occupancy.messages and soon < self._gossip_at:
+        """Somebody may wait to hear that everybody has what is kept here; less and less often in vain."""
+        busy = self.settings.gossip_busy
+        if not busy or not self.buffers.occupancy.messages:
+            return
+        known = self._known()
+        if known != self._told:
+            self._told, self._in_vain = known, 0
+        beyond = self._in_vain - len(self.members)  # a round takes some gossip of everybody
+        soon = now + (busy << min(max(beyond, 0), _SLOWEST))
+        if soon < self._gossip_at:
             self._plan_gossip(soon)
+
+    def _known(self) -> int:
+        """Grows with whatever is queued here, and found stable or safe."""
+        safe = 0 if self.safety is None else sum(self.safety.result)
+        return sum(self.buffers.queued) + sum(self.stability.result) + safe
 
     def _look_at_backlog(self, now: Nanos) -> None:
         """Tell the others to stop, or that they need not any more."""

@@ -50,9 +50,10 @@ def excused(history: History) -> bool:
     """Whether no quorum of the last view lives, and not all of the others are back under their names.
 
     Then who lives waits for ever, and rightly so. Who left a view has seen to it that the others can go on;
-    if all have left but those who crashed, these have what comes next.
+    if all have left but those who crashed, these have what comes next, and if the last has left, the group is
+    over, also for who was outside and about to come back.
     Who is named in the last view and never came there lives for it only if a quorum of its own view does:
-    what it needs to go on may be gone with the others.
+    what it needs to go on may be gone with the others. Who left before it was in any view is as good as dead.
     """
     views = {event.process: event for event in history.events if event.kind is Kind.VIEW}  # the latest
     crashed = {event.process for event in history.events if event.kind is Kind.CRASH}
@@ -67,10 +68,10 @@ def excused(history: History) -> bool:
         if event.view != last.view and _lost(event.members or (), crashed, names)
     }
     members = last.members or ()
-    abandoned = gone.issuperset(members) and any(
-        member in crashed and member.name not in names for member in members
-    )
-    return abandoned or _lost(members, crashed | behind, names)
+    absent = [member for member in members if member.name not in names]
+    over = absent == list(members) or any(member in crashed for member in absent)
+    never = gone.difference(views)
+    return (over and gone.issuperset(members)) or _lost(members, crashed | behind | never, names)
 
 
 def _lost(members: Sequence[MemberId], dead: Collection[MemberId], names: Collection[str]) -> bool:
