@@ -18,7 +18,8 @@ MAX_SQL = 1 << 20
 _WORD = re.compile(
     r"""
       --[^\n]* | /\*.*?(?:\*/|\Z)                              # comments
-    | '(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\]  # strings and quoted names
+    # Strings and quoted names. One that does not end goes to the end: else each quote is looked behind.
+    | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) | `(?:[^`]|``)*(?:`|\Z) | \[[^\]]*(?:\]|\Z)
     | (?P<word>[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)
     | (?P<mark>[();])
     """,
