@@ -6,7 +6,7 @@ breaks there is broken in the whole run, for fewer rows only mean fewer demands.
 its own excerpt, and then every verdict is final.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,11 +61,14 @@ class Excerpts:
         sizes = scene.totals.groupBy("run").agg(fn.sum("rows").alias("rows")).collect()
         self._sizes: Mapping[str, int] = {row["run"]: row["rows"] for row in sizes}
 
-    def around(self, run: str, faults: Collection[Spot]) -> Excerpt:
-        """What happened to the messages around some rows: all of them, if there are few."""
+    def around(self, run: str, faults: Callable[[], Collection[Spot]]) -> Excerpt:
+        """What happened to the messages around some rows: all of them, if there are few.
+
+        Where rows are at fault is asked only if it matters: that may take Spark jobs for each run.
+        """
         if self._sizes[run] <= MOST_ROWS:
             return Excerpt(self._history(run, self._whole(run)), whole=True)
-        near = self._near(run, faults)
+        near = self._near(run, faults())
         table = near.select(
             "sender", "sender_incarnation", fn.col("seq").alias("from"), _last().alias("upto")
         )

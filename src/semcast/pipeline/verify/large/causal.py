@@ -68,6 +68,8 @@ class _Causal:
         self._found = Findings()
         self._members = [self._members_of(number) for number in range(len(self._scene.pieces))]
         self._owed: dict[tuple[int, int], int] = {}
+        self._complete: list[str] = []
+        """The runs whose completeness vector times tell."""
 
     def judge(self) -> Findings:
         told = self._read()
@@ -83,7 +85,8 @@ class _Causal:
             if not fits or known.late:
                 self._by_excerpt(run, names, known, fits=fits)
             elif COMPLETENESS in names:
-                self._complete(run)
+                self._complete.append(run)
+        self._judge_completeness()
         if any(CERTIFICATE in names for names in self._wanted.values()):
             self._blame(told, others)
         return self._found
@@ -137,9 +140,9 @@ class _Causal:
         return {row["run"] for row in rows} & set(self._wanted)
 
     def _by_excerpt(self, run: str, names: Iterable[str], known: _Told, *, fits: bool) -> None:
-        spots = {*known.late, *known.wrong}
-        spots |= set(self._witnesses(run, known))
-        excerpt = self._excerpts.around(run, spots)
+        excerpt = self._excerpts.around(
+            run, lambda: {*known.late, *known.wrong, *self._witnesses(run, known)}
+        )
         asked = [DELIVERY, COMPLETENESS] if excerpt.whole else [DELIVERY]
         told = {verdict.property: verdict for verdict in excerpt.judged(asked)}
         for name in names:
@@ -147,7 +150,7 @@ class _Causal:
                 self._found.verdicts.append((run, told[name]))
             elif name != CERTIFICATE:
                 if name == COMPLETENESS and fits:
-                    self._complete(run)
+                    self._complete.append(run)
                 else:
                     self._found.unknown[run, name] = _DOES_NOT_FIT
 
@@ -167,10 +170,13 @@ class _Causal:
             for row in rows.select("index").limit(1).collect():
                 yield who, row["index"]
 
-    def _complete(self, run: str) -> None:
-        """Who goes on from a view has what its vector time there names."""
-        scene, views = self._scene, views_of(self._scene.stays.histories[run])
-        closed = {scene.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
+    def _judge_completeness(self) -> None:
+        """Who goes on from a view has what its vector time there names. All runs together: it takes jobs."""
+        scene = self._scene
+        closed = set[int]()
+        for run in self._complete:
+            views = views_of(scene.stays.histories[run])
+            closed |= {scene.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
         rows = [(stay, author, upto + 1) for (stay, author), upto in self._owed.items() if stay in closed]
         if not rows:
             return

@@ -219,8 +219,7 @@ class _Ring:
     # What that means
 
     def _by_excerpt(self, run: str, names: list[str], faults: set[Spot]) -> None:
-        spots = faults or self._spots(run)
-        excerpt = self._excerpts.around(run, spots)
+        excerpt = self._excerpts.around(run, lambda: faults or self._spots(run))
         asked = [name for name in names if name in ORDER or excerpt.whole]
         told = {verdict.property: verdict for verdict in excerpt.judged(asked)}
         for name in names:

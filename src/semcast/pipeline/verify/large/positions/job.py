@@ -11,6 +11,7 @@ import numpy as np
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from semcast.core.ids import MemberId
 from semcast.pipeline.verify.folds import ON_RING
 from semcast.pipeline.verify.large.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.large.positions import exact
@@ -89,7 +90,8 @@ class _Positions:
         numbers = self._going_back()
         if not numbers:
             return []
-        long = [who for who in numbers if self._length(who) > _MOST]
+        lengths = self._lengths()
+        long = [who for who in numbers if lengths[who] > _MOST]
         for who in long:
             run, process = self._scene.everybody[who]
             reason = f"the rows of {process} are not in order, and too many to be sorted by one task"
@@ -101,13 +103,15 @@ class _Positions:
         wrong = arrays.groupBy("judged", "author").applyInArrow(exact.grown, exact.FOUND)
         return [_violations(wrong, "delivered at a position that is not above the one before")]
 
-    def _length(self, who: int) -> int:
-        run, process = self._scene.everybody[who]
-        member = fn.struct(
-            fn.lit(process.name).alias("name"), fn.lit(process.incarnation).alias("incarnation")
-        )
-        rows = self._scene.totals.where((fn.col("run") == run) & (fn.col("process") == member))
-        return int(rows.agg(fn.sum("messages")).collect()[0][0])
+    def _lengths(self) -> dict[int, int]:
+        """How many messages the rows of each process are about."""
+        counted = self._scene.totals.groupBy("run", "process").agg(fn.sum("messages").alias("messages"))
+        return {
+            self._scene.numbers[
+                row["run"], MemberId(row["process"]["name"], row["process"]["incarnation"])
+            ]: row["messages"]
+            for row in counted.collect()
+        }
 
     def _different(self, found: Findings) -> list[DataFrame]:
         """Messages with several positions and positions with several messages.
