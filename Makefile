@@ -25,14 +25,16 @@ SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.
 quick: install
 	$(BIN)/python -m pytest -q -n 2 $(addprefix tests/,$(PURE)) $(SITUATIONS) src --ignore src/semcast/pipeline
 
-# Real sockets and processes, one test at a time. What fails there once has found something: nothing is tried again.
-SOCKETS := tests/group tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
+# Real sockets and processes, two files beside each other: tests wait more than they work, and files have groups of their
+# own. What fails there once has found something: nothing is tried again.
+BESIDE := -n 2 --dist loadfile
+SOCKETS := tests/group tests/engine tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
 LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install
 	$(BIN)/python -m pytest -n 2 --ignore tests/pipeline --ignore tests/cluster --ignore tests/live $(addprefix --ignore ,$(SOCKETS))
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/pipeline
-	$(BIN)/python -m pytest $(LIVE)
+	$(BIN)/python -m pytest $(BESIDE) $(LIVE)
 
 # The Spark jobs alone, in two processes: each has one session.
 test-pipeline: install
@@ -47,9 +49,10 @@ test-cluster: install
 	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
 	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py tests/cluster/test_cluster_connect.py
 
-# Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without.
+# Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without. Each has namespaces of
+# its own.
 test-cut: install
-	$(BIN)/python -m pytest tests/live/test_live_namespaces.py tests/live/test_live_vsync_namespaces.py
+	$(BIN)/python -m pytest $(BESIDE) tests/live/test_live_namespaces.py tests/live/test_live_vsync_namespaces.py
 
 # All groups of real processes: also virtual synchrony, fuzzing, cut networks (some need root), chaos and the demo. Ten minutes.
 test-live: install

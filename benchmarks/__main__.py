@@ -24,6 +24,7 @@ GROUPS = (
     "vsync",
     "live",
     "storage",
+    "engine",
     "profile",
     "journals",
     "verify",

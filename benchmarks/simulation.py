@@ -9,6 +9,7 @@ from semcast.core.ids import MICROSECOND, SECOND
 from semcast.protocols.semantic import Settings
 from semcast.sim.cluster import Cluster
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import s_rm
 from semcast.sim.swarm import patrol
@@ -43,8 +44,7 @@ def _deliveries(contents: Iterator[Content]) -> float:
         s_rm(Settings(buffer_messages=400, senders=(0,))),
         size=MEMBERS,
         rng=Random(3),
-        sources={0: Source(constant(2000.0), contents)},
-        observe=False,
+        programs=Programs(sources={0: Source(constant(2000.0), contents)}, observe=False),
     )
     cluster.start()
     started = time.process_time()

@@ -2,6 +2,7 @@
 
 import logging
 
+from semcast.connecting import connect
 from semcast.core import (
     Batch,
     Item,
@@ -14,6 +15,24 @@ from semcast.core import (
     ViewChange,
 )
 from semcast.core.events import Merged, Minority
+from semcast.engine import (
+    ActionError,
+    Answer,
+    Context,
+    Database,
+    ForgottenError,
+    Outcome,
+    Procedure,
+    Receipt,
+    RefusedError,
+    Replica,
+    ReplicaError,
+    RequestError,
+    Service,
+    Session,
+    database,
+    replicate,
+)
 from semcast.group import (
     BacklogError,
     ConfigurationError,
@@ -46,11 +65,16 @@ logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decid
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionError",
+    "Answer",
     "BacklogError",
     "Batch",
     "ConfigurationError",
     "Confirm",
     "Confirmation",
+    "Context",
+    "Database",
+    "ForgottenError",
     "Group",
     "GroupClosedError",
     "GroupDelivery",
@@ -67,10 +91,19 @@ __all__ = [
     "MessageId",
     "Minority",
     "Order",
+    "Outcome",
+    "Procedure",
     "Purged",
+    "Receipt",
+    "RefusedError",
     "Rejoining",
+    "Replica",
+    "ReplicaError",
     "ReplicatedDict",
+    "RequestError",
     "SendTimeoutError",
+    "Service",
+    "Session",
     "Skipped",
     "StateHooks",
     "StateLost",
@@ -80,6 +113,9 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
+    "database",
     "join",
     "live",
+    "replicate",
 ]

@@ -22,13 +22,15 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
+from semcast.connecting import connect_blocking as connect
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.group import (
     Confirm,
     Confirmation,
@@ -41,8 +43,10 @@ from semcast.group import (
 )
 from semcast.group import join as join_async
 from semcast.group.errors import GroupClosedError, GroupError
-from semcast.group.signals import ENDING
+from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
+
+__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "connect", "join", "replicate"]
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
@@ -65,6 +69,7 @@ class BlockingGroup:
         self._taking = threading.Lock()
         self._unread: deque[GroupEvent] = deque()
         self._arrived = threading.Event()
+        self._signals = SignalWatch()
 
     # Life
 
@@ -87,6 +92,7 @@ class BlockingGroup:
 
     def close(self) -> None:
         """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
+        self._signals.stop()
         if self._group is not None and self._thread.is_alive():
             try:
                 self._call(self._shut())
@@ -99,15 +105,11 @@ class BlockingGroup:
         To be called in the main thread. A second signal does what it would have done without this.
         """
         self._opened()
-        before = {each: signal.getsignal(each) for each in signals or ENDING}
-
-        def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-            for each, handler in before.items():
-                signal.signal(each, handler)
-            asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
-
-        for each in before:
-            signal.signal(each, leave)
+        self._signals.start(
+            signals or ENDING,
+            lambda: asyncio.run_coroutine_threadsafe(self._shut(), self._loop),
+            PROCESS,
+        )
 
     def wait_for(self, members: int, timeout: float | None = None) -> View:
         """Wait until this member is in a view of so many members at least; returns that view.

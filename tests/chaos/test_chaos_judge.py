@@ -129,7 +129,7 @@ def test_a_folder_without_a_recording_is_not_good(tmp_path: Path) -> None:
 
 
 def test_what_a_member_says_is_remembered_until_another_process_begins() -> None:
-    member = Member("a", "talks")
+    member = Member("a", "talks", reads=True)
     for line in (
         {"event": "begun", "incarnation": 3},
         {"event": "view", "number": 2, "members": [["a", 3], ["b", 1]]},

@@ -27,6 +27,7 @@ class Reserved(Echo):
         self.full = False  # queue and reserve
         self.held: HeldBack | None = None
         self.unsent = 0
+        self.sends_when_deaf = False
 
     def on_reader(self, now: Nanos) -> None:
         reader = self.reader
@@ -36,6 +37,8 @@ class Reserved(Echo):
             "closing": reader.closing,
             "stopped": reader.stopped,
         }
+        if self.sends_when_deaf and not reader.receives:
+            self.multicast(now, [b"mine"])
         self.told.append(" ".join([name for name, so in flags.items() if so]) or "reads")
         self.log.append(f"told: {self.told[-1]}")
 
@@ -231,6 +234,19 @@ def test_one_that_never_iterated_is_skipped_once_its_queue_is_full_and_told_so_w
     assert told(office) == ["stopped", "deaf", "reads"]
     assert office.read() == [Skipped(6), ViewChange(View(7, (A, B)), joined=(A, B)), b"6"]
     assert not office.handover.begin()
+
+
+def test_what_is_sent_because_its_program_is_skipped_is_sent_before_it_is_delivered() -> None:
+    office = Office(began=False)
+    office.stack.sends_when_deaf = True
+    office.fill()
+    for number in range(3):
+        office.hear(b"%d" % number)
+    office.notes.seen.clear()
+    office.turn.run(2 + LONG)
+    assert office.handover.reading.skipping
+    assert office.notes.seen[0] == "Sent"
+    assert office.notes.seen.count("delivers Batch") == len(office.notes.seen) - 1
 
 
 def test_the_view_that_lay_in_its_mailbox_is_not_lost_on_one_that_was_skipped() -> None:

@@ -31,6 +31,7 @@ from semcast.core.events import (
     StateReceived,
     StateRequested,
     Unblocked,
+    Unconfirmed,
 )
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.messages import batch_of
@@ -385,3 +386,31 @@ def test_what_is_left_of_a_call_keeps_its_annotations() -> None:
         [b"2", b"3"], annotations=notes[1:]
     )
     assert Outgoing([b"1", b"2"], safe=True).after(1) == Outgoing([b"2"], safe=True)
+
+
+def test_a_call_that_is_taken_in_parts_is_asked_about_once_and_at_its_end() -> None:
+    desk = Desk()
+    asked: list[tuple[int, int]] = []
+
+    def confirm(now: Nanos, ticket: int, *, safe: bool) -> None:
+        asked.append((ticket, desk.stack.stats.sent))
+
+    desk.stack.confirm = confirm  # type: ignore[method-assign]
+    desk.handover.send(Outgoing([b"1", b"2", b"3"], confirm=(7, True)))
+    desk.turn.run(1)
+    assert (desk.stack.stats.sent, asked) == (2, []), "its last message has not left"
+    desk.hear(b"room")
+    assert asked == [(7, 3)]
+
+
+def test_what_nobody_takes_any_more_is_answered() -> None:
+    """Who waits to know what becomes of it must not wait for ever."""
+    desk = Desk()
+    desk.turn._renew = None
+    desk.handover.send(Outgoing([b"1", b"2", b"3"], confirm=(7, True)))
+    desk.handover.send(Outgoing([b"4"], confirm=(8, False)))
+    desk.hear(b"out")
+    assert [(each.ticket, type(each)) for each in desk.handover.answers] == [
+        (7, Unconfirmed),
+        (8, Unconfirmed),
+    ]

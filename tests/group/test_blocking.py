@@ -223,10 +223,45 @@ def test_a_program_that_is_told_to_end_leaves(number: signal.Signals) -> None:
         assert program.wait(PATIENCE) == 0
 
 
+def test_a_signal_ends_all_groups_of_a_program_and_nothing_afterwards() -> None:
+    """One group was closed before, and in another thread; when all are, signals do what they did before."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    name = f"blocking-{uuid4().hex[:8]}"
+    try:
+        with (
+            blocking.join(f"{name} 1") as first,
+            blocking.join(f"{name} 2") as second,
+            blocking.join(f"{name} 3") as third,
+        ):
+            for each in (first, second, third):
+                each.leave_on_signals(signal.SIGUSR1)
+            closing = threading.Thread(target=third.close)
+            closing.start()
+            closing.join(PATIENCE)
+            os.kill(os.getpid(), signal.SIGUSR1)
+            for each in (first, second):
+                for _ in each.events():
+                    pass
+        assert not heard
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert heard == [signal.SIGUSR1]
+        with blocking.join(name) as again:
+            again.leave_on_signals(signal.SIGUSR1)
+            closing = threading.Thread(target=again.close)
+            closing.start()
+            closing.join(PATIENCE)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert heard == [signal.SIGUSR1] * 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_nothing_that_a_group_offers_is_missing() -> None:
     """A reminder: whoever adds to `Group` adds here."""
     inside = {"poll", "is_over", "dealt_with", "called_by", "has_room", "settings", "wake_reader"}
     inside |= {"offer", "when_unblocked"}  # for `semcast.live`, which is made of coroutines
+    inside |= {"stack", "call", "folder"}  # for what is built on top of a group: `semcast.blocking.replicate`
     offered = {name for name, _ in inspect.getmembers(semcast.Group) if not name.startswith("_")}
     ours = {name for name, _ in inspect.getmembers(blocking.BlockingGroup) if not name.startswith("_")}
     assert offered - inside <= ours

@@ -111,3 +111,44 @@ def test_the_merge_function_can_be_replaced() -> None:
             assert a["highest"] == b["highest"] == 10
 
     run(test)
+
+
+def test_what_cannot_be_sent_is_not_here_either() -> None:
+    """It was, and the state for the next who joined could not be written: nobody read any more."""
+
+    async def test(name: str) -> None:
+        async with semcast.ReplicatedDict.join(name, name="a") as a:
+            await a.set("x", 1)
+            with pytest.raises(TypeError):
+                await a.set("y", object())
+            with pytest.raises(ValueError, match="payload of"):
+                await a.set("z", bytes(1 << 24))
+            assert dict(a) == {"x": 1}
+            async with semcast.ReplicatedDict.join(name, name="b") as b:
+                await b.ready()
+                assert dict(b) == {"x": 1}
+
+    run(test)
+
+
+def test_a_merge_that_raises_makes_its_member_leave(caplog: pytest.LogCaptureFixture) -> None:
+    def fussy(_key: str, _here: Entry, _came: Entry) -> Entry:
+        raise ZeroDivisionError("a bug of the application")
+
+    async def test(name: str) -> None:
+        async with semcast.ReplicatedDict.join(name, name="a") as a:
+            await a.set("x", 1)
+            b = await semcast.ReplicatedDict.join(name, fussy, name="b").__aenter__()
+            await b.group.wait_for(2)
+            await a.wait_until(lambda _: len(a.group.members()) == 2)
+            await a.set("x", 2)
+            await a.set("x", 3)
+            with pytest.raises(ZeroDivisionError):
+                await b.wait_until(lambda seen: seen.get("x") == 3)
+            while len(a.group.members()) > 1:
+                await asyncio.sleep(0.05)
+            with pytest.raises(ZeroDivisionError):
+                await b.__aexit__(None, None, None)
+
+    run(test)
+    assert "its dictionary failed: ZeroDivisionError" in caplog.text

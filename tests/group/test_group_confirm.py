@@ -114,6 +114,54 @@ def test_closing_ends_the_wait() -> None:
     run(test)
 
 
+def test_a_member_that_fails_ends_the_wait() -> None:
+    def fail(_stack: object, _now: int) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    async def test(name: str) -> None:
+        async with members(name, "ab", **PATIENT) as (a, b):
+            b._loop.close()
+            sending = asyncio.create_task(a.send(b"x", confirm="safe"))
+            await asyncio.sleep(0.05)
+            a._seat.call(fail)
+            with pytest.raises(semcast.GroupError, match="failed: a bug of ours"):
+                await sending
+            with pytest.raises(semcast.GroupError, match="failed: a bug of ours"):
+                await a.close()
+
+    run(test)
+
+
+def test_of_many_messages_the_last_is_confirmed() -> None:
+    """They are handed over in portions."""
+
+    async def test(name: str) -> None:
+        async with members(name, "ab", send_messages=4) as (a, b):
+            reading = asyncio.create_task(heard(b, 11))
+            one = await a.send_many([b"x"] * 10, confirm="delivered")
+            assert one.id.seq == 10
+            other = await a.send(b"y", confirm="delivered")
+            assert (other.view, other.id.seq) == (one.view, 11)
+            assert other.position - one.position == 1, "nothing comes between the last and what follows it"
+            await reading
+
+    run(test)
+
+
+def test_who_waits_for_more_is_not_forgotten_for_who_waited_for_less() -> None:
+    """Nothing else wakes a program that is given nothing."""
+
+    async def test(name: str) -> None:
+        async with semcast.join(name, name="a", receive=False) as a:
+            more, less = asyncio.create_task(a.wait_for(3)), asyncio.create_task(a.wait_for(2))
+            async with semcast.join(name, name="b"):
+                assert len((await less).members) == 2
+                async with semcast.join(name, name="c"):
+                    assert len((await asyncio.wait_for(more, 15)).members) == 3
+
+    run(test)
+
+
 def test_wait_for_says_who_is_there() -> None:
     async def test(name: str) -> None:
         async with semcast.join(name, name="a") as a:
@@ -195,6 +243,49 @@ def test_a_signal_makes_a_program_leave() -> None:
                     assert [member.name for member in event.left] == ["a"]
                     break
             await a.close()
+
+    run(test)
+
+
+def test_a_signal_makes_a_program_leave_all_its_groups() -> None:
+    """Those that were closed before change nothing about that; a second signal does what it did before."""
+    heard: list[int] = []
+
+    async def test(name: str) -> None:
+        before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+        try:
+            async with (
+                semcast.join(f"{name} 1") as first,
+                semcast.join(f"{name} 2") as second,
+                semcast.join(f"{name} 3") as third,
+            ):
+                for each in (first, second, third):
+                    each.leave_on_signals(signal.SIGUSR1)
+                await third.close()
+                os.kill(os.getpid(), signal.SIGUSR1)
+                for each in (first, second, third):
+                    async for _ in each:
+                        pass
+                assert not heard
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+
+    run(test)
+
+
+def test_closing_goes_on_however_often_it_is_cancelled() -> None:
+    async def test(name: str) -> None:
+        for turns in range(1, 8):
+            group = await semcast.join(f"{name} {turns}")
+            waiting = asyncio.create_task(group.wait_for(2))
+            closing = asyncio.create_task(group.close())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                closing.cancel()
+            await asyncio.gather(closing, return_exceptions=True)
+            await group.close()
+            with pytest.raises(semcast.GroupClosedError):
+                await waiting
 
     run(test)
 

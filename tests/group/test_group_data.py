@@ -48,7 +48,10 @@ def test_two_members_cannot_share_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"stack": "ring", "name": "a"}, "data is for stack vsync: ring keeps nothing on disk"),
+        (
+            {"stack": "ring", "name": "a"},
+            "data is for stack replication or vsync: ring keeps nothing on disk",
+        ),
         ({"stack": "vsync"}, "data needs a name"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from secrets import token_hex
@@ -132,6 +133,33 @@ def test_who_iterates_late_is_told_what_it_missed_and_the_view(settings: dict[st
     run(test)
 
 
+def test_who_has_begun_to_iterate_is_not_skipped_while_others_run() -> None:
+    """The reading task was there first, and many sends ran before it came to its first event."""
+
+    async def test(group: str) -> None:
+        async with semcast.join(group, **SMALL) as a:
+            events: list[semcast.GroupEvent] = []
+
+            async def read() -> None:
+                async for event in a:
+                    events.append(event)
+                    if len(events) == 18:
+                        break
+
+            reading = asyncio.create_task(read())
+            await asyncio.sleep(0)
+            for _ in range(5):  # the loop of this program is kept busy, for longer than a queue may be full
+                while a.try_send(b"x") is not None:
+                    pass
+                time.sleep(0.1)
+            sending = asyncio.create_task(a.send_many([b"x"] * 17))
+            await asyncio.gather(reading, sending)
+            assert not [event for event in events if isinstance(event, semcast.Skipped)]
+            assert a.stats().skipped == 0
+
+    run(test)
+
+
 @pytest.mark.parametrize("settings", STACKS, ids=stack)
 def test_changes_of_view_do_not_silence_who_never_iterates(settings: dict[str, Any]) -> None:
     """It fell mute at the second change: `send` returned, and nothing left."""
@@ -240,6 +268,11 @@ def test_what_was_accepted_of_a_large_call_is_said() -> None:
                 await a.send_many([b"x"] * 10_000, timeout=0.5)
             assert 0 < caught.value.accepted < 10_000
             assert caught.value.accepted % SMALL["send_messages"] == 0
+            reading = [asyncio.create_task(count(each, 1 << 30)) for each in (a, b)]
+            assert (await a.send(b"y")).seq == caught.value.accepted + 1, "so many were handed over"
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
 
     run(test)
 

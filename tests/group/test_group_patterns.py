@@ -96,3 +96,55 @@ def test_waiting_ends_with_the_group() -> None:
                 await waiting
 
     run(test)
+
+
+def test_a_pattern_that_raises_makes_its_member_leave_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """It read no more, and so stopped the whole group, without a word."""
+
+    def fussy(me: semcast.MemberId) -> PrimaryBackup:
+        def execute(state: Mapping[str, bytes], request: bytes) -> Outcome:
+            if request == b"poison" and me.name == "a":
+                raise ZeroDivisionError("a bug of the application")
+            return book(state, request)
+
+        return PrimaryBackup(me, execute)
+
+    async def test(name: str) -> None:
+        a = await semcast.live(name, fussy, name="a", bootstrap=True, **PATIENT).__aenter__()
+        b = await semcast.live(name, fussy, name="b", **PATIENT).__aenter__()
+        number = b.pattern.request(b"poison")
+        with pytest.raises(semcast.GroupClosedError, match="its pattern failed: a bug of the application"):
+            await a.until(lambda _: False)
+        answer = await b.answer(number)
+        assert isinstance(answer, Answer)
+        assert answer.reply == b"seat 3"
+        await asyncio.gather(a.close(), b.close())
+
+    run(test)
+    assert "a bug of the application" in caplog.text
+
+
+def test_what_a_pattern_cannot_send_is_told_to_who_waits() -> None:
+    async def test(name: str) -> None:
+        async with semcast.live(name, StateMachine, bootstrap=True) as a:
+            a.pattern.update("x", bytes((1 << 24) + 1))
+            with pytest.raises(semcast.GroupClosedError, match="its pattern failed: payload of 167772"):
+                await a.answer(a.pattern.read("x"))
+
+    run(test)
+
+
+def test_a_pattern_may_be_looked_at_when_its_group_is_closed() -> None:
+    """With much that was not sent: nothing is raised into the loop of the program."""
+    raised: list[object] = []
+
+    async def test(name: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: raised.append(context))
+        async with semcast.live(name, StateMachine, bootstrap=True) as a:
+            for number in range(3000):
+                a.pattern.update(f"x{number}", b"1")
+        assert len(a.pattern.state) <= 3000
+        await asyncio.sleep(0.1)
+
+    run(test)
+    assert not raised

@@ -20,7 +20,8 @@ from semcast.core.events import Confirmed
 from semcast.core.handover import Outgoing
 from semcast.core.messages import batch_of
 from semcast.group.errors import ConfigurationError
-from semcast.group.group import Group, join
+from semcast.group.group import Group
+from semcast.group.joining import join
 from semcast.group.recording import Recording
 from semcast.history import History, Kind, RunInfo, read_history, record_crash
 from semcast.history.journal import JournalWriter
@@ -122,7 +123,7 @@ def test_a_live_history_keeps_every_promise(tmp_path: Path, capsys: pytest.Captu
 
 KILLED = textwrap.dedent("""
     import asyncio, sys
-    from semcast.group.group import join
+    from semcast.group.joining import join
 
     async def main() -> None:
         async with join(sys.argv[1], name="victim", record=sys.argv[2], record_run="killed") as group:

@@ -95,7 +95,7 @@ def test_parquet_files_beside_journals_go_with_them(tmp_path: Path) -> None:
     live = tmp_path / "live"
     write(live, A).close(99)
     write_history(read_history(live), tmp_path / "whole.parquet")
-    (live / "a-1.journal").unlink()
+    (live / "a-1@g.journal").unlink()
     table = pq.read_table(tmp_path / "whole.parquet")
     metadata = table.schema.metadata | {
         b"semcast.run": table.schema.metadata[b"semcast.run"].replace(
@@ -127,7 +127,7 @@ def test_rows_that_cannot_be_are_refused(tmp_path: Path, row: Row, fault: str) -
     writer = JournalWriter(tmp_path, A, LIVE)
     writer.append(0, [SentRow(1, 5, 1, 1, False), row])
     for read in (lambda: read_history(tmp_path), lambda: converted([tmp_path], tmp_path / "new")):
-        with pytest.raises(HistoryError, match=rf"a-1\.journal: {fault}"):
+        with pytest.raises(HistoryError, match=rf"a-1@g\.journal: {fault}"):
             read()
 
 

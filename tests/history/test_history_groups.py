@@ -16,6 +16,7 @@ from semcast.history import (
     Recorder,
     RunInfo,
     read_history,
+    record_crash,
     write_history,
 )
 from semcast.history.journal import DeliveredRow, JournalWriter, SentRow, ViewRow
@@ -112,7 +113,42 @@ def test_journals_unite_their_groups(tmp_path: Path) -> None:
     assert history.info.cut_off == (C,)
     assert [len(each.events) for each in history.by_group()] == [4, 4]
     with pytest.raises(FileExistsError):
-        JournalWriter(tmp_path, A, live["h"])
+        JournalWriter(tmp_path, A, live["g"])
+
+
+def test_a_process_has_a_journal_for_each_of_its_groups(tmp_path: Path) -> None:
+    """It may have begun both in one millisecond, so that it is known by one incarnation in both."""
+    names = ("g", "g/h", "a name of a group that no name of a file has room for")
+    for name in names:
+        writer = JournalWriter(tmp_path, A, RunInfo("run", (GroupInfo(name, "ring"),)))
+        writer.append(0, [ViewRow(View(1, (A,)), transitional=False), SentRow(1, 2, 6, 1, False)])
+    history = read_history(tmp_path)
+    assert {group.name for group in history.info.groups} == {*names}
+    assert history.info.cut_off == (A,)
+    assert [len(each.events) for each in history.by_group()] == [2, 2, 2]
+
+
+def test_a_crash_ends_the_journals_of_all_groups(tmp_path: Path) -> None:
+    """The incarnations differ where the process began in one group after the other."""
+    later, earlier = MemberId("a", 9), MemberId("a", 3)
+    for process, name in ((earlier, "g"), (MemberId("a", 7), "g"), (later, "h"), (MemberId("a2", 9), "h")):
+        JournalWriter(tmp_path, process, RunInfo("run", (GroupInfo(name, "ring"),))).append(
+            0, [ViewRow(View(1, (process,)), transitional=False)]
+        )
+    record_crash(tmp_path, "a")
+    assert read_history(tmp_path).info.cut_off == (earlier, MemberId("a2", 9))
+    record_crash(tmp_path, earlier)
+    assert read_history(tmp_path).info.cut_off == (MemberId("a2", 9),)
+    with pytest.raises(HistoryError, match="no journal of b in this folder"):
+        record_crash(tmp_path, B)
+
+
+def test_journals_of_earlier_versions_name_no_group(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path, A, RunInfo("run", (GroupInfo("g", "ring"),)))
+    writer.append(0, [ViewRow(View(1, (A,)), transitional=False)])
+    writer.path.rename(tmp_path / "a-0.journal")
+    record_crash(tmp_path, "a")
+    assert [event.kind for event in read_history(tmp_path).events] == [Kind.VIEW, Kind.CRASH]
 
 
 def test_a_journal_is_of_one_group(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from semcast.core import Enumeration, Item, KEnumeration, MemberId, MessageId, View
+from semcast.core.events import Note
 from semcast.history import Event, HistoryError, Kind, RunInfo, read_histories, read_history, record_crash
 from semcast.history.journal import (
     DeliveredRow,
+    FamilyRow,
     JournalWriter,
     MergedRow,
     NotedRow,
@@ -22,6 +24,8 @@ from semcast.history.journal import (
     note_of,
 )
 from semcast.history.replay import read_journal
+from semcast.history.schema import kind_named
+from semcast.specs.replication import kinds as _kinds  # noqa: F401 (adds the kinds of its rows)
 
 A, B = MemberId("a", 7), MemberId("b")
 LIVE = RunInfo.one("run", "g", "ring", None, (), None, uniform=False, quiesced=False)
@@ -184,10 +188,10 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     stray = tmp_path / "notes.journal"
     stray.touch()
-    with pytest.raises(HistoryError, match=r"the name of a journal is MEMBER-INCARNATION\.journal"):
+    with pytest.raises(HistoryError, match=r"the name of a journal is MEMBER-INCARNATION@GROUP\.journal"):
         read_histories(tmp_path)
     stray.unlink()
-    write(tmp_path).rename(tmp_path / journal_name(B))
+    write(tmp_path).rename(tmp_path / journal_name(B, "g"))
     with pytest.raises(HistoryError, match="a journal of a#7 under the name of b"):
         read_histories(tmp_path)
 
@@ -221,3 +225,26 @@ def test_without_a_header_there_is_no_run(tmp_path: Path) -> None:
     write(tmp_path).write_bytes(b"")
     with pytest.raises(HistoryError, match="no journal here has a readable header"):
         read_histories(tmp_path)
+
+
+def test_rows_of_a_familys_own_kind_are_read(tmp_path: Path) -> None:
+    note = Note("colour", B, 3, 2, None, "green", 17)
+    writer = JournalWriter(tmp_path, A, LIVE)
+    writer.append(5, [FamilyRow(note), FamilyRow(Note("alarm", members=(A, B), digest="b has others"))])
+    writer.close(99)
+    green, alarm, _ = read_journal(writer.path).events
+    assert (green.kind, green.sender, green.seq, green.count) == (kind_named("colour"), B, 3, 2)
+    assert (green.view, green.level, green.order) == (None, "green", 17)
+    assert (alarm.kind, alarm.members, alarm.annotation) == (
+        kind_named("alarm"),
+        (A, B),
+        Item("b has others"),
+    )
+
+
+def test_a_row_of_a_kind_that_nobody_added_is_refused(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path, A, LIVE)
+    writer.append(5, [FamilyRow(Note("conjured"))])
+    writer.close(99)
+    with pytest.raises(HistoryError, match="row 0: unknown kind 'conjured'"):
+        read_journal(writer.path)

@@ -23,6 +23,7 @@ from semcast.protocols.vsync import (
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import AnyFault, Crash, Cut, Leave, Loss, Partition, Recover, Sleep
 from semcast.sim.hosts import CpuModel, Host
+from semcast.sim.programs import Programs
 from semcast.sim.scenario import Scenario
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.simulate import PATIENCE, network_of
@@ -150,11 +151,13 @@ class Group(Generic[A]):
             build,
             size=scenario.size,
             rng=seeds,
-            sources={number: source(number, MemberId("")) for number in range(scenario.size)},
-            app_delays=scenario.app_delays,
+            programs=Programs(
+                sources={number: source(number, MemberId("")) for number in range(scenario.size)},
+                again=source,
+                delays=scenario.app_delays,
+                observe=False,
+            ),
             cpu=CpuModel(scenario.cpu, scenario.cpu),
-            observe=False,
-            again=source,
         )
 
     def run(self) -> bool:

@@ -9,10 +9,10 @@ from tests.pipeline.rings import CAUGHT
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS
-from semcast.pipeline.verify.large.positions import TOTAL_ORDER
+from semcast.pipeline.verify.positions import TOTAL_ORDER
 from semcast.pipeline.verify.properties import PROPERTIES as RECORDS
 from semcast.pipeline.verify.properties import Form, named
-from semcast.specs import CERTIFICATES, EVS, PROPERTIES, VSYNC, Status
+from semcast.specs import CERTIFICATES, EVS, IN_MEMORY, PROPERTIES, VSYNC, Status
 
 VIEWS = named(Form.VIEWS)
 CERTIFIED = [*named(Form.RING), *named(Form.CAUSAL)]
@@ -58,7 +58,7 @@ def test_extended_virtual_synchrony(judged: Judged, rings: list[History]) -> Non
 
 
 def test_every_property_has_one_record() -> None:
-    assert set(PROPERTIES) == set(RECORDS)
+    assert {*PROPERTIES, *IN_MEMORY} == set(RECORDS)
 
 
 def test_views_agree_with_the_checkers_in_memory_case_by_case(judged: Judged, views: list[History]) -> None:

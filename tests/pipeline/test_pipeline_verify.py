@@ -22,7 +22,7 @@ from tests.pipeline.rings import before_any_configuration, deep
 from semcast.cli.errors import UsageError
 from semcast.cli.verify import add_parser, run
 from semcast.history import HistoryError, read_histories
-from semcast.pipeline.verify import FORMS, Options, fits_here, here, survey, verify, verify_here
+from semcast.pipeline.verify import FORMS, Options, fits_here, memory, survey, verify, verify_here
 from semcast.pipeline.verify import job as verify_job
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
@@ -187,7 +187,7 @@ def test_few_rows_are_judged_without_spark(tmp_path: Path, monkeypatch: pytest.M
     assert all(1 <= len(verdict.sample) <= 3 and verdict.detail for verdict in violated)
     table = pq.read_table(tmp_path / "out" / "violations").to_pylist()
     assert sum(row["count"] * row["times"] for row in table) == sum(count for _, count in expected.values())
-    monkeypatch.setattr(here, "HERE_ROWS", 10)
+    monkeypatch.setattr(memory, "HERE_ROWS", 10)
     assert not fits_here(recorded, options)
 
 

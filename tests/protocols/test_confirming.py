@@ -12,8 +12,11 @@ from semcast.core.events import Confirmed, Unconfirmed
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.views import View
 from semcast.protocols.ring import Ring, RingSettings
-from semcast.protocols.ring.frames import Packet
+from semcast.protocols.ring.confirming import Answers
+from semcast.protocols.ring.frames import ConfId, Packet, Part
+from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.vsync import Engine, Order, VirtualSynchrony, VsyncSettings
 from semcast.testing import Keeper, Lab, Seat
@@ -196,6 +199,22 @@ def test_a_change_of_view_in_between_is_said(stack: str) -> None:
         assert view in answer.cause
 
 
+@pytest.mark.parametrize("stack", ["ring", "fifo", "causal", "total", "consensus", "uniform"])
+def test_who_left_meanwhile_is_no_reason_to_doubt(stack: str) -> None:
+    """c is asked to leave before it has said what it has; all who go on have the message."""
+    lab = group(STACKS[stack])
+    a, c = lab.seats["a"], lab.seats["c"]
+    before = a.stack.view()
+    for ticket in range(1, 9):
+        ask(a, b"x", ticket=ticket, safe=True)
+    c.handover.leave()
+    lab.run(5000 * MILLISECOND)
+    assert [member.name for member in a.stack.view().members] == ["a", "b"]
+    found = answers(a)
+    assert [type(answer) for answer in found] == [Confirmed] * 8
+    assert {answer.view for answer in found if isinstance(answer, Confirmed)} <= {before, a.stack.view()}
+
+
 @pytest.mark.parametrize("stack", ["fifo", "causal", "total", "consensus", "uniform"])
 def test_what_was_delivered_before_the_change_is_confirmed(stack: str) -> None:
     lab = group(STACKS[stack])
@@ -229,6 +248,40 @@ def test_a_ring_that_lacks_an_earlier_packet_confirms_nothing() -> None:
     [answer] = answers(lab.seats["a"])
     assert isinstance(answer, Unconfirmed)
     assert before.name in answer.cause
+
+
+def test_a_large_message_is_where_its_last_piece_is() -> None:
+    lab = group(STACKS["ring"])
+    sent: dict[int, Packet] = {}
+
+    def carries(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Packet) and source == "a":
+            sent[frame.seq] = frame
+        return True
+
+    lab.carries = carries
+    ask(lab.seats["a"], bytes(300_000), safe=True)
+    lab.run(500 * MILLISECOND)
+    [answer] = answers(lab.seats["a"])
+    assert isinstance(answer, Confirmed)
+    assert len(sent) > 2
+    assert answer.position == max(sent)
+
+
+def test_a_safe_packet_says_nothing_of_those_behind_it() -> None:
+    """The configuration ends, and some are gone: only what was delivered as safe is everywhere."""
+    a, b = MemberId("a"), MemberId("b")
+    conf, out = ConfId(1, a), Outbox()
+    order, answers_ = RingOrder(conf, (a, b), a, 16), Answers(out)
+    packets = [
+        Packet(conf, seq, 0, safe, [Part(seq, [b"x"], None, 0)])
+        for seq, safe in ((1, False), (2, True), (3, False))
+    ]
+    for seq in (1, 2, 3):
+        answers_.ask(seq, seq, safe=True)
+    answers_.numbered(packets)
+    answers_.end(order, packets, View(1, (a, b)), View(2, (a,)), together=False)
+    assert [type(each) for each in out.events] == [Confirmed, Confirmed, Unconfirmed]
 
 
 def test_who_leaves_answers_everybody() -> None:

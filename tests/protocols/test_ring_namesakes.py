@@ -9,7 +9,7 @@ from semcast.core.events import Left, NotAdmitted
 from semcast.protocols.ring import Cause, Ring, State
 from semcast.protocols.ring.frames import AttemptJoin, ConfId, Join, NameTaken, Presence
 from semcast.protocols.ring.namesakes import Namesakes
-from semcast.sim.mutants.ring import NamesakesLetIn, NamesakesPutOut
+from semcast.sim.mutants.ring.admission import NamesakesLetIn, NamesakesPutOut
 
 TWIN = MemberId("q", 7)
 

@@ -8,6 +8,7 @@ import pytest
 from tests.protocols.ringlab import RingLab
 
 from semcast.core import Batch, Enumeration, Frame, Item, MemberId, MessageId, Outbox
+from semcast.protocols.pieces import Piece
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.frames import (
     FRAMES,
@@ -23,7 +24,6 @@ from semcast.protocols.ring.frames import (
     NameTaken,
     Packet,
     Part,
-    Piece,
     Presence,
     RecoveryToken,
     Token,
@@ -31,7 +31,7 @@ from semcast.protocols.ring.frames import (
     TokenWanted,
 )
 from semcast.protocols.ring.pieces import CONTROL_BYTES, MOST_PIECES, Large, Puzzles, in_pieces, multicast
-from semcast.sim.mutants.ring import _Mixed
+from semcast.sim.mutants.ring.pieces import _Mixed
 from semcast.testing import Application, Keeper
 from semcast.wire import Codec
 from semcast.wire.limits import MAX_FRAME_PIECES, MAX_HOLES, MAX_SEQ
@@ -113,7 +113,7 @@ def test_names_are_bounded() -> None:
         Ring(MemberId("é" * 33), RingSettings(), Random(1), Outbox())
 
 
-def wholes(puzzles: Puzzles, source: MemberId, pieces: list[Frame]) -> list[Large | Packet | None]:
+def wholes(puzzles: Puzzles, source: MemberId, pieces: list[Frame]) -> list[Frame | None]:
     found = []
     for piece in pieces:
         assert isinstance(piece, Piece)
@@ -149,8 +149,8 @@ def test_pieces_of_two_attempts_never_make_a_third() -> None:
     second = msgspec.structs.replace(second, confs_list=[*second.confs_list[:-1], last])
     parts = [in_pieces(first), in_pieces(second)]
     assert len(parts[0]) == len(parts[1]) > 1
-    made: list[Large | Packet | None] = []
-    mixed: list[Large | Packet | None] = []
+    made: list[Frame | None] = []
+    mixed: list[Frame | None] = []
     for cut in range(1, len(parts[0])):
         for one, other in permutations(parts):
             sent = [*one[:cut], *other[cut:], *other[:cut]]

@@ -21,10 +21,11 @@ from tests.replication.world import (
 
 from semcast.core.events import Answered
 from semcast.replication import pull
-from semcast.replication.actions import Leave
+from semcast.replication.actions import Join, Leave
 from semcast.replication.colours import GapError
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
+from semcast.replication.snapshots import KeptState
 from semcast.replication.states import State
 from semcast.sim.mutants import replication as mutants
 
@@ -754,6 +755,46 @@ def repeated(kind: type[Machine]) -> World:
     return heal(world)
 
 
+def late_joiner(kind: type[Machine]) -> World:
+    """A server is let in when the others have forgotten actions, and is asked for one of these."""
+    world = founded(2, kind=kind, limits={"line_every": 1, "trim_every": 1})
+    ask(world, "a1", "k", 1)
+    assert world.go(world.nodes, 9000, lambda: all(node.machine.white == 1 for node in world.nodes.values()))
+    for node in world.nodes.values():
+        node.machine.keep(KeptState(1, b"what the service is"))
+        node.drain()
+        node.sync_all()
+        assert node.machine.books.colours.start == 1
+    world.deploy("c1")
+    world.nodes["c1"].sync_all()
+    alter(world, "a1", Join(sid("c1"), 1))
+    assert world.go(world.nodes, 20000, in_state(world, c1=State.NON_PRIM)), world.nodes["c1"].state
+    assert world.stats["snapshots"]
+    heal(world)
+    state = world.nodes["c1"].machine.books.state
+    assert state is not None
+    assert state.state == b""
+    ask(world, "c1", "k", 1)
+    world.go(world.nodes, 3000)
+    return heal(world)
+
+
+def trimmed(kind: type[Machine]) -> World:
+    """All crash right after the first sync that a trimmed log asks for."""
+    world = founded(3, kind=kind, limits={"line_every": 1, "trim_every": 1})
+    put(world, "a1", ticket=1)
+    assert world.go(world.nodes, 9000, lambda: all(node.machine.white == 1 for node in world.nodes.values()))
+    for name, node in world.nodes.items():
+        node.sync_all()
+        node.machine.keep(KeptState(1, b""))
+        node.drain()
+        node.synced()
+        world.crash(name, node.durable)
+        node.start()
+    world.go(world.nodes, 900)
+    return heal(world)
+
+
 DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (guest_without_record, mutants.GuestWithoutRecord, "repl_one_primary"),
     (guest_not_awaited, mutants.GuestNotAwaited, "repl_one_primary"),
@@ -787,6 +828,8 @@ DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (roam_streamed, mutants.RoamRedInPrimary, "repl_causal"),
     (late_queued, mutants.LateQueuedDropped, "repl_queued"),
     (repeated, mutants.DedupeNotInSnapshot, "repl_integrity"),
+    (late_joiner, mutants.DedupeNotInSnapshot, "repl_integrity"),
+    (trimmed, mutants.TrimmedBeforeSynced, "repl_white"),
     (unfounded, mutants.WritesBeforeFounding, "repl_queued"),
     (stranger, mutants.JoinerVotesWithoutState, "repl_join"),
     (handed_in, mutants.StreamByCreator, "repl_causal"),

@@ -15,13 +15,14 @@ from semcast.core import MemberId, Outbox
 from semcast.core.events import Answered, Note
 from semcast.core.outbox import Anew, Sync
 from semcast.history import History, Recorder, RunInfo
-from semcast.replication import pull
+from semcast.replication import pull, snapshots
 from semcast.replication.actions import Asked, Change, asked, change
 from semcast.replication.creation import Wish
 from semcast.replication.ids import ConfId, Server
 from semcast.replication.machine import Machine
 from semcast.replication.records import Forgot, decode, encode
 from semcast.replication.settings import ReplicationSettings
+from semcast.replication.snapshots import KeptState
 from semcast.replication.states import State
 from semcast.specs import Status, check
 
@@ -62,6 +63,7 @@ class Node:
         self.durable = 0
         self.syncs: list[tuple[int, int]] = []
         self.anew = 0
+        self.replaced = 0  # the sync with which the records before `anew` go
         self.dead = True
         self.machine = self._machine()
         self.member = MemberId(name[0], 0)
@@ -101,8 +103,9 @@ class Node:
         for each in out.writes:
             if isinstance(each, Sync):
                 self.syncs.append((len(self.records), each.ticket))
+                self.replaced = self.replaced or (each.ticket if self.anew else 0)
             elif isinstance(each, Anew):
-                self.anew = len(self.records)
+                self.anew, self.replaced = len(self.records), 0
             else:
                 assert isinstance(each, bytes)
                 self.records.append(each)
@@ -124,7 +127,7 @@ class Node:
         """The next sync is done."""
         upto, ticket = self.syncs.pop(0)
         self.durable = max(self.durable, upto)
-        if self.anew and self.anew < upto:
+        if self.replaced and self.replaced <= ticket:
             self._delete(self.anew)
         self.machine.on_synced(ticket)
         self.drain()
@@ -134,7 +137,7 @@ class Node:
         self.records = self.records[before:]
         self.durable -= before
         self.syncs = [(upto - before, ticket) for upto, ticket in self.syncs]
-        self.anew = 0
+        self.anew = self.replaced = 0
 
     def sync_all(self) -> None:
         """All that was written is on the disk now; nobody is called back for what it waits for."""
@@ -159,7 +162,7 @@ class Node:
         self.records = self.records[:keep]
         self.durable = keep
         self.syncs = []
-        self.anew = 0
+        self.anew = self.replaced = 0
         self.dead = True
         self.world.recorder.crash(self.world.tick(), self.member)
 
@@ -349,9 +352,13 @@ class World:
         """A server outside gets what another has on its disk, and hands in its reds."""
         machine, other = self.nodes[name].machine, self.nodes[donor].machine
         image = pull.image(other, machine.server)
-        if not pull.may_enter(machine, image):
+        if not pull.may_enter(machine, pull.offer(other, machine.server)):
             return False
         self.stats["pulls"] += 1
+        if image.start > machine.books.colours.line:
+            state = KeptState(image.line, b"")
+            pull.rebase(machine, snapshots.decode(snapshots.encode(other.books.snapshot(state))))
+            self.stats["snapshots"] += 1
         line = machine.books.colours.line
         pull.take(machine, pull.tail(other, line, image.line, 1 << 40), image)
         self.nodes[name].drain()

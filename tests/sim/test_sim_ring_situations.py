@@ -21,6 +21,7 @@ from semcast.protocols.ring import Cause, Ring, RingSettings, SlowPolicy, State
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import Ambush, AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
 from semcast.sim.hosts import Host
+from semcast.sim.injector import FaultInjector
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.simulate import build
@@ -339,13 +340,13 @@ class struck:  # noqa: N801
 
     def __enter__(self) -> list[list[int]]:
         strikes: list[list[int]] = []
-        strike = Cluster._strike
+        strike = FaultInjector._strike
 
-        def note(cluster: Cluster, ambush: Ambush, caught: list[int]) -> None:
+        def note(injector: FaultInjector, ambush: Ambush, caught: list[int]) -> None:
             strikes.append(caught)
-            strike(cluster, ambush, caught)
+            strike(injector, ambush, caught)
 
-        self._patch = patch.object(Cluster, "_strike", note)
+        self._patch = patch.object(FaultInjector, "_strike", note)
         self._patch.start()
         return strikes
 

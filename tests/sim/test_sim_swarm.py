@@ -25,8 +25,22 @@ REGRESSIONS = {
     ("vsync", 129): "the same, where all crashed while they founded the group",
     ("vsync", 314): "a program that reads too seldom was put out by policy, and healing was awaited in vain",
     ("vsync", 316): "a founder that slept was left out of the view that it had promised to found",
+    ("vsync", 184): "who got the state of the next view instead was said to lack what was confirmed before",
+    ("vsync", 326): "all but one had left the view, and that one had crashed: who comes back waits rightly",
+    ("vsync", 434): "a first member that had fallen silent made all others put themselves out at once",
+    ("vsync", 573): "a program gave up waiting for an answer, read all there was, and never sent again",
+    ("vsync", 423): "messages were drawn that are larger than the buffers",
+    ("vsync", 840): "the first of two left while it did not hear the other, which waited for it for ever",
+    ("vsync", 885): "the last member left, and who came back just then was expected to go on",
+    (
+        "vsync",
+        915,
+    ): "a founder left before it was in the view, and another crashed: the third waits rightly",
+    ("vsync", 948): "notes of a sender that others had replaced left an empty state at some members only",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
+    ("ring", 241): "a program that gave up on a confirmation, and read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
+    ("ring", 891): "what was sent when a program began to be skipped was delivered before it was sent",
 }
 
 
@@ -42,10 +56,10 @@ CAUGHT_AT = {
     ("ring", "purge-across-configurations"): 15,
     ("ring", "purge-without-replacement"): 16,
     ("ring", "unseen-views"): 13,
-    ("ring", "never-raises"): 13,
-    ("ring", "non-readers-awaited"): 13,
+    ("ring", "never-raises"): 379,
+    ("ring", "non-readers-awaited"): 84,
     ("ring", "waiting-untold"): 13,
-    ("s-rm", "purge-without-safety"): 17,
+    ("s-rm", "purge-without-safety"): 187,
     ("s-rm", "purge-announced-early"): 23,
     ("s-rm", "safety-with-f-votes"): 23,
     ("s-rm", "confirmed-safe-at-once"): 24,
@@ -60,9 +74,12 @@ CAUGHT_AT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("stack", "first"), [(s, f) for s in ("s-rm", "s-srm", "reliable", "ring", "vsync") for f in (0, 10, 20)]
-)
+# Thirty seeds of each stack, without the three of virtual synchrony that take as long as its other thirty.
+SWARMS = [(stack, first) for stack in ("s-rm", "s-srm", "reliable", "ring") for first in (0, 10, 20)]
+SWARMS += [("vsync", first) for first in (0, 13, 26)]
+
+
+@pytest.mark.parametrize(("stack", "first"), SWARMS)
 def test_the_swarm_finds_nothing(stack: str, first: int) -> None:
     for report in patrol(stack, range(first, first + 10)):
         assert not report.broken, f"seed {report.seed}: {report.scenario}"

@@ -129,6 +129,26 @@ def test_broken(steps: Callable[[Recorder], None]) -> None:
     assert [str(event) for event in verdict.offending] == ["a[2] at 1 ns: confirmed (a,1)"]
 
 
+def test_who_begins_with_the_state_of_a_later_view_has_what_came_before() -> None:
+    """Its program waited for the state in the view of the message, and got that of the next instead."""
+    joiner = MemberId("c")
+    three, following = View(2, (A, B, joiner)), View(3, (A, B, joiner))
+    for stated in (True, False):
+
+        def steps(recorder: Recorder, stated: bool = stated) -> None:
+            for member in MEMBERS:
+                recorder.view(1, member, three)
+                recorder.deliver(2, member, FIRST)
+            claim(recorder, safe=True, view=three)
+            for member in three.members:
+                recorder.view(3, member, following)
+            if stated:
+                recorder.apply(3, joiner, A, "digest", 3)
+
+        verdict = confirmed(history(steps))
+        assert verdict.status is (Status.HOLDS if stated else Status.VIOLATED)
+
+
 def test_what_comes_later_stands_for_what_it_replaced() -> None:
     """b was never told of the first: only that the second is there instead."""
 

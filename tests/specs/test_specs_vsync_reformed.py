@@ -48,3 +48,25 @@ def test_without_the_mark_it_is() -> None:
 
 def test_nobody_who_lives_is_left_behind() -> None:
     assert violated(recorded(dead=False)) == {"vs_primary_partition"}
+
+
+def test_the_dead_may_have_gone_on_before() -> None:
+    """b and c went on to view 2, which a was in as well and never heard of."""
+
+    def recorded(reformed: int | None) -> History:
+        info = RunInfo.one("run", "g", "vsync", None, (A, B, C), None, uniform=True, quiesced=False)
+        recorder = Recorder(info)
+        for member in (A, B, C):
+            recorder.view(0, member, View(1, (A, B, C)))
+        batch = batch_of(B, 1, [b"x"])
+        recorder.sent(1, B, Sent(batch, 1))
+        for member in (B, C):
+            recorder.deliver(2, member, batch)
+            recorder.view(3, member, View(2, (A, B, C)))
+            recorder.crash(4, member)
+        for member in (A, B1, C1):
+            recorder.view(9, member, View(W, (A, B1, C1), reformed=reformed))
+        return recorder.close(quiesced=True)
+
+    assert violated(recorded(1)) == set()
+    assert "vs_semantic_uniform_agreement" in violated(recorded(None))

@@ -287,3 +287,22 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_malformed_action_is_an_outcome(store: SqliteStore) -> None:
     assert "malformed" in store.apply([Ordered(b"\xc1junk", NOON, 1)])[0].error
+
+
+def test_a_query_is_bounded(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select "
+    with pytest.raises(StatementError, match="more than 100000 rows"):
+        store.weak(endless + "i from n")
+    with pytest.raises(StatementError, match="too big"):
+        store.weak("select zeroblob(100000000)")
+    monkeypatch.setattr("semcast.sql.reading.MAX_SECONDS", 0.05)
+    with pytest.raises(StatementError, match=r"more than 0\.05 s"):
+        store.weak(endless + "count(*) from n")
+    assert store.weak("select 1").rows == [(1,)]
+
+
+def test_an_action_makes_no_row_that_takes_all_memory(store: SqliteStore) -> None:
+    (made, filled) = store.apply(
+        [action("create table big(b)"), action("insert into big values (zeroblob(100000000))")]
+    )
+    assert (made.error, filled.error) == ("", "string or blob too big")

@@ -25,7 +25,9 @@ from semcast.sim.faults import (
     Recover,
     ends_at,
 )
+from semcast.sim.injector import FaultInjector
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.workloads import Source, constant, plain
 
@@ -68,9 +70,11 @@ class Ran:
             build,
             size=size,
             rng=Random(seed),
-            sources={number: source(number, MemberId(f"p{number}")) for number in range(size)},
-            again=source,
-            observe=False,
+            programs=Programs(
+                sources={number: source(number, MemberId(f"p{number}")) for number in range(size)},
+                again=source,
+                observe=False,
+            ),
             disks=True,
         )
         self.cluster.schedule(faults)
@@ -162,13 +166,14 @@ def test_the_power_fails_and_nobody_has_lost_what_it_told(seed: int) -> None:
 def test_an_ambush_strikes_while_a_sync_is_under_way(seed: int) -> None:
     caught: list[tuple[int, bool]] = []
 
-    class Observed(Cluster):
-        def _strike(self, ambush: Ambush, numbers: list[int]) -> None:
-            caught.extend((number, self._disks[number].syncing) for number in numbers)
-            super()._strike(ambush, numbers)
+    strike = FaultInjector._strike
+
+    def note(injector: FaultInjector, ambush: Ambush, numbers: list[int]) -> None:
+        caught.extend((number, injector._disks[number].syncing) for number in numbers)
+        strike(injector, ambush, numbers)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "Cluster", Observed)
+        patch.setattr(FaultInjector, "_strike", note)
         ran = Ran(seed, Ambush(300 * MS, "", None, syncing=True, back_after=20 * MS), size=3)
     assert [syncing for _, syncing in caught] == [True] * len(caught)
     crashed = [number for number in range(3) if len(ran.of(number)) == 2]

@@ -15,6 +15,7 @@ from semcast.sim.disks import HostDisk, Synced
 from semcast.sim.families import FAMILIES
 from semcast.sim.faults import Crash, Leave, Recover
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.workloads import Source, constant, plain
 
@@ -41,7 +42,13 @@ def run(seed: int, *faults: Crash | Recover | Leave, disks: bool = True) -> Seen
 
     sources = {0: first} if (first := source(0, MemberId("p0"))) else {}
     cluster = Cluster(
-        scheduler, network, build, size=1, rng=rng, sources=sources, again=source, observe=False, disks=disks
+        scheduler,
+        network,
+        build,
+        size=1,
+        rng=rng,
+        programs=Programs(sources=sources, again=source, observe=False),
+        disks=disks,
     )
     cluster.schedule(faults)
     cluster.start()

@@ -13,7 +13,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of all senders together."""
     stack: str = "ring"
     order: str = "agreed"
-    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`; s-rm: `fifo`."""
+    """ring: `agreed` or `safe`; vsync: `fifo`, `causal` or `total`; s-rm: `fifo`; replication: `disk` or
+    `memory`."""
     engine: str = ""
     """vsync, total: `token` or `consensus`."""
     uniform: bool = False

@@ -1,5 +1,8 @@
 """What a benchmark must know of a stack."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,8 +64,16 @@ def _check_vsync(case: Case) -> None:
         raise ValueError(f"engine {case.engine} decides on a total order, and this is {case.order}")
 
 
+def _replication(case: Case) -> Mapping[str, Any]:
+    folder = tempfile.mkdtemp(prefix="semcast-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    founders = [f"m{rank}" for rank in range(case.members)]
+    return {"bind": "127.0.0.1:0", "founders": founders, "data": folder, "durability": case.order}
+
+
 FAMILIES.register(Family(name="ring", orders=("agreed", "safe"), settings=_ring))
 FAMILIES.register(
     Family(name="vsync", orders=("fifo", "causal", "total"), settings=_vsync, check=_check_vsync)
 )
 FAMILIES.register(Family(name="s-rm", orders=("fifo",), settings=_s_rm, fixed=True))
+FAMILIES.register(Family(name="replication", orders=("disk", "memory"), settings=_replication))

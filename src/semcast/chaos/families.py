@@ -1,31 +1,60 @@
 """What chaos must know of a stack: how its members join, so that they may be restarted and come late."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from semcast.core.registry import Registry
 
+GROUP_PROGRAMS = MappingProxyType({"talks": True, "answers": True, "publishes": False, "bursts": True})
+"""The programs of `chaos.member`, and whether they read."""
+
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A stack whose members come and go."""
 
     name: str
-    settings: Callable[[int], Mapping[str, Any]]
-    """What a member of a group of so many joins with, besides what is set alike for all stacks."""
+    settings: Callable[[Sequence[str]], Mapping[str, Any]]
+    """What a member of a group of these joins with, besides what is set alike for all stacks."""
+    module: str = "semcast.chaos.member"
+    """What a member's process runs."""
+    programs: Mapping[str, bool] = GROUP_PROGRAMS
+    """What it can do, and whether it sees views and messages then."""
+    late: bool = True
+    """Whether members may start in the middle; else all have to be there at the beginning."""
+    everybody: bool = False
+    """Whether all may be killed at once, and nothing that was answered is lost."""
+    states: bool = False
+    """Whether all members have the same state in the end."""
 
 
 FAMILIES: Registry[Family] = Registry("stack")
 
 
-def _ring(_members: int) -> Mapping[str, Any]:
+def _ring(_names: Sequence[str]) -> Mapping[str, Any]:
     return {}
 
 
-def _vsync(members: int) -> Mapping[str, Any]:
-    return {"minimum": members // 2 + 1}
+def _vsync(names: Sequence[str]) -> Mapping[str, Any]:
+    return {"minimum": len(names) // 2 + 1}
+
+
+def _replication(names: Sequence[str]) -> Mapping[str, Any]:
+    return {"founders": tuple(names)}
 
 
 FAMILIES.register(Family(name="ring", settings=_ring))
-FAMILIES.register(Family(name="vsync", settings=_vsync))
+FAMILIES.register(Family(name="vsync", settings=_vsync, states=True))
+FAMILIES.register(
+    Family(
+        name="replication",
+        settings=_replication,
+        module="semcast.chaos.server",
+        late=False,
+        everybody=True,
+        programs={"strict": True, "queued": True, "mixed": True, "asks": True},
+        states=True,
+    )
+)

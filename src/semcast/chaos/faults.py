@@ -49,6 +49,10 @@ class Majority(Kill, frozen=True, kw_only=True, tag="majority"):
     """The same, for more than half."""
 
 
+class Everybody(Kill, frozen=True, kw_only=True, tag="everybody"):
+    """The same, for all: what is not on a disk is gone."""
+
+
 class Stop(Fault, frozen=True, kw_only=True, tag="stop"):
     """SIGSTOP, and later SIGCONT."""
 
@@ -77,7 +81,7 @@ class Join(Fault, frozen=True, kw_only=True, tag="join"):
     name: str
 
 
-AnyFault = Partition | Cut | Loss | Kill | Majority | Stop | Restart | Roll | Join
+AnyFault = Partition | Cut | Loss | Kill | Majority | Everybody | Stop | Restart | Roll | Join
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -95,16 +99,30 @@ class Plan(msgspec.Struct, frozen=True):
 _Draw = Callable[[Random, Sequence[str], float], AnyFault]
 
 
-def draw(seed: int, names: Sequence[str], seconds: float, *, cuts: bool) -> Plan:
-    """A plan for these members. The same arguments give the same plan for ever."""
+def draw(
+    seed: int,
+    names: Sequence[str],
+    seconds: float,
+    *,
+    cuts: bool,
+    late: bool = True,
+    everybody: bool = False,
+) -> Plan:
+    """A plan for these members. The same arguments give the same plan for ever.
+
+    With `late`, some start in the middle; with `everybody`, all are killed at once now and then.
+    """
     rng = Random(f"chaos {seed}")
-    late = tuple(names[len(names) - len(names) // 4 :]) if len(names) > 3 else ()
-    joins = [Join(at=rng.uniform(0.1, 0.5) * seconds, name=name) for name in late]
-    there = names[: len(names) - len(late)]
+    count = len(names) // 4 if late else 0
+    latecomers = tuple(names[len(names) - count :])
+    joins = [Join(at=rng.uniform(0.1, 0.5) * seconds, name=name) for name in latecomers]
+    there = names[: len(names) - count]
     network = tuple(_track(rng, names, seconds, (_partition, _cut, _loss))) if cuts else ()
-    processes = [*_track(rng, there, seconds, (_kill, _majority, _stop, _restart, _roll)), *joins]
+    kinds: list[_Draw] = [_kill, _majority, _stop, _restart, _roll]
+    kinds += [_everybody] if everybody else []
+    processes = [*_track(rng, there, seconds, kinds), *joins]
     return Plan(
-        seed, tuple(names), late, seconds, network, tuple(sorted(processes, key=lambda fault: fault.at))
+        seed, tuple(names), latecomers, seconds, network, tuple(sorted(processes, key=lambda fault: fault.at))
     )
 
 
@@ -163,6 +181,10 @@ def _majority(rng: Random, names: Sequence[str], at: float) -> Majority:
     count = rng.randint(len(names) // 2 + 1, max(len(names) // 2 + 1, len(names) - 1))
     victims = sorted(rng.sample(list(names), min(count, len(names))))
     return Majority(at=at, down={name: _pause(rng) for name in victims})
+
+
+def _everybody(rng: Random, names: Sequence[str], at: float) -> Everybody:
+    return Everybody(at=at, down={name: _pause(rng) for name in names})
 
 
 def _stop(rng: Random, names: Sequence[str], at: float) -> Stop:

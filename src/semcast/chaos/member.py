@@ -14,19 +14,18 @@ from typing import Any
 
 import semcast
 from semcast.chaos.ledger import Ledger, letter
+from semcast.chaos.orders import MARK, Orders, say
+from semcast.group.confirming import Confirm
+from semcast.group.drafts import Order
 from semcast.group.families import FAMILIES
 from semcast.processes import Line
 
-MARK = b"mark:"
 _QUESTION = b"?"
 _REPORTS = 1.0
+_CONFIRMED = 0.05
+"""Of the messages, those for whose confirmation a program waits: also where it reads."""
 _REFUSALS = 100
 """Errors in a row after which a program gives up to send."""
-
-
-def say(event: str, **about: Any) -> None:
-    """A line for the supervisor."""
-    print(json.dumps({"event": event, **about}), flush=True)
 
 
 class Program:
@@ -46,7 +45,7 @@ class Program:
         self.group = group
         self.ledger = ledger
         self.rng = rng
-        self.sent = self.delivered = self.refused = 0
+        self.sent = self.delivered = self.refused = self.unconfirmed = 0
         self.waits_since: float | None = None
         """When the call to `send` began that has not returned."""
         self.quiet = False
@@ -82,13 +81,18 @@ class Program:
             await asyncio.sleep(burst * rng.expovariate(self._rate))
 
     async def send(self, answer: bool = False) -> None:
-        """One message: about an item or not, small or large, safe or not."""
+        """One message: about an item or not, small or large, safe or not, and some must be confirmed."""
         rng = self.rng
         size = 30_000 if rng.random() < 0.003 else rng.randrange(4, 400)
         item = f"item {rng.randrange(5)}" if rng.random() < 0.6 else None
         payload = letter(b"!" if answer else _QUESTION, item or "", rng.randbytes(size))
         safe = self._safe and rng.random() < 0.1
-        await self._call(lambda: self.group.send(payload, item=item, order="safe" if safe else "agreed"))
+        order: Order = "safe" if safe else "agreed"
+        if rng.random() < _CONFIRMED:
+            asked: Confirm = rng.choice(("delivered", "safe"))
+            await self._call(lambda: self.group.send(payload, item=item, order=order, confirm=asked))
+        else:
+            await self._call(lambda: self.group.send(payload, item=item, order=order))
 
     async def mark(self, text: str) -> None:
         """A message that others look for."""
@@ -102,6 +106,9 @@ class Program:
                 await send()
             except semcast.GroupClosedError:
                 raise
+            except semcast.UnconfirmedError:  # it was accepted, and the view ended
+                self.unconfirmed += 1
+                break
             except semcast.GroupError as error:
                 self.refused += 1
                 if last:
@@ -122,6 +129,7 @@ class Program:
             sent=self.sent,
             delivered=self.delivered,
             refused=self.refused,
+            unconfirmed=self.unconfirmed,
             waits=round(waits, 1),
             phase=stats.phase,
             unsent=stats.waiting_to_send,
@@ -191,21 +199,19 @@ class Member:
     def __init__(self, order: Line) -> None:
         self._order = order
         self._ledger = Ledger()
-        self._leaving = asyncio.Event()
-        self._ready = asyncio.Event()  # the program runs
+        self._orders = Orders({"mark": self._mark, "quiet": self._quiet, "state": self._state})
         self._program: Program
         self._writing: asyncio.Task[None]
-        self._busy: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until told to leave, or until the group ends it."""
-        obeying = asyncio.create_task(self._obey())
+        obeying = asyncio.create_task(self._orders.obey())
         hands_over = FAMILIES.of(self._order["settings"]["stack"]).transfers
         state = self._ledger if hands_over else None
         group = semcast.join(self._order["group"], state=state, **self._order["settings"])
         say("begun", incarnation=group.member.incarnation)
         entering = asyncio.create_task(group.__aenter__())
-        leaving = asyncio.create_task(self._leaving.wait())
+        leaving = asyncio.create_task(self._orders.leaving.wait())
         await asyncio.wait([entering, leaving], return_when=asyncio.FIRST_COMPLETED)
         try:
             if entering.done():
@@ -227,9 +233,9 @@ class Member:
         watched: set[asyncio.Task[Any]] = {leaving, self._writing, asyncio.create_task(self._report())}
         if program.reads:
             watched.add(asyncio.create_task(program.read()))
-        self._ready.set()
+        self._orders.ready.set()
         try:
-            while not self._leaving.is_set():
+            while not self._orders.leaving.is_set():
                 done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     await task  # what it raised ends the process
@@ -237,41 +243,24 @@ class Member:
         finally:
             for task in watched:
                 task.cancel()
-            for each in self._busy:
-                each.cancel()
-            await asyncio.gather(*watched, *self._busy, return_exceptions=True)
+            await asyncio.gather(*watched, return_exceptions=True)
+            await self._orders.stop()
 
     async def _report(self) -> None:
         while True:
             self._program.report()
             await asyncio.sleep(_REPORTS)
 
-    # Orders
+    async def _mark(self, order: Line) -> None:
+        await self._program.mark(order["text"])
 
-    async def _obey(self) -> None:
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-        )
-        while line := await reader.readline():
-            order: Line = json.loads(line)
-            if order["do"] == "leave":
-                break
-            task = asyncio.create_task(self._do(order))
-            self._busy.add(task)
-            task.add_done_callback(self._busy.discard)
-        self._leaving.set()
+    async def _quiet(self, _order: Line) -> None:
+        self._program.quiet = True
+        await asyncio.gather(self._writing, return_exceptions=True)
+        say("quiet")
 
-    async def _do(self, order: Line) -> None:
-        await self._ready.wait()
-        if order["do"] == "mark":
-            await self._program.mark(order["text"])
-        elif order["do"] == "quiet":
-            self._program.quiet = True
-            await asyncio.gather(self._writing, return_exceptions=True)
-            say("quiet")
-        elif order["do"] == "state":
-            say("state", summary=self._ledger.summary(), restored=self._ledger.restored)
+    async def _state(self, _order: Line) -> None:
+        say("state", summary=self._ledger.summary(), restored=self._ledger.restored)
 
 
 def main() -> None:

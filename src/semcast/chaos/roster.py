@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
-from semcast.chaos.member import PROGRAMS
 from semcast.processes import Child, Line
 
 
 class Member:
     """A name, the process that has it now, and what that said last."""
 
-    def __init__(self, name: str, program: str) -> None:
+    def __init__(self, name: str, program: str, *, reads: bool) -> None:
         self.name = name
         self.program = program
+        self.reads = reads
+        """Whether its program sees views and messages."""
         self.child: Child | None = None
         self.before: set[Path] = set()
         """Journals of earlier processes."""
@@ -29,11 +30,6 @@ class Member:
     def running(self) -> bool:
         """Whether there is a process."""
         return self.child is not None and self.child.running
-
-    @property
-    def reads(self) -> bool:
-        """Whether its program sees views and messages."""
-        return PROGRAMS[self.program].reads
 
     def forget(self) -> None:
         """Another process begins."""

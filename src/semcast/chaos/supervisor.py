@@ -26,7 +26,6 @@ from semcast.chaos.faults import (
     Stop,
 )
 from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
-from semcast.chaos.member import PROGRAMS
 from semcast.chaos.network import Lan, Loopback, between
 from semcast.chaos.roster import Member
 from semcast.group import families as groups
@@ -76,8 +75,9 @@ class Supervisor:
     """
 
     def __init__(self, case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> None:
-        programs = itertools.cycle(PROGRAMS)
-        self.members = {name: Member(name, next(programs)) for name in plan.names}
+        self._family = FAMILIES.of(case.stack)
+        programs = zip(plan.names, itertools.cycle(self._family.programs.items()), strict=False)
+        self.members = {name: Member(name, program, reads=reads) for name, (program, reads) in programs}
         self.faults: Counter[str] = Counter()
         self.died: list[str] = []
         self.stuck: list[str] = []
@@ -202,7 +202,7 @@ class Supervisor:
             "rate": self._case.rate,
         }
         member.child = Child(
-            "semcast.chaos.member",
+            self._family.module,
             [msgspec.json.encode(order).decode()],
             member.hear,
             prefix=self._network.at(name),
@@ -218,7 +218,7 @@ class Supervisor:
             "name": name,
             "record": str(self.journals),
             "record_run": "chaos",
-            **FAMILIES.of(case.stack).settings(len(self.members)),
+            **self._family.settings(list(self.members)),
         }
         if groups.FAMILIES.of(case.stack).keeps:
             found["data"] = str(self._folder / "data")
@@ -311,8 +311,8 @@ class Supervisor:
         return all(member.begun for member in self.members.values() if member.running)
 
     async def _compare(self) -> None:
-        """Where states are handed over, all who read have the same now."""
-        if not groups.FAMILIES.of(self._case.stack).transfers:
+        """Where members share a state, all who read have the same now."""
+        if not self._family.states:
             return
         readers = [member for member in self.members.values() if member.reads and member.running]
         await self._at_once(self._tell_member(each, {"do": "state"}) for each in readers)

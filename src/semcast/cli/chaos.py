@@ -50,12 +50,20 @@ def run(args: argparse.Namespace) -> int:
     """Run it; 0 if nothing is violated, nobody is stuck and nobody died."""
     if not 2 <= args.members <= _MOST or args.minutes <= 0 or args.rate <= 0 or args.patience <= 0:
         raise UsageError(f"--members: 2 to {_MOST}; --minutes, --rate and --patience must be positive")
-    case = Case(args.stack, _settings(args), args.rate, args.patience)
     names = [chr(ord("a") + number) for number in range(args.members)]
+    case = Case(args.stack, _settings(args, names), args.rate, args.patience)
     seed = SystemRandom().randrange(1 << 32) if args.seed is None else args.seed
     network, kind = _network(names, args)
     folder = _folder(args.out)
-    plan = draw(seed, names, args.minutes * 60, cuts=network.cuts)
+    family = FAMILIES.of(args.stack)
+    plan = draw(
+        seed,
+        names,
+        args.minutes * 60,
+        cuts=network.cuts,
+        late=family.late,
+        everybody=family.everybody,
+    )
     (folder / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(plan)))
     say(f"seed {seed}, {kind}, in {folder}")
     outcome = torment(case, plan, network, folder, say)
@@ -70,15 +78,16 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _settings(args: argparse.Namespace) -> dict[str, object]:
+def _settings(args: argparse.Namespace, names: list[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for text in args.settings:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set {text}: write NAME=VALUE")
         found[name] = value
+    given = {"stack": args.stack, "name": "a", "data": "data", **FAMILIES.of(args.stack).settings(names)}
     try:
-        resolve({"stack": args.stack, "name": "a", **found}, Path("/nonexistent"))
+        resolve({**given, **found}, Path("/nonexistent"))
     except ConfigurationError as error:
         raise UsageError(f"--set: {error}") from error
     return found

@@ -28,6 +28,12 @@ SECONDS = 6.0
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     parser = verbs.add_parser("demo", help="a slow receiver, with and without obsolescence")
+    parser.add_argument(
+        "which",
+        nargs="?",
+        choices=("replication",),
+        help="replication: a replicated database through a partition instead",
+    )
     parser.add_argument("--simulated", action="store_true", help="in virtual time, for many delays")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each of the two runs")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart (simulated)")
@@ -37,6 +43,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; 0 only if everything held."""
+    if args.which is not None:
+        from semcast.cli import replication_demo  # noqa: PLC0415 (the extra may be missing)
+
+        return replication_demo.run(args)
     if args.simulated:
         return simulated_demo.run(args)
     console = Console(stderr=args.json, highlight=False)

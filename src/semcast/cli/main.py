@@ -28,6 +28,8 @@ VERBS = (
     "verify",
     "pipeline",
     "report",
+    "serve",
+    "sql",
 )
 """Each is a module of this package."""
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,8 @@ from semcast.cli.errors import UsageError
 from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.history import HistoryError, converted
 from semcast.pipeline.paths import is_remote, local_path
-from semcast.specs import PROPERTIES, Status
+from semcast.pipeline.staging import staged
+from semcast.specs import IN_MEMORY, PROPERTIES, Status
 
 if TYPE_CHECKING:
     from semcast.pipeline.verify import Offence, Report, Verdict
@@ -73,9 +73,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    known = PROPERTIES | IN_MEMORY
     for name in args.properties or ():
-        if name not in PROPERTIES:
-            raise UsageError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+        if name not in known:
+            raise UsageError(f"no such property: {name}; there are {', '.join(known)}")
     if args.max_sample < 1:
         raise UsageError("--max-sample must be at least 1")
     check_folder("--out", args.out)
@@ -97,10 +98,10 @@ def _report(args: argparse.Namespace) -> "Report":
     options = Options(args.properties, args.max_sample, args.allow_missing, args.out)
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="semcast-", dir=args.stage) as folder,
+            staged(args.stage) as folder,
             Console(stderr=True).status("reading") as status,
         ):
-            recorded = survey(converted(_brought(args, Path(folder)), Path(folder)))
+            recorded = survey(converted(_brought(args, folder), folder))
             wanted_properties(recorded.runs, args.properties)
             if args.master is None and fits_here(recorded, options):
                 return verify_here(recorded, options)

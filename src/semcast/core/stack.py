@@ -65,6 +65,10 @@ class Stack(ABC):
     def phase(self) -> str:
         """What the stack is doing, in a word of its own: "operational" while it works, "left" at the end."""
 
+    def settled(self) -> bool:
+        """Whether the stack has looked for others and begun to work, with them or alone."""
+        return self.phase() == "operational"
+
     def phases(self) -> tuple[str, ...]:
         """The phase, and the state of a machine on top of it, if there is one: what ambushes wait for."""
         return (self.phase(),)

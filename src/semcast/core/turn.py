@@ -75,6 +75,22 @@ class Watcher(Protocol):
         """Another incarnation goes on in the place of the member so far."""
 
 
+class Onlooker(Watcher):
+    """One that wants to know some of it. What a subclass leaves out is not called at all."""
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
+        """Nothing."""
+
+    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
+        """Nothing."""
+
+    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
+        """Nothing."""
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:
+        """Nothing."""
+
+
 Renew = Callable[[MemberId], tuple[MemberId, Random] | None]
 """Given a member that was put out of its group: the incarnation that comes back, and its chance; or None."""
 
@@ -120,6 +136,9 @@ class Turn:
         self._now: Nanos = 0
         self._world = world
         self._watchers = watchers
+        self._see_events = [each.on_events for each in watchers if _looks(each, "on_events")]
+        self._see_deliveries = [each.on_deliveries for each in watchers if _looks(each, "on_deliveries")]
+        self._see_multicast = [each.on_multicast for each in watchers if _looks(each, "on_multicast")]
         self._renew = renew
         self._tickets: dict[int, None] = {}  # confirmations that the stack owes
         self._refused = False  # flow control wants the application to wait
@@ -161,7 +180,7 @@ class Turn:
         self._settle(now)
         self._hand_out(now)
         self._see_who_waits(now)
-        if not self.settled and self.stack.phase() == "operational":
+        if not self.settled and self.stack.settled():
             self.settled = True
             self.first_view = self.stack.view().id
             self._world.wake()
@@ -222,8 +241,8 @@ class Turn:
                     world.set_timer(timer, at)
             if out.events:
                 events, out.events = out.events, []
-                for watcher in self._watchers:
-                    watcher.on_events(now, events)
+                for see in self._see_events:
+                    see(now, events)
                 for event in events:
                     if type(event) in _MATTERS:
                         self._on_event(event)
@@ -312,8 +331,8 @@ class Turn:
         given = self._multicast(now, handover)
         freed = sum([taken for _, taken in given])
         if freed:
-            for watcher in self._watchers:
-                watcher.on_multicast(now, given)
+            for see in self._see_multicast:
+                see(now, given)
             self._free(freed)
         return True
 
@@ -366,6 +385,7 @@ class Turn:
         if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
             handover.reading.look(now, stack)
             stack.on_reader(now)
+            self._settle(now)  # it may send now, which comes before what it delivers
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
             self._hand_over(now, handover)
             self._settle(now)  # what this made the stack send comes before what it delivers next
@@ -376,8 +396,8 @@ class Turn:
         deliveries = self.stack.deliver(now, _PLENTY if unread else handover.mailbox.want)
         if not deliveries:
             return
-        for watcher in self._watchers:
-            watcher.on_deliveries(now, deliveries)
+        for see in self._see_deliveries:
+            see(now, deliveries)
         if unread:
             handover.drop(deliveries)
             return
@@ -401,3 +421,8 @@ class Turn:
             self.holdup.note(now, held)
             if reading.put_answers_first(held is not None) and reading.waiting:
                 self._world.wake()
+
+
+def _looks(watcher: Watcher, name: str) -> bool:
+    """Whether a watcher does anything there."""
+    return getattr(type(watcher), name) is not getattr(Onlooker, name)

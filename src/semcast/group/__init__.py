@@ -15,7 +15,8 @@ from semcast.group.errors import (
 )
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
-from semcast.group.group import Group, join
+from semcast.group.group import Group
+from semcast.group.joining import join
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics

@@ -7,6 +7,7 @@ has: joiners get the state that way, and sides that were apart become one.
 
 import asyncio
 import enum
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -20,8 +21,10 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.group.errors import GroupError
 from semcast.group.events import GroupDelivery
-from semcast.group.group import Group, join
+from semcast.group.group import Group
+from semcast.group.joining import join
 
+_LOG = logging.getLogger("semcast.group")
 _CHUNK = 200_000
 """Bytes of state in a message, about."""
 
@@ -88,6 +91,7 @@ class ReplicatedDict(Mapping[str, Any]):
         self._silent: set[MemberId] = set()  # members of the view whose state has not come
         self._changed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None  # kept: a task that nobody holds may vanish
         self.refused = 0
         """Messages of the group that were none of ours."""
 
@@ -104,11 +108,13 @@ class ReplicatedDict(Mapping[str, Any]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError, GroupError):
-                await self._task
-        await self.group.close()
+        try:
+            if self._task is not None:
+                self._task.cancel()
+                with suppress(asyncio.CancelledError, GroupError):
+                    await self._task
+        finally:
+            await self.group.close()
 
     # Reading
 
@@ -166,8 +172,9 @@ class ReplicatedDict(Mapping[str, Any]):
         await self._assign({key: Entry(None, self._stamp(), deleted=True)})
 
     async def _assign(self, entries: dict[str, Entry]) -> None:
-        self._apply(entries)
+        """Here only once it was accepted: what cannot be sent must not be here alone."""
         await self.group.send(self._encode(_Word(_What.UPDATE, entries)), items=list(entries))
+        self._apply(entries)
 
     def _stamp(self) -> Stamp:
         """Later than all that was seen here, and close to the time of day."""
@@ -183,6 +190,12 @@ class ReplicatedDict(Mapping[str, Any]):
                     await self._on_delivery(each)
                 async with self._changed:
                     self._changed.notify_all()
+        except GroupError:
+            raise  # the group is over
+        except Exception as error:  # of `merge`, perhaps: the others must not wait for who reads no more
+            _LOG.error("%s: %s leaves: its dictionary failed: %r", self.group.name, self.group.member, error)
+            self._leaving = asyncio.create_task(self.group.close())
+            raise
         finally:
             async with self._changed:
                 self._changed.notify_all()

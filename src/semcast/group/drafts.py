@@ -17,6 +17,9 @@ Order = Literal["agreed", "safe"]
 Ticket = tuple[int, bool]
 """Of somebody who waits to know what becomes of a message, and whether all must have it."""
 
+_SOUND = 1024
+"""Items of which it is remembered that they can be sent."""
+
 
 class Drafts:
     """Messages of one member. Programs without asyncio send from threads of their own.
@@ -37,6 +40,7 @@ class Drafts:
         self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
+        self._sound: set[str] = set()  # items that were checked
 
     def come_back(self, member: MemberId, handover: Handover) -> None:
         """As another incarnation: what was handed over and has not left is numbered anew."""
@@ -57,7 +61,7 @@ class Drafts:
         ticket: Ticket | None = None,
     ) -> MessageId:
         """One message, with what it says about others."""
-        if sum(each is not None for each in (item, items, obsoletes)) > 1:
+        if (item is not None) + (items is not None) + (obsoletes is not None) > 1:
             raise ValueError("a message has an item, or items, or names what it replaces")
         note = None if obsoletes is None else Enumeration(_ids(obsoletes))
         self.check([payload], note, order)
@@ -102,8 +106,7 @@ class Drafts:
             strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
             raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
         family = self._family
-        longest = max(map(len, payloads))
-        if longest > self._largest:
+        if sum(map(len, payloads)) > self._largest < (longest := max(map(len, payloads))):
             raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
         if order == "safe" and not family.safe:
             raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
@@ -113,18 +116,23 @@ class Drafts:
     def check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
         """The same for updates of items."""
         self.check([payload for _, payload in updates], None, order)
-        for item in dict.fromkeys([item for item, _ in updates]):
+        for item in {item for item, _ in updates} - self._sound:
             self._check_item(item)
 
     def _check_item(self, item: str) -> None:
         if not isinstance(item, str):
             raise TypeError(f"item {item!r}: an item is a text")
+        if item in self._sound:
+            return
         if not item:
             raise ValueError("item '': an item is a text that is not empty")
         check_message(b"", Item(item))
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):
             raise ValueError(f"item of {size} bytes: at most {most} fit beside a message")
+        if len(self._sound) >= _SOUND:
+            self._sound.clear()
+        self._sound.add(item)
 
 
 def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:

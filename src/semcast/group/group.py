@@ -1,25 +1,24 @@
-"""`join` and `Group`: a live group for programs that use asyncio."""
+"""`Group`: a member of a live group, for programs that use asyncio."""
 
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Confirmed, Purged, Rejoining, ViewChange
-from semcast.core.handover import Handover, StateHooks
+from semcast.core.events import Confirmed, Purged
+from semcast.core.handover import Command, Handover, StateHooks
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.core.messages import Batch
 from semcast.core.stack import Stack
+from semcast.core.turn import Watcher
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
 from semcast.group.drafts import Drafts, Order
@@ -27,9 +26,11 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
 from semcast.group.flow import FlowLog
+from semcast.group.gathering import Gathering
+from semcast.group.inbox import Inbox
 from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings, check_group, resolve
+from semcast.group.settings import GroupSettings
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks
@@ -53,7 +54,13 @@ _SETTLE_PATIENCE = 5.0
 class Group:
     """A member of a live group. Made by `join`."""
 
-    def __init__(self, name: str, settings: GroupSettings, state: StateHooks | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: GroupSettings,
+        state: StateHooks | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
         family = FAMILIES.of(settings.stack)
         if state is not None and not family.transfers:
             able = " or ".join(each.name for each in FAMILIES if each.transfers)
@@ -62,7 +69,6 @@ class Group:
             raise ConfigurationError("state= needs what is delivered, and receive is off")
         self.name = name
         self.settings = settings
-        self._view: View | None = None
         self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
@@ -85,7 +91,14 @@ class Group:
             parts.stack,
             self._handover,
             wake_application=self._wake_from_loop,
-            watchers=[*self._recordings, self._receipts, self._openings, self._log, *self._metrics.watchers],
+            watchers=[
+                *self._recordings,
+                self._receipts,
+                self._openings,
+                self._log,
+                *self._metrics.watchers,
+                *watchers,
+            ],
             renew=self._renew,
             disk=parts.disk,
             certificates=self._recordings[0].certificates if self._recordings else None,
@@ -106,19 +119,20 @@ class Group:
         self._loop = Loop(str(parts.member), self._hub)
         self._seat.wake_loop = self._loop.wake
         self._disk = parts.disk
-        self._arrived = asyncio.Event()
+        self.largest = parts.largest
+        """Bytes of a message, at most."""
+        self._inbox = Inbox(
+            name, self._handover, self._seat, self._loop.wake, self.is_over, receives=settings.receive
+        )
+        self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
         self._ended = asyncio.Event()
+        self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._over = asyncio.Event()  # nothing is left of it
         self._settled = asyncio.Event()
-        self._seen = asyncio.Event()  # the stack may be in another view
-        self._waiting_for: list[int] = []  # how many members calls of `wait_for` wait for
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
-        self._unread: Iterator[GroupEvent] = iter(())
         self._entered = self._closed = self._wake_pending = False
-        self._reader: object | None = None
-        self._caller: Callable[[], object] = asyncio.current_task
         self.wake_reader: Callable[[], object] = _nobody
         """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
 
@@ -167,21 +181,28 @@ class Group:
             return
         self._closed = True
         self._signals.stop()
-        self._seen.set()
+        self._gathering.seen.set()
         self._room.wake()
-        self._arrived.set()
+        self._inbox.arrived.set()
         try:
             await self._metrics.close()
             if not self._ended.is_set() and self._seat.failure is None:
                 self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
                     await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
-        finally:  # cancelled, perhaps: nothing is left behind
-            await asyncio.shield(asyncio.to_thread(self._stop))
-            self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
-            self._over.set()
+        finally:  # cancelled, perhaps, and perhaps once more: nothing is left behind
+            self._stopping = asyncio.ensure_future(asyncio.to_thread(self._stop))
+            self._stopping.add_done_callback(self._on_stopped)
+            await asyncio.shield(self._stopping)
         if self._seat.failure is not None:
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
+
+    def discard(self) -> None:
+        """Let go of sockets and folder, where nobody will enter it."""
+        assert not self._entered
+        self._closed = True
+        self._over.set()
+        self._stop()
 
     def _stop(self) -> None:
         self._loop.close()
@@ -190,6 +211,10 @@ class Group:
             self._disk.close()
         for recording in self._recordings:
             recording.close()
+
+    def _on_stopped(self, _stopping: "asyncio.Future[None]") -> None:
+        self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
+        self._over.set()
 
     def leave_on_signals(self, *signals: signal.Signals) -> None:
         """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
@@ -205,26 +230,7 @@ class Group:
         It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
         TimeoutError says who is there.
         """
-        self._check_open()
-        self._waiting_for.append(members)
-        try:
-            async with asyncio.timeout(timeout):
-                while len((view := self._seat.stack.view()).members) < members:
-                    self._seen.clear()
-                    self._handover.members_wanted = min(self._waiting_for)
-                    if len(self._seat.stack.view().members) < members:
-                        await self._seen.wait()
-                    self._check_open()
-        except TimeoutError:
-            there = self._seat.stack.view().members
-            names = ", ".join(sorted(member.name for member in there)) or "nobody"
-            raise TimeoutError(
-                f"{self.name}: {len(there)} of {members} members after {timeout:g} s: {names}"
-            ) from None
-        finally:
-            self._waiting_for.remove(members)
-            self._handover.members_wanted = min(self._waiting_for, default=0)
-        return view
+        return await self._gathering.wait_for(members, timeout)
 
     # Sending
 
@@ -282,7 +288,8 @@ class Group:
         Raises `BacklogError` where this program must read before it can send.
         """
         check_confirm(confirm)
-        await self._wait_for_room(1, timeout)
+        if not self._room.open_for(1):
+            await self._wait_for_room(1, timeout)
         if confirm is None:
             return self._drafts.one(payload, item, items, obsoletes, order)
         ticket, answer = self._confirmations.open(confirm)
@@ -295,7 +302,7 @@ class Group:
 
     async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
         """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        confirmed = await self._room.outlast(answer, reading=self._reads())
+        confirmed = await self._room.outlast(answer, reading=self._inbox.reads())
         return Confirmation(sent, confirmed.view, confirmed.position)
 
     @asynccontextmanager
@@ -349,6 +356,8 @@ class Group:
         """
         check_confirm(confirm)
         self._drafts.check(payloads, None, order)
+        if confirm is None and self._open_for(len(payloads)):
+            return self._drafts.many(payloads[:], order)
         answers: list[asyncio.Future[Confirmed]] = []
 
         def hand_over(start: int, stop: int) -> MessageId:
@@ -373,6 +382,8 @@ class Group:
         In portions, as `send_many`.
         """
         self._drafts.check_updates(updates, order)
+        if self._open_for(len(updates)):
+            return self._drafts.updates(updates, order)
         return await self._in_portions(
             len(updates), timeout, lambda start, stop: self._drafts.updates(updates[start:stop], order)
         )
@@ -387,9 +398,13 @@ class Group:
         order: Order = "agreed",
     ) -> MessageId | None:
         """Like `send`, but None where `send` would wait."""
-        if not self._room.try_now(1, reading=self._reads()):
+        if not self._room.try_now(1, reading=self._inbox.reads()):
             return None
         return self._drafts.one(payload, item, items, obsoletes, order)
+
+    def _open_for(self, count: int) -> bool:
+        """Whether so many messages are one portion, and need not wait."""
+        return count <= self.settings.send_messages and self._room.open_for(count)
 
     async def _in_portions(
         self,
@@ -413,16 +428,12 @@ class Group:
 
     async def _wait_for_room(self, count: int, timeout: float | None) -> None:
         """Let the stack take what was handed over before, if that is much already."""
-        await self._room.wait(count, reading=self._reads(), timeout=timeout)
+        await self._room.wait(count, reading=self._inbox.reads(), timeout=timeout)
 
     def has_room(self, count: int) -> bool:
         """Whether so many messages can be sent without waiting."""
         self._check_open()
-        return self._handover.room_for(count, reading=self._reads())
-
-    def _reads(self) -> bool:
-        """Whether this task is who reads: while it waits, nobody takes anything."""
-        return self._reader in (None, self._caller())
+        return self._handover.room_for(count, reading=self._inbox.reads())
 
     # For patterns, which make one message at a time, each for a certain view
 
@@ -453,73 +464,27 @@ class Group:
 
     # Receiving
 
-    async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
+    def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
 
         Ends when this program closes the group.
         """
-        while deliveries := await self._take():
-            yield deliveries
-            self._handover.dealt_with(time.monotonic_ns())
-            if self._handover:
-                await asyncio.sleep(0)  # there may always be more, and others want to run, too
+        return self._inbox.batches()
 
-    async def __aiter__(self) -> AsyncIterator[GroupEvent]:
+    def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """What happens, one by one. A loop that was left can be taken up again: nothing is lost.
 
         Ends when this program closes the group.
         """
-        while True:
-            for event in self._unread:
-                yield event
-            self._handover.dealt_with(time.monotonic_ns())
-            if self._handover:
-                await asyncio.sleep(0)
-            deliveries = await self._take()
-            if not deliveries:
-                return
-            self._unread = chain.from_iterable(map(_events, deliveries))
-
-    async def _take(self) -> Sequence[GroupDelivery]:
-        """The next list, as soon as there is one; nothing at the end."""
-        self._begin()
-        handover = self._handover
-        while handover or await self._arrival():
-            if deliveries := self._next():
-                return deliveries
-        return ()
+        return self._inbox.events()
 
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet. May be called from any thread, by one at a time."""
-        self._begin()
-        return self._next()
+        return self._inbox.poll()
 
-    def _begin(self) -> None:
-        """Whoever calls reads from now on."""
-        if not self.settings.receive:
-            raise ConfigurationError(f"{self.name} was joined with receive=False: nothing is delivered here")
-        self._reader = self._caller()
-        if self._handover.begin():
-            self._loop.wake()
-
-    def _next(self) -> Sequence[GroupDelivery]:
-        handover = self._handover
-        while handover:
-            if deliveries := self._seat.take(time.monotonic_ns()):
-                self._note_views(deliveries)
-                return deliveries
-        return ()
-
-    async def _arrival(self) -> bool:
-        """Wait until `poll` has something; False where the program has closed the group."""
-        handover = self._handover
-        while not handover:
-            if self.is_over():
-                return False
-            self._arrived.clear()
-            if not handover:
-                await self._arrived.wait()
-        return True
+    def dealt_with(self) -> None:
+        """The program has dealt with what `poll` gave it, and comes back for more."""
+        self._inbox.dealt_with()
 
     def is_over(self) -> bool:
         """Whether this program has closed the group; raises where it ended otherwise."""
@@ -527,17 +492,6 @@ class Group:
             return True
         self._check_open()
         return False
-
-    def dealt_with(self) -> None:
-        """The program has dealt with what `poll` gave it, and comes back for more."""
-        self._handover.dealt_with(time.monotonic_ns())
-
-    def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
-        for each in deliveries:
-            if isinstance(each, ViewChange):
-                self._view = each.view
-            elif isinstance(each, Rejoining):
-                self._view = None
 
     @property
     def view(self) -> View | None:
@@ -547,7 +501,7 @@ class Group:
         """
         if not self.settings.receive and self._seat.settled:
             return self._seat.stack.view()
-        return self._view
+        return self._inbox.view
 
     @property
     def address(self) -> tuple[str, int]:
@@ -561,7 +515,7 @@ class Group:
 
     def called_by(self, caller: Callable[[], object]) -> None:
         """Tell who is calling by this; else it is the task. Who reads must not wait in `send` for itself."""
-        self._caller = caller
+        self._inbox.caller = caller
 
     def reform(self) -> None:
         """Go on without the members that are not within reach: you vouch that they are gone.
@@ -575,6 +529,22 @@ class Group:
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
         return self._receipts.take()
+
+    # For what is built on top of a group
+
+    @property
+    def stack(self) -> Stack:
+        """The protocol. It lives in the loop's thread: elsewhere it may be looked at, and not touched."""
+        return self._seat.stack
+
+    def call(self, command: Command) -> None:
+        """Have something done to the stack, in the loop's thread. May be called from any thread."""
+        self._seat.call(command)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where this member keeps what must outlive a crash, if it has a disk."""
+        return None if self._disk is None else self._disk.path
 
     # About it
 
@@ -623,8 +593,8 @@ class Group:
         answers = self._handover.answers
         while answers:
             self._confirmations.answer(answers.popleft())
-        self._seen.set()
-        self._arrived.set()
+        self._gathering.seen.set()
+        self._inbox.arrived.set()
         self._room.wake()
         over = self._seat.failure is not None or self._seat.left is not None
         if self._seat.settled or over:
@@ -686,26 +656,9 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
-def _events(each: GroupDelivery) -> Sequence[GroupEvent]:
-    return each.messages() if isinstance(each, Batch) else cast("Sequence[GroupEvent]", (each,))
-
-
 def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
     if not settings.record:
         return []
     from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
 
     return [open_recording(group, settings, parts)]
-
-
-def join(
-    group: str, *, config: Path | None = None, state: StateHooks | None = None, **settings: Any
-) -> Group:
-    """Become a member of a group: `async with semcast.join("prices") as group: ...`.
-
-    Settings are those of `GroupSettings`; what is not given comes from `SEMCAST_*`, then from `semcast.toml`
-    in the working folder (or in `config`), then from defaults. With nothing set, the members on one host find
-    each other. With `state` who joins is given the state of the application (stack vsync).
-    """
-    check_group(group)
-    return Group(group, resolve(settings, config), state)

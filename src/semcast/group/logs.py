@@ -18,9 +18,8 @@ from semcast.core.events import (
     TransitionalView,
     ViewChange,
 )
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.turn import Watcher
+from semcast.core.turn import Onlooker
 from semcast.net.addresses import written
 from semcast.net.hub import Hub
 from semcast.wire import Malformed
@@ -50,7 +49,7 @@ def names(members: Iterable[MemberId]) -> str:
     return ", ".join(plain(member.name) for member in members)
 
 
-class GroupLog(Watcher):
+class GroupLog(Onlooker):
     """Tells what happens to one member. Told in the loop's thread.
 
     Args:
@@ -134,9 +133,6 @@ class GroupLog(Watcher):
                 _GROUP.debug(
                     "%s: %s go on from view %s", self._group, names(each.view.members), each.view.name
                 )
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """Nobody wants to read that."""
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
         """The group went on without this member."""

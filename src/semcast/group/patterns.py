@@ -8,6 +8,7 @@ async with semcast.live("seats", lambda me: PrimaryBackup(me, book), minimum=2) 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -16,17 +17,19 @@ from typing import Any, Generic, TypeVar
 from semcast.core.events import Rejoining
 from semcast.core.ids import MemberId
 from semcast.group.errors import GroupClosedError, GroupError
-from semcast.group.group import join
+from semcast.group.joining import join
 from semcast.patterns.pattern import Numbered, Pattern
 
 P = TypeVar("P", bound=Pattern)
+_LOG = logging.getLogger("semcast.group")
 
 
 class Live(Generic[P]):
     """One member's part in a group that runs a pattern and does nothing else. Made by `live`.
 
     What happens in the group reaches the pattern in a task of its own, and what the pattern wants to
-    multicast leaves by itself. Who joins is given the state.
+    multicast leaves by itself. Who joins is given the state. If the pattern raises, or what it wants to send
+    cannot be sent, the log says so, this member leaves, and whoever waits here is told.
     """
 
     def __init__(self, group: str, make: Callable[[MemberId], P], **settings: Any) -> None:
@@ -41,6 +44,8 @@ class Live(Generic[P]):
         self._changed = asyncio.Condition()
         self._answers: dict[int, Numbered] = {}
         self._task: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
+        self._leaving: asyncio.Task[None] | None = None  # kept: a task that nobody holds may vanish
 
     @property
     def pattern(self) -> P:
@@ -104,8 +109,10 @@ class Live(Generic[P]):
         error = None if self._task.cancelled() else self._task.exception()
         if isinstance(error, GroupError):
             return error
-        closed = GroupClosedError(f"{self.group.name} is closed")
-        closed.__cause__ = error
+        if self._failure is None:
+            return GroupClosedError(f"{self.group.name} is closed")
+        closed = GroupClosedError(f"{self.group.name} was left, because its pattern failed: {self._failure}")
+        closed.__cause__ = self._failure
         return closed
 
     # State hooks
@@ -134,6 +141,10 @@ class Live(Generic[P]):
                 self._answers |= {answer.number: answer for answer in self._pattern.take_answers()}
                 self._offer()
                 await self._notify()
+        except GroupError:
+            raise  # the group is over
+        except Exception as error:  # of the pattern, or of what the program gave it
+            self._fail(error)
         finally:
             with suppress(RuntimeError):  # the loop has ended
                 await self._notify()
@@ -144,9 +155,16 @@ class Live(Generic[P]):
         if self._offered is not None or pattern.view is None:
             return
         message = pattern.waiting()
-        if message is not None:
-            self._offered = pattern
+        if message is None or self._failure is not None:
+            return
+        try:
             self.group.offer(pattern.view.id, message.payload, message.annotation, self._on_outcome)
+        except GroupError:
+            return  # it is over: whoever waits is told
+        except (TypeError, ValueError) as error:  # too large, or nothing that can be sent
+            self._fail(error)
+            return
+        self._offered = pattern
 
     def _on_outcome(self, taken: bool) -> None:
         """In the loop's thread, before anything that follows is delivered."""
@@ -163,6 +181,12 @@ class Live(Generic[P]):
         if taken:
             offered.sent()
             self._offer()
+
+    def _fail(self, error: Exception) -> None:
+        """The pattern cannot go on. Its member leaves: the others must not wait for it."""
+        _LOG.error("%s: %s leaves: its pattern failed: %r", self.group.name, self.group.member, error)
+        self._failure = error
+        self._leaving = asyncio.create_task(self.group.close())
 
     async def _notify(self) -> None:
         async with self._changed:

@@ -22,6 +22,7 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
+from semcast.core.events import Note as FamilyNote
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
@@ -33,6 +34,7 @@ from semcast.history.events import RunInfo
 from semcast.history.journal import (
     ConfirmedRow,
     DeliveredRow,
+    FamilyRow,
     JournalWriter,
     MergedRow,
     Note,
@@ -106,7 +108,7 @@ class Recording(Watcher):
         self._writer = self._journal(member)
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
-        """Sends, purges, what the stack confirmed, and views where it announces them."""
+        """Sends, purges, what the stack confirmed or notes, and views where it announces them."""
         rows: list[Row] = []
         for event in events:
             if type(event) is Sent:
@@ -123,6 +125,8 @@ class Recording(Watcher):
                 rows.append(ConfirmedRow(seq, event.view, safe))
             elif type(event) is Unconfirmed:
                 self._tickets.refused(event.ticket)
+            elif type(event) is FamilyNote:
+                rows.append(FamilyRow(event))
         self._write(rows)
 
     def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:  # noqa: ARG002

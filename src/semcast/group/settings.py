@@ -36,7 +36,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str = ""
     """Of this member; made up where it is empty. A program that restarts may keep its name."""
     stack: str = DEFAULT_STACK
-    """`ring` (members come and go), `vsync` (agreed views, one primary), `s-rm` (a fixed list)."""
+    """`ring` (members come and go), `vsync` (agreed views, one primary), `s-rm` (a fixed list),
+    `replication` (servers of a replicated service)."""
     rejoin: bool = True
     """Where that can be (vsync): come back by itself when the group went on without this member."""
     members: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     insecure: bool = False
     """Listen beyond loopback without a key."""
     data: str = ""
-    """Where that can be (vsync): folder for what must outlive a crash. Needs a name; members may share it."""
+    """vsync, replication: folder for what must outlive a crash. Needs a name; members may share it."""
     record: str = ""
     """Folder for a recording of what happens here."""
     record_run: str = ""

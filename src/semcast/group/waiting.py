@@ -47,6 +47,19 @@ class Room:
         """There may be room, or no hope of any."""
         self._changed.set()
 
+    def open_for(self, count: int) -> bool:
+        """Whether so many messages can be sent at once, whoever calls, and nobody else has to run first."""
+        self._check_open()
+        handover = self._handover
+        if handover.reading.answers_first or not handover.room_for(count):
+            return False
+        if self._unwatched <= 0:
+            if time.monotonic_ns() - self._yielded_at >= _TURN:
+                return False
+            self._unwatched = _LOOK
+        self._unwatched -= count
+        return True
+
     async def wait(self, count: int, *, reading: bool, timeout: float | None) -> None:
         """Return once there is room for so many messages."""
         self._check_open()

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-from semcast.core.events import Delivery, Event, Purged, Unblocked
-from semcast.core.handover import Outgoing
-from semcast.core.ids import MemberId, Nanos
-from semcast.core.turn import Watcher
+from semcast.core.events import Event, Purged, Unblocked
+from semcast.core.ids import Nanos
+from semcast.core.turn import Onlooker
 
 _MOST = 1 << 16
 """Receipts that are kept."""
 
 
-class Receipts(Watcher):
+class Receipts(Onlooker):
     """Keeps what was purged, up to a bound. Told in the loop's thread."""
 
     def __init__(self) -> None:
@@ -22,22 +21,13 @@ class Receipts(Watcher):
         if len(self._receipts) < _MOST:
             self._receipts += [event for event in events if isinstance(event, Purged)]
 
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """Nothing to keep."""
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """Nothing to keep."""
-
-    def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """Nothing to keep."""
-
     def take(self) -> list[Purged]:
         """The receipts since the last call."""
         receipts, self._receipts = self._receipts, []
         return receipts
 
 
-class Openings(Watcher):
+class Openings(Onlooker):
     """Calls somebody when a stack that refused a message would take it now. Told in the loop's thread."""
 
     def __init__(self) -> None:
@@ -47,12 +37,3 @@ class Openings(Watcher):
         """Look for the word."""
         if self.act is not None and any(type(event) is Unblocked for event in events):
             self.act()
-
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """Not among these."""
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """Nor these."""
-
-    def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """The next one has room."""

@@ -13,6 +13,7 @@ from semcast.history.journal import (
     AppliedRow,
     ConfirmedRow,
     DeliveredRow,
+    FamilyRow,
     MergedRow,
     NotedRow,
     Positions,
@@ -21,7 +22,7 @@ from semcast.history.journal import (
     SentRow,
     ViewRow,
 )
-from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind
+from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind, kind_named
 from semcast.history.wellformed import problem
 from semcast.history.writer import ring_cell
 
@@ -88,6 +89,7 @@ class Block:
             AppliedRow: self._applied,
             MergedRow: self._merged,
             ConfirmedRow: self._confirmed,
+            FamilyRow: self._of_family,
         }
         """Appends what a row of a journal stands for, by its type."""
 
@@ -205,6 +207,24 @@ class Block:
         self._members[len(self)] = row.view.members
         self._cells += (Kind.CONFIRMED.value, at, who.name, who.incarnation, row.seq, 1, row.view.id, level)
         self._cells += (None, 0, None, None, None)
+
+    def _of_family(self, at: Nanos, row: FamilyRow) -> None:
+        note = row.note
+        name, incarnation = (None, 0) if note.sender is None else (note.sender.name, note.sender.incarnation)
+        if note.members is not None:
+            self._members[len(self)] = note.members
+        if note.digest is not None:
+            self._noted_rows.append(len(self))
+            self._notes += (_ITEM, note.digest, None, None, None, None)
+        kind = self._kind(note.kind)
+        self._cells += (kind, at, name, incarnation, note.seq, note.count, note.view, note.level, note.order)
+        self._cells += (0, None, None, None)
+
+    def _kind(self, name: str) -> str:
+        try:
+            return kind_named(name).value
+        except ValueError as error:
+            raise MalformedRowError(f"row {self._first + len(self)}: {error}") from error
 
     def _applied(self, at: Nanos, row: AppliedRow) -> None:
         who = row.sender

@@ -18,6 +18,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.certificates import Place
+from semcast.core.events import Note as FamilyNote
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
 from semcast.history.events import HistoryError, RunInfo
@@ -26,6 +27,8 @@ from semcast.history.schema import SCHEMA_VERSION
 SUFFIX = ".journal"
 CRASH_SUFFIX = ".crash"
 MAGIC = b"semcast\n"
+_GROUP_NAME = 32
+"""Characters of a group's name in the name of a file; of a longer one its checksum stands there."""
 FRAME = struct.Struct("<II")  # length and checksum of what follows
 
 
@@ -121,7 +124,23 @@ class ConfirmedRow(msgspec.Struct, array_like=True, tag=8):
     safe: bool
 
 
-Row = SentRow | NotedRow | DeliveredRow | PurgedRow | ViewRow | AppliedRow | MergedRow | ConfirmedRow
+class FamilyRow(msgspec.Struct, array_like=True, tag=9, gc=False):
+    """A row of a kind that a family of stacks adds to the schema."""
+
+    note: FamilyNote
+
+
+Row = (
+    SentRow
+    | NotedRow
+    | DeliveredRow
+    | PurgedRow
+    | ViewRow
+    | AppliedRow
+    | MergedRow
+    | ConfirmedRow
+    | FamilyRow
+)
 
 
 class Header(msgspec.Struct, array_like=True):
@@ -150,14 +169,14 @@ def note_of(annotation: Annotation) -> Note:
 
 
 class JournalWriter:
-    """Appends to the journal of one process. Two incarnations never share one.
+    """Appends to the journal of one process in one group. Two incarnations never share one, nor two groups.
 
     Raises OSError where the file cannot be made, is there already, or takes no more.
     """
 
     def __init__(self, folder: Path, process: MemberId, info: RunInfo) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / journal_name(process)
+        self.path = folder / journal_name(process, info.groups[0].name)
         self._encode = msgspec.msgpack.Encoder().encode
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(self.path, flags, 0o644)
@@ -192,32 +211,50 @@ def _framed(payload: bytes) -> bytes:
     return FRAME.pack(len(payload), zlib.crc32(payload)) + payload
 
 
-def journal_name(process: MemberId) -> str:
+def journal_name(process: MemberId, group: str) -> str:
     """The name of the file, from which the process can be told.
 
-    >>> journal_name(MemberId("a/b", 7))
-    'a%2Fb-7.journal'
+    >>> journal_name(MemberId("a/b", 7), "prices")
+    'a%2Fb-7@prices.journal'
     """
-    return f"{quote(process.name, safe='')}-{process.incarnation}{SUFFIX}"
+    known_as = quote(group, safe="")
+    if len(known_as) > _GROUP_NAME:
+        known_as = f"{zlib.crc32(group.encode()):08x}"
+    return f"{quote(process.name, safe='')}-{process.incarnation}@{known_as}{SUFFIX}"
 
 
 def process_of(path: Path) -> MemberId:
-    """Whose journal it is, by its name."""
-    name, dash, incarnation = path.stem.rpartition("-")
+    """Whose journal it is, by its name; those of earlier versions do not name a group."""
+    name, dash, incarnation = _stem(path)[0].rpartition("-")
     if not dash or not incarnation.isdecimal():
-        raise HistoryError(f"{path}: the name of a journal is MEMBER-INCARNATION{SUFFIX}")
+        raise HistoryError(f"{path}: the name of a journal is MEMBER-INCARNATION@GROUP{SUFFIX}")
     return MemberId(unquote(name), int(incarnation))
 
 
-def record_crash(folder: Path, member: MemberId | str) -> None:
-    """Whoever supervises a run saw `member` die: its journal is all that it did.
+def _stem(path: Path) -> tuple[str, str]:
+    """Of a journal's name: what stands for the process, and what for the group."""
+    process, _, group = path.name.removesuffix(SUFFIX).partition("@")
+    return process, group
 
-    Given a name, the latest incarnation is meant.
+
+def record_crash(folder: Path, member: MemberId | str) -> None:
+    """Whoever supervises a run saw `member` die: its journals, one for each group, are all that it did.
+
+    Given a name, the latest incarnation is meant, in each group.
     """
-    if isinstance(member, str):
-        known = [process_of(path) for path in folder.glob(f"*{SUFFIX}")]
-        latest = max((process for process in known if process.name == member), default=None)
-        if latest is None:
-            raise HistoryError(f"{folder}: no journal of {member} in this folder")
-        member = latest
-    (folder / journal_name(member)).with_suffix(CRASH_SUFFIX).touch()
+    name = member if isinstance(member, str) else member.name
+    found = {path: process_of(path) for path in folder.glob(f"*{SUFFIX}")}
+    latest: dict[str, tuple[MemberId, Path]] = {}
+    for path, process in found.items():
+        if process.name == name and member in (name, process):
+            group = _stem(path)[1]
+            latest[group] = max(latest.get(group, (process, path)), (process, path))
+    if not latest:
+        raise HistoryError(f"{folder}: no journal of {member} in this folder")
+    for _, path in latest.values():
+        crash_mark(path).touch()
+
+
+def crash_mark(path: Path) -> Path:
+    """The file that says of whom a journal is that it crashed."""
+    return path.with_name(path.name.removesuffix(SUFFIX) + CRASH_SUFFIX)

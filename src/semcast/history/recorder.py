@@ -1,13 +1,13 @@
 """The recorder: a few values per call while the run goes on, everything else when it is over."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 import msgspec
 
-from semcast.core.annotations import Annotation, Item
+from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.certificates import Certificate, Certified, Place, cut, later
 from semcast.core.events import Note, Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
@@ -51,6 +51,7 @@ _Extra = (
 _Row = tuple[Kind, Nanos, MemberId, MemberId | None, int, int, int, int | None, _Extra]
 """kind, at, process, sender, seq, count, size, crc, and what only this kind has."""
 _ROW_CELLS = 9
+_Columns = dict[str, Any]
 
 
 class Recorder:
@@ -84,11 +85,11 @@ class Recorder:
 
     def view(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` installed a view."""
-        self._add((Kind.VIEW, at, process, None, 0, 0, 0, None, view))
+        self._add((Kind.VIEW, at, process, view.representative, 0, 0, 0, None, view))
 
     def transitional(self, at: Nanos, process: MemberId, view: View) -> None:
         """`process` goes on from a view with some of its members."""
-        self._add((Kind.TRANSITIONAL, at, process, None, 0, 0, 0, None, view))
+        self._add((Kind.TRANSITIONAL, at, process, view.representative, 0, 0, 0, None, view))
 
     def merged(self, at: Nanos, process: MemberId, views: int) -> None:
         """`process` was in so many views of which its application is told nothing."""
@@ -227,79 +228,65 @@ def _event(group: str, index: int, row: _Row) -> Event:
     kind, at, process, sender, seq, count, size, crc, extra = row
     if extra is None:
         return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc)
-    if isinstance(extra, View):
-        level = PRIMARY if extra.primary else NON_PRIMARY
-        formed_by = extra.representative
-        return Event(
-            process,
-            index,
-            at,
-            kind,
-            group,
-            formed_by,
-            view=extra.id,
-            level=level,
-            order=extra.reformed,
-            members=extra.members,
-        )
-    if isinstance(extra, Place):
+    if isinstance(extra, Place):  # most rows of a ring
         return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc, ring=extra)
-    if isinstance(extra, _Vector):
-        return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc, vector=extra.changes)
-    if isinstance(extra, _Left):
-        sent = extra.sent
-        return Event(
-            process,
-            index,
-            at,
-            kind,
-            group,
-            sender,
-            seq,
-            count,
-            size,
-            sent.batch.annotation,
-            view=sent.view,
-            level=SAFE if sent.safe else None,
-            crc=crc,
-        ).certified(extra.certificate)
-    if isinstance(extra, _Claim):
-        view = extra.view
-        return Event(
-            process,
-            index,
-            at,
-            kind,
-            group,
-            sender,
-            seq,
-            count,
-            view=view.id,
-            level=SAFE if extra.safe else None,
-            members=view.members,
-        )
-    if isinstance(extra, Note):
-        return Event(
-            process,
-            index,
-            at,
-            kind,
-            group,
-            sender,
-            seq,
-            count,
-            annotation=None if extra.digest is None else Item(extra.digest),
-            view=extra.view,
-            level=extra.level,
-            order=extra.order,
-            members=extra.members,
-        )
-    if isinstance(extra, MessageId):
-        return Event(process, index, at, kind, group, sender, seq, count, by=extra)
-    if isinstance(extra, _Receipt):
-        return Event(process, index, at, kind, group, sender, seq, count, by=extra.by, order=extra.order)
-    if isinstance(extra, _State):
-        return Event(process, index, at, kind, group, sender, digest=extra.digest, view=extra.view)
-    if isinstance(extra, int):
-        return Event(process, index, at, kind, group, sender, seq, count, size, order=extra, crc=crc)
-    return Event(process, index, at, kind, group, sender, seq, count, size, extra, crc=crc)
+    own = _COLUMNS[type(extra)](extra)
+    return Event(process, index, at, kind, group, sender, seq, count, size, crc=crc, **own)
+
+
+# What only one kind of row has, by its columns.
+
+
+def _view(view: View) -> _Columns:
+    level = PRIMARY if view.primary else NON_PRIMARY
+    return {"view": view.id, "level": level, "order": view.reformed, "members": view.members}
+
+
+def _left(left: _Left) -> _Columns:
+    sent = left.sent
+    columns: _Columns = {
+        "view": sent.view,
+        "level": _level(safe=sent.safe),
+        "annotation": sent.batch.annotation,
+    }
+    if left.certificate is not None:
+        columns["ring" if isinstance(left.certificate, Place) else "vector"] = left.certificate
+    return columns
+
+
+def _claim(claim: _Claim) -> _Columns:
+    return {"view": claim.view.id, "level": _level(safe=claim.safe), "members": claim.view.members}
+
+
+def _level(*, safe: bool) -> str | None:
+    return SAFE if safe else None
+
+
+def _note(note: Note) -> _Columns:
+    return {
+        "annotation": None if note.digest is None else Item(note.digest),
+        "view": note.view,
+        "level": note.level,
+        "order": note.order,
+        "members": note.members,
+    }
+
+
+def _annotation(annotation: Annotation) -> _Columns:
+    return {"annotation": annotation}
+
+
+_COLUMNS: dict[type, Callable[[Any], _Columns]] = {
+    View: _view,
+    _Left: _left,
+    _Claim: _claim,
+    Note: _note,
+    Item: _annotation,
+    Enumeration: _annotation,
+    KEnumeration: _annotation,
+    _Vector: lambda vector: {"vector": vector.changes},
+    MessageId: lambda by: {"by": by},
+    _Receipt: lambda receipt: {"by": receipt.by, "order": receipt.order},
+    _State: lambda state: {"digest": state.digest, "view": state.view},
+    int: lambda order: {"order": order},
+}

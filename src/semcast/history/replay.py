@@ -16,12 +16,12 @@ from semcast.history.blocks import Block, MalformedRowError
 from semcast.history.decoding import decode, rows_of
 from semcast.history.events import Event, HistoryError, RunInfo
 from semcast.history.journal import (
-    CRASH_SUFFIX,
     FRAME,
     MAGIC,
     Chunk,
     Header,
     Row,
+    crash_mark,
     process_of,
 )
 from semcast.history.schema import Kind
@@ -156,7 +156,7 @@ class Replay:
         """
         if self._ended:
             return None if listed else (self._at, Kind.LEFT)
-        marker = self.path.with_suffix(CRASH_SUFFIX)
+        marker = crash_mark(self.path)
         if self.unknown is None and marker.exists():
             return marker.stat().st_mtime_ns, Kind.CRASH
         self.unknown = self.unknown or "its journal has no end"

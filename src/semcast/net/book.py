@@ -47,6 +47,13 @@ class AddressBook:
             self._met[member] = now
         return True
 
+    def heard_again(self, now: Nanos, member: MemberId, address: Address) -> bool:
+        """Whether this is somebody who is no stranger, from where it was: most datagrams are."""
+        if self._known.get(member) != address or member in self._strange:
+            return False
+        self._heard[member] = now
+        return True
+
     def introduced(self, now: Nanos, member: MemberId, address: Address) -> None:
         """Another member says that `member` is there: good until it is heard itself, or for a while."""
         if member not in self._known:

@@ -224,6 +224,10 @@ class Hub:
     def _hear(self, now: Nanos, source: MemberId, address: Address, *, met: bool) -> bool:
         """Note who speaks, and from where; returns whether it may."""
         book = self._book
+        if not met and book.heard_again(now, source, address):
+            if not self.endpoint.meets:
+                self._notice(now, source)
+            return True
         known = book.find(source)
         if known != address:
             book.settle(self._members())

@@ -123,13 +123,17 @@ class Endpoint:
 
         With `probing` it is no error if this host itself refuses to send something that large.
         """
-        bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
+        if len(datagrams) == 1:
+            bursts: Sequence[Sequence[bytes]] = (datagrams,)
+        else:
+            bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
+        stats, sendmsg = self.stats, self._own.sendmsg
         for burst in bursts:
-            size = sum(map(len, burst))
-            segment = [] if len(burst) == 1 else [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))]
+            count, size = len(burst), sum(map(len, burst))
+            segment = [] if count == 1 else [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))]
             for dest in dests:
                 try:
-                    self._own.sendmsg(burst, segment, 0, dest)
+                    sendmsg(burst, segment, 0, dest)
                 except OSError as error:
                     if error.errno == errno.EMSGSIZE or (segment and error.errno == errno.EINVAL):
                         self.refused.add(dest)
@@ -137,8 +141,8 @@ class Endpoint:
                             continue
                     self._note(error)
                 else:
-                    self.stats.datagrams_out += len(burst)
-                    self.stats.bytes_out += size
+                    stats.datagrams_out += count
+                    stats.bytes_out += size
 
     def receive(self, ready: Collection[int]) -> list[Arrival]:
         """What has arrived at the sockets that are ready, up to a burst for each."""
@@ -153,27 +157,29 @@ class Endpoint:
         """Everything that is there, up to a burst: a token may stand behind the garbage of others."""
         receive, stats, met = each.recvmsg, self.stats, each is self._meeting_socket
         short = self.family == socket.AF_INET  # an address is what the socket says it is
+        total = 0
         for _ in range(_BURST):
             try:
                 data, ancillary, _, address = receive(_LARGEST, _ANCILLARY)
             except BlockingIOError:
-                return
+                break
             except OSError as error:
                 self._note(error)
-                return
+                break
             if not short:
                 address = plain(address)
             if met and address == self.address:
                 continue  # one's own words
-            stats.bytes_in += len(data)
-            size = len(data)
+            length = size = len(data)
+            total += length
             for level, kind, value in ancillary:
                 if level == _SOL_UDP and kind == _UDP_GRO:
                     size = int.from_bytes(value[:2], sys.byteorder)
-            if size >= len(data):
+            if size >= length:
                 found.append((data, address, met))
             else:
-                found += [(data[at : at + size], address, met) for at in range(0, len(data), size)]
+                found += [(data[at : at + size], address, met) for at in range(0, length, size)]
+        stats.bytes_in += total
 
     def keep_out(self, nuisances: Sequence[Address], members: Sequence[Address], *, few: bool) -> None:
         """Let the kernel drop what comes from these; of others than members, with `few`, most of it.

@@ -112,6 +112,10 @@ class PurgingBuffer:
         """Payload bytes held."""
         return self._bytes
 
+    def held(self) -> tuple[int, int]:
+        """Messages, and their payload bytes."""
+        return self._messages, self._bytes
+
     def __iter__(self) -> Iterator[Batch]:
         """The entries, oldest first."""
         return chain(self._entries.values(), self._fresh)

@@ -1,6 +1,7 @@
 """The families of protocols: what each puts on the wire.
 
-Tags of frames are unique among all families, so that whoever watches a group can read any of them.
+Tags of frames are unique among all families, so that whoever watches a group can read any of them. Several
+families may send the same frame (`Piece`).
 """
 
 from collections.abc import Iterator
@@ -27,14 +28,14 @@ class Families(Registry[Family]):
         known: list[type[Frame]] = [Status, Contacts, *self.frames()]
         taken = {_tag(frame): frame for frame in known}
         for frame in record.frames:
-            if _tag(frame) in taken:
+            if taken.get(_tag(frame), frame) is not frame:
                 other = taken[_tag(frame)].__name__
                 raise ValueError(f"{frame.__name__} of {record.name} has the tag of {other}: {_tag(frame)}")
         return super().register(record)
 
     def frames(self) -> Iterator[type[Frame]]:
         """What any stack may send."""
-        return (frame for family in self for frame in family.frames)
+        return iter(dict.fromkeys(frame for family in self for frame in family.frames))
 
 
 def _tag(frame: type[Frame]) -> object:

@@ -5,14 +5,16 @@ server works is what is applied when it starts again.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from semcast.replication.actions import ASKED, PLAIN, Names, Run, RunId, read_asked, read_change
+import msgspec
+
+from semcast.replication.actions import CHANGE, PLAIN, Names, Run, RunId
 from semcast.replication.colours import Colours
-from semcast.replication.dedupe import Requests
-from semcast.replication.ids import Creator, Server
+from semcast.replication.dedupe import Answered, Requests
+from semcast.replication.ids import Creator, Server, Weighted
 from semcast.replication.knowledge import Prim, Vulnerable
-from semcast.replication.membership import Membership
+from semcast.replication.membership import Membership, Roll
 from semcast.replication.records import (
     Base,
     Based,
@@ -30,8 +32,19 @@ from semcast.replication.records import (
     Pulled,
     Record,
     Red,
+    StatePiece,
     Yellow,
 )
+from semcast.replication.snapshots import KeptState, Snapshot, pieces_of
+from semcast.replication.tables import Tables
+
+
+class Rebuilt(NamedTuple):
+    """A log that began anew, as far as it was read."""
+
+    base: Base
+    kept: list[Run]
+    pieces: list[StatePiece]
 
 
 class Books:
@@ -58,15 +71,18 @@ class Books:
         """Own runs that have not been delivered here."""
         self.clock = 0
         """The highest clock that this server gave out."""
-        self.members = Membership()
-        self.requests = self.requests_kind()
+        self.tables = Tables(self.requests_kind())
+        self.settled = Tables(self.requests_kind())
+        """The same where the log begins."""
+        self.state: KeptState | None = None
+        """What the service was, in the log: all actions up to where the log begins are in it."""
         self.void: set[int] = set()
         """Positions of requests that were done before."""
         self.altered: list[tuple[int, tuple[Server, ...]]] = []
         """Since somebody looked last: where in the order the servers changed, and who they are."""
         self._trans_yellow: list[RunId] = []
         self._fetched: list[Run] = []
-        self._base: tuple[Base, list[Run]] | None = None  # read, and not known to be complete
+        self._base: Rebuilt | None = None  # read, and not known to be complete
         self._apply: dict[type[Any], Callable[[Any], None]] = {
             Boot: self._boot,
             Own: self._own,
@@ -83,6 +99,7 @@ class Books:
             Forgot: self._forgot,
             Base: self._on_base,
             Kept: self._on_kept,
+            StatePiece: self._on_piece,
             Based: self._based,
         }
 
@@ -100,6 +117,16 @@ class Books:
         """Who the actions are by that this server makes."""
         assert self.server is not None
         return Creator(self.server, self.epoch)
+
+    @property
+    def members(self) -> Membership:
+        """The servers of the group."""
+        return self.tables.members
+
+    @property
+    def requests(self) -> Requests:
+        """Which requests of clients are done."""
+        return self.tables.requests
 
     @property
     def belongs(self) -> bool:
@@ -127,11 +154,21 @@ class Books:
             self.clock,
             colours.written(),
             list(self.ongoing.values()),
-            self.members.written(),
-            self.requests.written(),
-            sorted(self.void),
+            self.settled.members.written(),
+            self.settled.requests.written(),
         )
-        return [base, *(Kept(run) for _, run in colours.after(colours.start)), Based()]
+        pieces = [] if self.state is None else pieces_of(self.state)
+        return [base, *pieces, *(Kept(run) for _, run in colours.after(colours.start)), Based()]
+
+    def trim(self, line: int) -> None:
+        """Forget the actions themselves up to a line, as far as whole runs go."""
+        colours = self.colours
+        for position, run in colours.between(colours.start, line, colours.line):
+            for place, action in enumerate(run.actions, position):
+                if action[0] != PLAIN:
+                    self.settled.apply(action, place)
+        colours.trim(line)
+        self.void = {place for place in self.void if place > colours.start}
 
     # What records do
 
@@ -183,14 +220,15 @@ class Books:
 
     def _mind(self, action: bytes, position: int) -> None:
         """What an action does to the books themselves, once it is green."""
-        if action[0] == ASKED:
-            request = read_asked(action)
-            if request is None or not self.requests.apply(request, position):
-                self.void.add(position)
-            return
-        change = read_change(action)
-        if change is not None and self.members.apply(change, position):
+        to_do, altered = self.tables.apply(action, position)
+        if not to_do and action[0] != CHANGE:
+            self.void.add(position)
+        if altered:
             self.altered.append((position, tuple(self.members.weights)))
+
+    def _found(self, servers: Weighted) -> None:
+        self.members.found(servers)
+        self.settled.members.found(servers)
 
     def _learnt(self, record: Learnt) -> None:
         self.prim, self.attempt = record.prim, record.attempt
@@ -198,20 +236,20 @@ class Books:
 
     def _install(self, record: Install) -> None:
         if not self.prim.index:
-            self.members.found(record.prim.servers)
+            self._found(record.prim.servers)
         self.prim, self.attempt = record.prim, 0
         self._forget_yellow()
         for run in record.turning:
             self._mark_green(self.colours.reds[run])
 
     def _founders(self, record: Founders) -> None:
-        self.members.found(record.servers)
+        self._found(record.servers)
 
     def _on_fetched(self, record: Fetched) -> None:
         self._fetched.append(record.run)
 
     def _pulled(self, record: Pulled) -> None:
-        self.members.found(record.founders)
+        self._found(record.founders)
         for run in self._fetched:
             self._mark_green(run)
         self._fetched = []
@@ -224,30 +262,73 @@ class Books:
         self.prim = Prim(self.prim.index + 1, servers=rest, whole=True, lineage=record.lineage)
         self.attempt, self.vulnerable = 0, None
         self._forget_yellow()
-        self.members.forget(set(record.servers))
+        for tables in (self.tables, self.settled):
+            tables.members.forget(set(record.servers))
 
     def _on_base(self, record: Base) -> None:
-        self._base = record, []
+        self._base = Rebuilt(record, [], [])
 
     def _on_kept(self, record: Kept) -> None:
         assert self._base is not None, "only a base has something that is kept"
-        self._base[1].append(record.run)
+        self._base.kept.append(record.run)
+
+    def _on_piece(self, record: StatePiece) -> None:
+        assert self._base is not None, "only a base has a state"
+        self._base.pieces.append(record)
 
     def _based(self, _record: Based) -> None:
         assert self._base is not None, "only a base can be complete"
-        base, kept = self._base
+        base, kept, pieces = self._base
         self._base = None
         self.server, self.epoch, self.index, self.names = base.server, base.epoch, base.index, base.names
         self.prim, self.attempt, self.vulnerable = base.prim, base.attempt, base.vulnerable
         self.yellow, self._trans_yellow, self.clock = base.yellow, list(base.trans_yellow), base.clock
-        self.colours = self.colours_kind.restored(base.colours, kept)
+        self.colours = self.colours_kind.begun(base.colours)
+        self._begin_tables(base.members, base.requests)
+        self.ongoing, self.void = {}, set()
+        for run in kept:
+            self._mark_green(run)
+        for run in base.colours.reds:
+            self._mark_red(run)
         self.ongoing = {run.id: run for run in base.ongoing}
-        self.members.restore(base.members)
-        self._restore_requests(base)
-        self.void = set(base.void)
+        self.altered.clear()
+        self.state = KeptState.joined(pieces)
 
-    def _restore_requests(self, base: Base) -> None:
-        self.requests.restore(base.requests)
+    def _begin_tables(self, members: Roll, requests: Answered) -> None:
+        for tables in (self.tables, self.settled):
+            tables.members.restore(members)
+            self._restore_requests(tables, requests)
+
+    def _restore_requests(self, tables: Tables, requests: Answered) -> None:
+        tables.requests.restore(requests)
+
+    # Snapshots
+
+    def snapshot(self, state: KeptState) -> Snapshot:
+        """What another server needs to go on from where the log begins here."""
+        colours, settled = self.colours.written(), self.settled
+        return Snapshot(
+            msgspec.structs.replace(colours, reds=[]),
+            settled.members.written(),
+            settled.requests.written(),
+            state,
+        )
+
+    def rebase(self, snapshot: Snapshot) -> list[Run]:
+        """Go on from a snapshot; returns own runs that are green in it.
+
+        What it knows of primaries stays: it learns of newer ones with all actions that belong to them.
+        """
+        former = self.colours
+        self.colours = self.colours_kind.begun(snapshot.colours)
+        overtaken = self.colours.keep_reds(former)
+        self._begin_tables(snapshot.members, snapshot.requests)
+        self.void = set()
+        for run in [run for run in self.ongoing.values() if self.colours.is_green(run.id)]:
+            overtaken.append(self.ongoing.pop(run.id))
+        self.state = snapshot.state
+        self.altered = [(self.colours.start, tuple(self.members.weights))]
+        return [run for run in overtaken if run.creator.server == self.server]
 
     def _forget_yellow(self) -> None:
         self.yellow = None

@@ -24,9 +24,9 @@ class Painted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: bytes
     """The chain hash at the start."""
     cut: list[tuple[Creator, Number]]
-    green_cut: list[tuple[Creator, Number]]
-    reds: list[Run]
+    """The last green action of each creator there."""
     clock: Number
+    reds: list[Run] = []
 
 
 class GapError(Exception):
@@ -55,6 +55,7 @@ class Colours:
         self._ends: list[int] = []  # the position of the last action of each
         self._hashes: list[bytes] = []  # the chain hash after each
         self._start = 0, NOTHING  # where `_greens` begins
+        self._start_cut: dict[Creator, int] = {}  # the last green action of each creator there
 
     @property
     def start(self) -> int:
@@ -143,29 +144,38 @@ class Colours:
     def written(self) -> Painted:
         """To be written down, together with the green runs after the start."""
         start, digest = self._start
-        cut, green_cut = list(self.cut.items()), list(self._green_cut.items())
-        return Painted(start, digest, cut, green_cut, list(self.reds.values()), self.clock)
+        return Painted(start, digest, list(self._start_cut.items()), self.clock, list(self.reds.values()))
 
     @classmethod
-    def restored(cls, painted: Painted, kept: Sequence[Run]) -> "Colours":
-        """As they were written down."""
+    def begun(cls, painted: Painted) -> "Colours":
+        """As they were at the start: what is behind it has to be marked again."""
         colours = cls()
         colours._start = colours.line, colours.digest = painted.start, painted.digest
-        for run in kept:
-            colours._append(run)
-        colours.cut, colours._green_cut = dict(painted.cut), dict(painted.green_cut)
+        colours._start_cut = dict(painted.cut)
+        colours.cut, colours._green_cut = dict(painted.cut), dict(painted.cut)
         colours.clock = painted.clock
-        for run in painted.reds:
-            colours.reds[run.id] = run
-            colours.arrivals += 1
-            colours.arrived[run.id] = colours.arrivals
         return colours
+
+    def keep_reds(self, former: "Colours") -> list[Run]:
+        """Go on with the reds that were known before; returns those that are green by now."""
+        self.arrivals, self.clock = former.arrivals, max(self.clock, former.clock)
+        overtaken: list[Run] = []
+        for run in former.reds.values():
+            if self.is_green(run.id):
+                overtaken.append(run)
+            else:
+                self.cut[run.creator] = run.last
+                self.reds[run.id] = run
+                self.arrived[run.id] = former.arrived[run.id]
+        return overtaken
 
     def trim(self, line: int) -> None:
         """Forget the actions themselves up to a line, as far as whole runs go."""
         place = bisect_right(self._ends, line)
         if place:
             self._start = self._ends[place - 1], self._hashes[place - 1]
+            for run in self._greens[:place]:
+                self._start_cut[run.creator] = run.last
             del self._greens[:place], self._ends[:place], self._hashes[:place]
 
 

@@ -1,31 +1,68 @@
 """What a server outside of the group and those inside say to each other, beside the group communication."""
 
+import msgspec
+
 from semcast.core.outbox import Frame
-from semcast.replication.actions import Run
 from semcast.replication.ids import Number, Server
-from semcast.replication.pull import Image
+
+LOOK, TAIL, SNAPSHOT = 0, 1, 2
+"""What is wanted: to know who is there; the green actions that follow; a snapshot in the place of those
+before."""
 
 
 class Wanted(Frame, frozen=True, array_like=True, tag=60, gc=False):
-    """A server outside has green actions up to a position. Who is asked directly sends what follows."""
+    """A server outside has green actions up to a position."""
 
     server: Server
     position: Number
-    directly: bool
+    what: Number
+
+
+class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How a server inside stands, for one outside."""
+
+    line: Number
+    """The green actions that it has on its disk."""
+    start: Number
+    """It has the actions themselves from here on."""
+    founded: bool
+    """Whether it knows a primary."""
+    takes: bool
+    """Whether it can multicast what it is handed."""
+    welcome: bool
+    """Whether who asks belongs to the group."""
 
 
 class Offered(Frame, frozen=True, array_like=True, tag=61, gc=False):
-    """What this server has, and of its green actions those that follow a position."""
+    """What a server has; with what was wanted in a parcel, if it was wanted and is there."""
 
-    image: Image
-    position: Number
-    runs: list[Run]
+    offer: Offer
+    what: Number
+    parcel: Number = 0
+    size: Number = 0
 
 
 class HandedIn(Frame, frozen=True, array_like=True, tag=62, gc=False):
     """Reds of a server that has too many of them for an exchange: they are to be multicast for it."""
 
-    runs: list[Run]
+    parcel: Number
+    size: Number
 
 
-FRAMES: tuple[type[Frame], ...] = (Wanted, Offered, HandedIn)
+class Fetch(Frame, frozen=True, array_like=True, tag=63, gc=False):
+    """Send these bytes of a parcel."""
+
+    parcel: Number
+    begin: Number
+    end: Number
+
+
+class Piece(Frame, frozen=True, array_like=True, tag=64, gc=False):
+    """Bytes of a parcel."""
+
+    parcel: Number
+    begin: Number
+    data: bytes
+
+
+FRAMES: tuple[type[Frame], ...] = (Wanted, Offered, HandedIn, Fetch, Piece)

@@ -40,6 +40,7 @@ from semcast.replication.records import (
     Yellow,
 )
 from semcast.replication.settings import Durability, ReplicationSettings
+from semcast.replication.snapshots import KeptState
 from semcast.replication.states import CREATES, IN_GROUP, MOVES, Cause, State
 from semcast.replication.white import GreenLines
 
@@ -178,6 +179,17 @@ class Machine:
         """Actions behind this line were green elsewhere, and are so here from now on."""
         for position, run in self.books.colours.after(line):
             self._placed(run, position)
+
+    def rebased(self, overtaken: Sequence[Run]) -> None:
+        """The order goes on from a snapshot, with own runs in it whose places are not known here."""
+        for owed in self.creation.overtaken(overtaken):
+            if owed.wish.ticket is not None:
+                self.out.deliver(Answered(owed.wish.ticket, STRICT))
+        colours = self.books.colours
+        self.notes.snapshot(colours.start, colours.digest)
+        for where, servers in self.books.altered:
+            self.notes.group(servers, where)
+        self.books.altered.clear()
 
     def stall(self) -> None:
         """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
@@ -340,8 +352,7 @@ class Machine:
         for where, servers in self.books.altered:
             self.notes.group(servers, where)
         self.books.altered.clear()
-        if run.creator == self.books.creator:
-            self.creation.place(run, position)
+        self.creation.place(run, position)
 
     # Exchange
 
@@ -594,22 +605,32 @@ class Machine:
                 self.notes.white(white, self.books.members.weights)
 
     def collect(self, position: int) -> None:
-        """Forget white actions that the service here has on its own, up to a position, if they are many.
+        """The service has all actions up to a position on its own: forget what may be forgotten of them."""
+        line = min(self.trimmable, position)
+        if self.may_trim and line > self.books.colours.start:
+            kept = self.books.state
+            self.books.state = None if kept is None or kept.position <= position else kept
+            self.books.trim(line)
+            self.journal.begin_anew()
 
-        Not where servers were removed: they come back as guests, and may lack what all others have.
-        """
-        colours, every = self.books.colours, self.settings.trim_every
-        line = min(self.white, position)
-        if (
-            not every
-            or self.books.members.removed
-            or line - colours.start < every
-            or self.state not in IN_GROUP
-        ):
-            return
-        colours.trim(line)
-        self.books.void = {place for place in self.books.void if place > colours.start}
-        self.journal.begin_anew()
+    def keep(self, state: KeptState) -> None:
+        """The same, with the state of the service: it is written down with what is behind it."""
+        line = min(self.trimmable, state.position)
+        if self.may_trim and line > self.books.colours.start:
+            self.books.state = state
+            self.books.trim(line)
+            self.journal.begin_anew()
+
+    @property
+    def trimmable(self) -> int:
+        """Up to here nobody should need the actions themselves: who does is given a snapshot."""
+        return max(self.white, self.journal.durable.line - self.settings.retention)
+
+    @property
+    def may_trim(self) -> bool:
+        """Whether there is much to forget, and no exchange under way: what others were told stays true."""
+        every, start = self.settings.trim_every, self.books.colours.start
+        return bool(every) and self.trimmable - start >= every and self.state in CREATES
 
     def told_line(self) -> int:
         """The green line that others may be told: what is on the disk."""
@@ -660,7 +681,7 @@ class Machine:
         clock = max(books.clock, books.colours.clock) + 1
         run = Run(books.creator, books.index + 1, clock, [wish.action for wish in wishes])
         self._write(Own(run))
-        self.creation.made(run.first, wishes)
+        self.creation.made(run.creator, run.first, wishes)
         self.stats.sent += len(wishes)
         self.notes.requests(run, wishes)
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
@@ -686,12 +707,14 @@ class Machine:
 
     def _answer(self) -> None:
         """Who waits for what is on the disk by now."""
-        for owed in self.creation.durable(self._answerable_own()):
+        for owed in self.creation.durable(self.answerable_own):
             self._reply(owed, QUEUED, 0)
         for owed, position in self.creation.placed(self.limit):
             self._reply(owed, STRICT, self._outcome(owed, position))
 
-    def _answerable_own(self) -> int:
+    @property
+    def answerable_own(self) -> int:
+        """The last own action that is there to stay."""
         if self.settings.durability is Durability.MEMORY:
             return self.books.index
         return self.journal.durable.own
@@ -706,8 +729,7 @@ class Machine:
     def _reply(self, owed: Owed, level: str, position: int) -> None:
         if owed.wish.ticket is not None:
             self.out.deliver(Answered(owed.wish.ticket, level, position))
-        creator = self.books.creator.member
-        self.notes.reply(level, creator, owed.index, position)
+        self.notes.reply(level, owed.creator.member, owed.index, position)
 
 
 def _lineage(conf: ConfId) -> int:

@@ -121,6 +121,11 @@ class Notes:
             told = " ".join(f"{run.creator.member}:{run.first}+{len(run.actions)}" for run in reds)
             self._note(Note("reply", level=level, order=line, members=(MemberId(client),), digest=told))
 
+    def snapshot(self, line: int, digest: bytes) -> None:
+        """It goes on from the snapshot of another, which has all green actions up to here."""
+        if self.wanted:
+            self._note(Note("snapshot", order=line, digest=digest.hex()))
+
     def white(self, line: int, servers: Collection[Server]) -> None:
         """All of the group have actions up to here green on their disks."""
         if self.wanted:

@@ -1,17 +1,20 @@
 """A server outside of the group: it asks around, pulls from one, hands in its reds, and comes back.
 
 Nobody inside waits for it. Everything is asked for again after a while, and after two silences of somebody
-else.
+else. Where the actions that it lacks are forgotten, it is given a snapshot and the actions behind that.
 """
 
 from collections.abc import Callable
 
-from semcast.core.ids import MemberId
+import msgspec
+
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
-from semcast.replication import pull
+from semcast.replication import pull, snapshots
 from semcast.replication.actions import Run
-from semcast.replication.frames import HandedIn, Offered, Wanted
+from semcast.replication.frames import LOOK, SNAPSHOT, TAIL, HandedIn, Offered, Piece, Wanted
 from semcast.replication.machine import Machine
+from semcast.replication.parcels import Download, Parcels
 
 _SILENCES = 2
 
@@ -22,17 +25,30 @@ class Outside:
     Args:
         machine: of the server.
         out: for frames.
+        parcels: for what it hands in.
         back: called once it has all it needs, on its disk.
+        rebased: called with own runs that are green in the snapshot that it goes on from.
     """
 
-    def __init__(self, machine: Machine, out: Outbox, back: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        out: Outbox,
+        parcels: Parcels,
+        back: Callable[[], None],
+        rebased: Callable[[list[Run]], None],
+    ) -> None:
         self._machine = machine
         self._out = out
+        self._parcels = parcels
         self._back = back
+        self._rebased = rebased
         self._donor: MemberId | None = None
         self._silences = 0
         self._runs: list[Run] = []
         self._position = machine.books.colours.line
+        self._what = TAIL
+        self._download: Download | None = None
         self._writing = False  # what was pulled is on its way to the disk
 
     def ask(self) -> None:
@@ -41,37 +57,80 @@ class Outside:
             return
         self._silences += 1
         if self._donor is not None and self._silences > _SILENCES:
-            self._donor = None
-            self._runs, self._position = [], self._machine.books.colours.line
-        self._ask()
+            self._forget_donor()
+        if self._download is not None:
+            self._download.again()
+        else:
+            self._ask()
+
+    def _forget_donor(self) -> None:
+        self._donor = self._download = None
+        self._runs, self._position = [], self._machine.books.colours.line
 
     def _ask(self) -> None:
-        wanted = Wanted(self._machine.server, self._position, self._donor is not None)
+        wanted = Wanted(self._machine.server, self._position, LOOK if self._donor is None else self._what)
         if self._donor is None:
             self._out.announce(wanted)
         else:
             self._out.send(self._donor, wanted)
 
     def on_offered(self, source: MemberId, offered: Offered) -> None:
-        """Somebody has something, or what follows of it."""
-        machine, image = self._machine, offered.image
-        if self._writing or not pull.may_enter(machine, image) or not image.takes:
+        """Somebody has something, or what was asked for of it."""
+        offer = offered.offer
+        if self._writing or self._download is not None:
             return
-        if image.prim.index and image.start > self._position:
-            return  # the actions that follow are not kept there any more
+        if not pull.may_enter(self._machine, offer) or not offer.takes:
+            return
         if self._donor is None:
-            self._donor = source
-        elif self._donor != source or offered.position != self._position:
+            self._donor, self._what = source, TAIL
+        elif self._donor != source:
             return
         self._silences = 0
-        self._runs += offered.runs
-        self._position += sum([len(run.actions) for run in offered.runs])
-        if image.prim.index and image.line > self._position:
+        lacking = offer.founded and offer.start > self._position
+        if offered.parcel and offered.what == self._what:
+            window = self._machine.settings.pull_window
+            self._download = Download(self._out, source, offered.parcel, offered.size, window)
+        elif offered.what == LOOK or lacking != (self._what == SNAPSHOT):
+            self._what = SNAPSHOT if lacking else TAIL
+            self._ask()
+
+    def on_piece(self, now: Nanos, source: MemberId, piece: Piece) -> None:
+        """Some of what was asked for."""
+        if self._download is None or self._writing:
+            return
+        self._silences = 0
+        whole = self._download.on_piece(source, piece)
+        if whole is None:
+            return
+        self._download = None
+        try:
+            if self._what == SNAPSHOT:
+                self._go_on_from(snapshots.decode(whole))
+            else:
+                self._go_on_with(now, pull.read_tail(whole))
+        except msgspec.DecodeError:
+            self._machine.stats.malformed += 1
+            self._forget_donor()
+
+    def _go_on_from(self, snapshot: snapshots.Snapshot) -> None:
+        if snapshot.start > self._machine.books.colours.line:
+            overtaken = pull.rebase(self._machine, snapshot)
+            self._runs, self._position = [], snapshot.start
+            self._rebased(overtaken)
+        self._what = TAIL
+        self._ask()
+
+    def _go_on_with(self, now: Nanos, tail: pull.Tail) -> None:
+        if tail.position != self._position:
+            return  # of an earlier question
+        self._runs += tail.runs
+        self._position += sum([len(run.actions) for run in tail.runs])
+        if tail.image.prim.index and tail.image.line > self._position:
             self._ask()
         else:
-            self._take(image)
+            self._take(now, tail.image)
 
-    def _take(self, image: pull.Image) -> None:
+    def _take(self, now: Nanos, image: pull.Image) -> None:
         """All is here: write it, then hand in reds or come back."""
         machine = self._machine
         pull.take(machine, self._runs, image)
@@ -84,20 +143,10 @@ class Outside:
                 self._writing = True  # nothing more is asked for
                 self._back()
             elif self._donor is not None:
-                self._out.send(self._donor, HandedIn(_some(lacking, machine.settings.pull_bytes)))
+                data = msgspec.msgpack.encode(_some(lacking, machine.settings.pull_bytes))
+                self._out.send(self._donor, HandedIn(self._parcels.add(now, data), len(data)))
 
         machine.journal.sync(written)
-
-
-def on_wanted(machine: Machine, out: Outbox, source: MemberId, wanted: Wanted) -> None:
-    """A server inside answers one outside."""
-    image = pull.image(machine, wanted.server)
-    if not image.takes or machine.server == wanted.server:
-        return
-    runs = []
-    if wanted.directly and image.start <= wanted.position:
-        runs = pull.tail(machine, wanted.position, image.line, machine.settings.pull_bytes)
-    out.send(source, Offered(image, wanted.position, runs))
 
 
 def _some(runs: list[Run], most: int) -> list[Run]:

@@ -9,10 +9,12 @@ import msgspec
 
 from semcast.replication.actions import Run
 from semcast.replication.exchange import reds_of
+from semcast.replication.frames import Offer
 from semcast.replication.ids import Creator, Number, Server, Weighted
 from semcast.replication.knowledge import Prim
 from semcast.replication.machine import Machine
 from semcast.replication.records import Fetched, Pulled
+from semcast.replication.snapshots import Snapshot
 from semcast.replication.states import CREATES
 
 
@@ -49,6 +51,34 @@ def image(machine: Machine, server: Server) -> Image:
     )
 
 
+class Tail(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Green actions behind a position, and what the giver knows with them."""
+
+    image: Image
+    position: Number
+    runs: list[Run]
+
+
+_decode_tail = msgspec.msgpack.Decoder(Tail).decode
+_decode_runs: "msgspec.msgpack.Decoder[list[Run]]" = msgspec.msgpack.Decoder(list[Run])
+
+
+def read_tail(data: bytes) -> Tail:
+    """What was given."""
+    return _decode_tail(data)
+
+
+def read_runs(data: bytes) -> list[Run]:
+    """What was handed in."""
+    return _decode_runs.decode(data)
+
+
+def offer(machine: Machine, server: Server) -> Offer:
+    """How this server stands, for one who asks."""
+    found = image(machine, server)
+    return Offer(found.line, found.start, found.prim.index > 0, found.takes, found.welcome)
+
+
 def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
     """Green runs behind a position, up to a line, of so many bytes, about."""
     found: list[Run] = []
@@ -61,10 +91,10 @@ def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
     return found
 
 
-def may_enter(machine: Machine, offered: Image) -> bool:
+def may_enter(machine: Machine, offered: Offer) -> bool:
     """A store that knows no primary waits until it was let in, unless it founds the group with the other."""
     fresh = not machine.books.prim.index
-    founding = not offered.prim.index and bool(machine.books.names)
+    founding = not offered.founded and bool(machine.books.names)
     return not fresh or founding or offered.welcome
 
 
@@ -78,6 +108,14 @@ def take(machine: Machine, runs: list[Run], offered: Image) -> None:
         machine.journal.write(Fetched(run))
     machine.journal.write(Pulled(offered.prim, offered.attempt, offered.founders))
     machine.pulled(line)
+
+
+def rebase(machine: Machine, snapshot: Snapshot) -> list[Run]:
+    """Go on from a snapshot, here and on the disk; returns own runs that are green in it."""
+    overtaken = machine.books.rebase(snapshot)
+    machine.journal.begin_anew()
+    machine.rebased(overtaken)
+    return overtaken
 
 
 def hand_in(machine: Machine, runs: list[Run]) -> None:

@@ -3,9 +3,10 @@
 Only what is on the disk here: what a client saw and wrote because of must not vanish in a crash.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from semcast.replication.actions import Run
+from semcast.replication.actions import Run, RunId
 from semcast.replication.creation import Cut
 from semcast.replication.machine import Machine
 from semcast.replication.states import State
@@ -23,6 +24,35 @@ class Shown(NamedTuple):
     def cut(self) -> Cut:
         """What goes with the client to other servers: it saw these without a place."""
         return tuple({run.creator: run.last for run in self.reds}.items())
+
+
+class Look:
+    """A dirty read that has to show all that this server answered before.
+
+    Args:
+        machine: of the server.
+        act: called with what it shows.
+    """
+
+    def __init__(self, machine: Machine, act: Callable[[], None]) -> None:
+        self.act = act
+        self._creator, self._upto = machine.books.creator, machine.answerable_own
+        self._line: int | None = None  # once all of it was delivered: how far the order had come
+
+    def due(self, machine: Machine) -> bool:
+        """Whether all of it would show now."""
+        if self._line is None and self._delivered(machine):
+            self._line = machine.books.colours.line
+        return self._line is not None and machine.limit >= self._line
+
+    def _delivered(self, machine: Machine) -> bool:
+        colours, durable = machine.books.colours, machine.journal.durable.arrivals
+        if any(self._is_meant(run) for run in machine.books.ongoing):
+            return False
+        return all(colours.arrived[run] <= durable for run in colours.reds if self._is_meant(run))
+
+    def _is_meant(self, run: RunId) -> bool:
+        return run[0] == self._creator and run[1] <= self._upto
 
 
 class Reading:

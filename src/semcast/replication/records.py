@@ -114,7 +114,6 @@ class Base(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
     ongoing: list[Run]
     members: Roll
     requests: Answered
-    void: list[int]
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
@@ -125,6 +124,13 @@ class Kept(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
 
 class Based(msgspec.Struct, frozen=True, array_like=True, tag=16, gc=False):
     """The base and what is kept are complete. Without this they do not count."""
+
+
+class StatePiece(msgspec.Struct, frozen=True, array_like=True, tag=17, gc=False):
+    """Bytes of the state of the service, as it was after the action at a position; after a base."""
+
+    position: Number
+    data: bytes
 
 
 Record = (
@@ -144,6 +150,7 @@ Record = (
     | Base
     | Kept
     | Based
+    | StatePiece
 )
 
 _decoder: "msgspec.msgpack.Decoder[Record]" = msgspec.msgpack.Decoder(Record)

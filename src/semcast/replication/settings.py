@@ -33,13 +33,23 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
     line_every: int = 10_000
     """Actions after which a server says how far its disk is, if it has nothing else to say."""
     trim_every: int = 0
-    """White actions are forgotten when there are so many; 0 for never. Who joins later needs them."""
+    """Actions that can be forgotten are, when there are so many; 0 for never."""
+    snapshots: bool = False
+    """Whether the state of the service is written into the log, so that it can be trimmed. A service that
+    keeps its state on the disk itself says so (`Replication.collect`)."""
+    retention: int = 100_000
+    """Actions that are kept for servers that lack them; who lacks more is given a snapshot. White ones are
+    not kept."""
     patience: Nanos = 2 * SECOND
     """A server whose disk takes longer for a sync leaves the group until it is done: nobody waits for it."""
     pull_every: Nanos = 100 * MILLISECOND
     """How often a server outside asks."""
-    pull_bytes: int = 40_000
+    pull_bytes: int = 1 << 20
     """Bytes of actions in an answer."""
+    pull_window: int = 1 << 19
+    """Bytes that a server outside asks for at a time."""
+    piece_bytes: int = 1000
+    """Bytes in one frame."""
     notes: bool = False
     """Whether the history is told of colours, primaries and replies."""
 
@@ -53,6 +63,8 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
             "patience",
             "pull_every",
             "pull_bytes",
+            "pull_window",
+            "piece_bytes",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")

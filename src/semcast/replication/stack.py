@@ -10,30 +10,45 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Blocked, Delivery, Left, TransitionalView, Unblocked, ViewChange
-from semcast.core.ids import MAX_NUMBER, MemberId, Nanos
+from semcast.core.events import (
+    Blocked,
+    Delivery,
+    Left,
+    StateReceived,
+    StateRequested,
+    TransitionalView,
+    Unblocked,
+    ViewChange,
+)
+from semcast.core.ids import MAX_NUMBER, SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.replication import outside, pull
-from semcast.replication.actions import Run, body_of, plain
+from semcast.replication import outside
+from semcast.replication.actions import CHANGE, Run, body_of, plain
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, STRICT, Wish
-from semcast.replication.frames import HandedIn, Offered, Wanted
+from semcast.replication.frames import FRAMES, Fetch, HandedIn, Offered, Piece, Wanted
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.parcels import Parcels
+from semcast.replication.reads import Look, Reading
 from semcast.replication.records import decode
 from semcast.replication.settings import ReplicationSettings
-from semcast.replication.states import IN_GROUP, State
+from semcast.replication.snapshots import KeptState
+from semcast.replication.states import CREATES, IN_GROUP, State
+from semcast.replication.supply import Supply
 
 Below = Callable[[MemberId, Random, Outbox], Stack]
 """Makes the group communication that a server is driven by."""
 
-_OURS = frozenset({Wanted, Offered, HandedIn})
+_OURS = frozenset(FRAMES)
 _PLENTY = 1 << 16
+_STRANGERS = 1000
+_PARCEL = 10 * SECOND
+"""How long a parcel is kept that nobody fetches."""
 _RUNS = 64
 """Runs that are made ready for the application at a time."""
 
@@ -56,6 +71,7 @@ class Replication(Stack):
         out: for everything that it wants.
         machine: its kind, or a mutant.
         reading: how it answers reads, or a mutant.
+        state: whether the application says what its state is, for snapshots.
     """
 
     def __init__(
@@ -68,8 +84,12 @@ class Replication(Stack):
         *,
         machine: type[Machine] = Machine,
         reading: type[Reading] = Reading,
+        state: bool = False,
     ) -> None:
         self.me = me
+        self.hands_over = state
+        self.snapshots = settings.snapshots and state
+        """Whether the state of the application goes into the log."""
         self.machine_kind = machine
         self.reading_kind = reading
         self.settings = settings
@@ -86,6 +106,17 @@ class Replication(Stack):
         self._recovered = False
         self._now: Nanos = 0
         self._awaited = 0  # the sync that the disk timer is about
+        self.whole = False
+        """Whether actions are handed over with who asked for them, and not only their bodies."""
+        self.strangers: dict[str, Server] = {}
+        """Servers that want to be let in, by name."""
+        self._looks: list[Look] = []
+        self.overtaken: list[Run] = []
+        """Own runs that were done as part of a snapshot: their outcomes are not known here."""
+        self._parcels = Parcels(settings.piece_bytes, _PARCEL)
+        self._asked_state: tuple[int, int] | None = None  # a number, and the position of the state
+        self._states = 0  # that the application was asked for
+        self._awaits_state = False  # a snapshot is on its way to the disk
         self._given = 0  # green actions that the application was given, or is about to be
         self._rest: deque[Delivery] = deque()
         self._views: deque[tuple[int, ViewChange]] = deque()  # each with the green line before it
@@ -94,6 +125,7 @@ class Replication(Stack):
     def _become(self, machine: Machine) -> None:
         self.machine = machine
         self.reading = self.reading_kind(machine)
+        self.supply = Supply(machine, self.out, self._parcels, self.want_state)
         self.stats: Statistics = machine.stats
 
     @property
@@ -107,7 +139,15 @@ class Replication(Stack):
         """Read the log (figure 6.18)."""
         self._recovered = True
         self.books.replay(map(decode, records))
-        self._given = self.books.colours.start  # the service said that it has these on its own
+        self._given = self.books.colours.start  # the service has these on its own, or
+        self._hand_over_state()
+
+    def _hand_over_state(self) -> None:
+        """The application goes on from the state in the log."""
+        kept, self._awaits_state = self.books.state, False
+        if kept is not None:
+            self._rest.append(StateReceived(self.books.prim.index, kept.state))
+            self._given = kept.position
 
     def start(self, now: Nanos) -> None:
         """A new epoch; the group is entered once that is on the disk."""
@@ -161,6 +201,11 @@ class Replication(Stack):
             return "left"
         return "operational" if self.machine.state is State.REG_PRIM else self.machine.state.value
 
+    def settled(self) -> bool:
+        """Whether it takes requests: also where there is no primary, as one of a group that was founded."""
+        machine = self.machine
+        return machine.accepts and machine.state in CREATES and machine.conf is not None
+
     def phases(self) -> tuple[str, ...]:
         """The same, the state in the algorithm, and the phase below."""
         return self.phase(), self.machine.state.value, self.inner.phase()
@@ -174,8 +219,16 @@ class Replication(Stack):
     # Outside of the group
 
     def _go_outside(self) -> None:
-        self._outside = outside.Outside(self.machine, self.out, self._come_back)
+        self._outside = outside.Outside(
+            self.machine, self.out, self._parcels, self._come_back, self._on_rebased
+        )
         self._ask()
+
+    def _on_rebased(self, overtaken: list[Run]) -> None:
+        """What the application has is replaced once the snapshot is on the disk."""
+        self.overtaken += overtaken
+        self._awaits_state = True
+        self.machine.journal.sync(self._hand_over_state)
 
     def _ask(self) -> None:
         assert self._outside is not None
@@ -203,11 +256,18 @@ class Replication(Stack):
             out,
             machine=self.machine_kind,
             reading=self.reading_kind,
+            state=self.hands_over,
         )
         new._recovered = True
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)
         new._given, new._rest, new._views = self._given, self._rest, self._views
+        new.whole, new._looks, new.overtaken = self.whole, self._looks, self.overtaken
+        new.snapshots = self.snapshots
+        new._asked_state, new._states = self._asked_state, self._states
+        if self._awaits_state:  # the sync of the new epoch is after that of the snapshot
+            new._awaits_state = True
+            new.machine.journal.sync(new._hand_over_state)
         return new
 
     # From the application
@@ -235,16 +295,46 @@ class Replication(Stack):
         return taken
 
     def collect(self, now: Nanos, position: int) -> None:
-        """The service has all actions up to a position on its own: what is white of them may be forgotten."""
-        self.machine.collect(min(position, self._given))
+        """The service has all actions up to a position on its own: they may be forgotten."""
+        if not self.supply.busy(now):
+            self.machine.collect(min(position, self._given))
+            self._settle(now)
+
+    def want_state(self) -> None:
+        """Ask the application, at the point of the order that it is given next."""
+        if self.hands_over and self._asked_state is None and not self._awaits_state:
+            self._states += 1
+            self._asked_state = self._states, self._given
+            self._rest.append(StateRequested(self._states))
+
+    def provide(self, view: int, state: bytes) -> None:
+        """The state that was asked for: for the log, and for servers outside."""
+        if self._asked_state is None or self._asked_state[0] != view:
+            return
+        kept = KeptState(self._asked_state[1], state)
+        self._asked_state = None
+        self.supply.on_state(kept)
+        if not self.supply.busy(self._now):
+            self.machine.keep(kept)
+
+    def when_shown(self, now: Nanos, act: Callable[[], None]) -> None:
+        """Have this called once a dirty read would show all that was answered here until now."""
+        self._looks.append(Look(self.machine, act))
         self._settle(now)
+
+    def _look(self) -> None:
+        due = [look for look in self._looks if look.due(self.machine)]
+        if due:
+            self._looks = [look for look in self._looks if look not in due]
+            for look in due:
+                look.act()
 
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What is for the stack below goes there."""
         if type(frame) in _OURS:
-            self._on_ours(source, frame)
+            self._on_ours(now, source, frame)
         elif self._running:
             self.inner.on_frame(now, source, frame)
         self._settle(now)
@@ -253,23 +343,31 @@ class Replication(Stack):
         """The same for several."""
         ours = [frame for frame in frames if type(frame) in _OURS]
         for frame in ours:
-            self._on_ours(source, frame)
+            self._on_ours(now, source, frame)
         if self._running:
             others = [frame for frame in frames if type(frame) not in _OURS] if ours else frames
             self.inner.on_frames(now, source, others)
         self._settle(now)
 
-    def _on_ours(self, source: MemberId, frame: Frame) -> None:
-        if isinstance(frame, Offered):
+    def _on_ours(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        if isinstance(frame, Fetch):
+            self._parcels.on_fetch(now, self.out, source, frame)
+        elif isinstance(frame, Piece) and self._outside is not None:
+            self._outside.on_piece(now, source, frame)
+        elif isinstance(frame, Offered):
             if self._outside is not None:
                 self._outside.on_offered(source, frame)
         elif self.machine.state not in IN_GROUP or not self._running:
             self.stats.stale += 1
         elif isinstance(frame, Wanted):
-            outside.on_wanted(self.machine, self.out, source, frame)
+            if frame.server not in self.books.members and len(self.strangers) < _STRANGERS:
+                self.strangers[frame.server.name] = frame.server
+            self.supply.on_wanted(now, source, frame)
+        elif isinstance(frame, Piece):
+            self.supply.on_piece(source, frame)
         else:
             assert isinstance(frame, HandedIn)
-            pull.hand_in(self.machine, frame.runs)
+            self.supply.on_handed_in(source, frame)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Its own, or one of the stack below."""
@@ -326,6 +424,10 @@ class Replication(Stack):
                 self._send(now)
         self._unblock()
         self._watch_disk(now)
+        if self._looks:
+            self._look()
+        if self.snapshots and self.machine.may_trim and self._given >= self.machine.trimmable:
+            self.want_state()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -403,19 +505,35 @@ class Replication(Stack):
 
     def _refill(self) -> bool:
         """The next run, or the next configuration; returns whether there is anything."""
+        if self._awaits_state:
+            return False
         if self._views and self._views[0][0] <= self._given:
             self._rest.append(self._views.popleft()[1])
             return True
         upto = min(self.machine.limit, self._views[0][0] if self._views else MAX_NUMBER)
         some = self.books.colours.between(self._given, upto, _RUNS)
         for position, run in some:
-            self._rest += self._batches(run, position)
+            self._rest += self._behind(self._batches(run, position))
             self._given = position + len(run.actions) - 1
         return bool(some)
+
+    def _behind(self, batches: list[Batch]) -> list[Batch]:
+        """Without what is in the state that the application was given."""
+        given = self._given
+        if batches and batches[0].order is not None and batches[0].order <= given:
+            ends = [(each, (each.order or 0) + len(each.payloads) - 1) for each in batches]
+            return [
+                each.cut(each.first + max(0, given - (each.order or 0) + 1), each.last)
+                for each, end in ends
+                if end > given
+            ]
+        return batches
 
     def _batches(self, run: Run, position: int) -> list[Batch]:
         """What of a run is for the service: not what changes the group, nor what was done before."""
         void = self.books.void
+        if self.whole:
+            return [self._as_they_are(run, position)]
         bodies = [
             None if place in void else body_of(action) for place, action in enumerate(run.actions, position)
         ]
@@ -431,11 +549,23 @@ class Replication(Stack):
                 start = stop + 1
         return found
 
+    def _as_they_are(self, run: Run, position: int) -> Batch:
+        """A run with all its positions; what is not for the service is empty there."""
+        void = self.books.void
+        actions = [
+            b"" if action[0] == CHANGE or (void and place in void) else action
+            for place, action in enumerate(run.actions, position)
+        ]
+        size = sum(map(len, actions))
+        return Batch(run.creator.member, run.first, actions, None, size, order=position)
+
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
-        if self._rest or (self._views and self._views[0][0] <= self._given):
+        if self._rest:
             return True
-        return self.machine.limit > self._given
+        if self._awaits_state:
+            return False
+        return bool(self._views and self._views[0][0] <= self._given) or self.machine.limit > self._given
 
     def pending(self) -> int:
         """Requests that have not become actions."""

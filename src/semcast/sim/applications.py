@@ -141,6 +141,8 @@ class Reader:
         """Where it sends them."""
         self.me: MemberId | None = None
         """Who this is: nobody answers itself."""
+        self.goes_on = False
+        """Whether it keeps its state where its member comes back as another incarnation."""
         self._each = answers
         self._answered = 0
         self._handover = handover
@@ -174,7 +176,8 @@ class Reader:
             self.view = each.view
         elif isinstance(each, Rejoining | StateLost):
             self.view = None
-            self.replicas = None if self.replicas is None else Replicas()
+            if not self.goes_on:
+                self.replicas = None if self.replicas is None else Replicas()
 
     def export(self) -> bytes:
         """The state, for who joins."""

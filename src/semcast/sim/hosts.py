@@ -11,26 +11,24 @@ from random import Random
 
 import msgspec
 
-from semcast.core.handover import Command, Handover
+from semcast.core.handover import Command
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Renew, Turn
 from semcast.core.views import View
 from semcast.history import Recorder
-from semcast.sim.bursts import Bursts
 from semcast.sim.chronicle import Chronicle
 from semcast.sim.disks import HostDisk, Synced
-from semcast.sim.habits import READER, Habit
 from semcast.sim.networks import Network, Packet
-from semcast.sim.programs import application
+from semcast.sim.programs import Programs
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
-from semcast.sim.workloads import Source
 from semcast.wire import Codec, Datagram, Malformed
 
 Input = Packet | Timer | Synced | Command
+INBOX_LIMIT = 4096
 
 
 class CpuModel(msgspec.Struct, frozen=True):
@@ -39,6 +37,24 @@ class CpuModel(msgspec.Struct, frozen=True):
     receive: Nanos = 10_000
     send: Nanos = 10_000
     frame: Nanos = 0
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the hosts of a cluster have in common."""
+
+    scheduler: Scheduler
+    """Virtual time."""
+    network: Network
+    """The wires."""
+    codec: Codec
+    recorder: Recorder | None
+    """Of the run; None where nothing is recorded."""
+    cpu: CpuModel
+    programs: Programs
+    announces: bool
+    """Whether the stack says itself when a message leaves."""
+    renew: Renew
+    """Who goes on when a group went on without one of its members."""
 
 
 class Host:
@@ -50,85 +66,60 @@ class Host:
         member: MemberId,
         stack: Stack,
         others: dict[str, int],
-        scheduler: Scheduler,
-        network: Network,
-        codec: Codec,
-        recorder: Recorder | None,
-        *,
-        cpu: CpuModel,
-        inbox_limit: int = 4096,
-        app_delay: Nanos = 0,
-        source: Source | None = None,
-        observe: bool = True,
-        announces: bool = False,
-        transfers: bool = False,
-        bursts: Bursts | None = None,
-        rng: Random | None = None,
-        renew: Renew | None = None,
-        habit: Habit = READER,
-        queue_messages: int = 1024,
-        handover: type[Handover] = Handover,
-        disk: HostDisk | None = None,
+        around: Surroundings,
+        rng: Random | None,
+        disk: HostDisk | None,
     ) -> None:
         self.number = number
         self.stats = HostStatistics()
-        self.crashed = False
-        self.started = False
+        self.crashed = self.started = False
         self.after_turn: Callable[[], None] | None = None
         """Called after every turn, where somebody looks closely."""
         self._others = others
         self._everybody = sorted(others.values())
-        self._scheduler = scheduler
-        self._network = network
-        self._codec = codec
+        self._scheduler = around.scheduler
+        self._network = around.network
+        self._codec = around.codec
+        self._cpu = around.cpu
         self._disk = disk
-        self._cpu = cpu
-        self._most = 1 if bursts is None else bursts.most
-        self._gather = 0 if bursts is None else bursts.gather
         self._inbox: deque[Input] = deque()
-        self._inbox_limit = inbox_limit
         self._free_at: Nanos = 0
-        self._wake_planned = False
-        self._running = False
+        self._wake_planned = self._running = False
         self._timers: dict[Timer, Nanos] = {}
         self._sends: list[tuple[Dest, Frame]] = []
         self._high_water = 0
-        self._queue_messages = queue_messages
-        self.application = application(
-            source,
-            scheduler,
-            self.stats,
-            bursts,
-            rng,
-            delay=app_delay,
-            observe=observe,
-            transfers=transfers,
-            habit=habit,
-            queue_messages=queue_messages,
-            kind=handover,
-        )
-        self.application.reader.me = member
+        programs = around.programs
+        self._most = 1 if programs.bursts is None else programs.bursts.most
+        self._gather = 0 if programs.bursts is None else programs.bursts.gather
+        self._queue_messages = programs.queue_messages
+        self.application = programs.start(number, member, self._scheduler, self.stats, rng)
+        self.application.reader.goes_on = programs.goes_on
         self.application.nudge = self._nudge
-        self._chronicle = Chronicle(
+        self._chronicle = self._watched(member, around)
+        self._turn = self._turns(member, stack, around.renew)
+        self._network.attach(number, self._receive)
+
+    def _watched(self, member: MemberId, around: Surroundings) -> Chronicle:
+        return Chronicle(
             member,
-            recorder,
+            around.recorder,
             self.stats,
             self.application,
             self._stop,
-            announces=announces,
-            transfers=transfers,
+            announces=around.announces,
+            transfers=around.programs.transfers and not around.programs.goes_on,
         )
-        watchers = (self._chronicle,)
-        self._turn = Turn(
+
+    def _turns(self, member: MemberId, stack: Stack, renew: Renew) -> Turn:
+        return Turn(
             member,
             stack,
             self.application.handover,
             self,
-            watchers=watchers,
+            watchers=(self._chronicle,),
             renew=renew,
             certificates=self._chronicle.certificates,
         )
-        network.attach(number, self._receive)
 
     @property
     def member(self) -> MemberId:
@@ -218,7 +209,7 @@ class Host:
     def _receive(self, packet: Packet) -> None:
         if not self.started:
             return
-        if len(self._inbox) >= self._inbox_limit:
+        if len(self._inbox) >= INBOX_LIMIT:
             self.stats.overflowed += 1
         else:
             self._input(packet)

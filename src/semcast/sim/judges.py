@@ -21,15 +21,24 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
     if family.excused(outcome.history):
         return found
+    found += _oversized(scenario, outcome)
     found += _stuck(outcome)
     found += _unanswered(outcome)
     found += _crowded(scenario, outcome)
     found += _refused(scenario, outcome)
+    found += _let_in(scenario, outcome)
     if family.finds_members:
         found += _apart(scenario, outcome)
         found += _late(scenario, outcome)
         found += _restless(scenario, outcome)
     return found
+
+
+def _oversized(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Frames fit in what any network carries."""
+    if not outcome.oversized:
+        return []
+    return [f"size: {outcome.oversized} datagrams were too large for an MTU of {scenario.mtu}"]
 
 
 def _stuck(outcome: Outcome) -> list[str]:
@@ -58,6 +67,20 @@ def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
     if not scenario.ample or not outcome.raised:
         return []
     return [f"needless: {outcome.raised} sends failed though the reserve is large enough"]
+
+
+def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """Who has set something otherwise is in no view with others, and hears why if several others are."""
+    names = member_names(scenario.size, scenario.name_bytes)
+    misfits = {names[number].name for number in scenario.misfits}
+    if not misfits:
+        return []
+    views = [event.members or () for event in outcome.history.events if event.kind is Kind.VIEW]
+    mixed = [view for view in views if len(view) > 1 and any(member.name in misfits for member in view)]
+    stands = any(len(view.members) > 1 for view in outcome.views.values() if view is not None)
+    there = {who.name for who in outcome.views if stands}
+    found = [f"terms: {_names(list(mixed[0]))} are in one view though settings differ"] if mixed else []
+    return found + [f"terms: {name} never heard that its settings differ" for name in sorted(misfits & there)]
 
 
 def _apart(scenario: Scenario, outcome: Outcome) -> list[str]:

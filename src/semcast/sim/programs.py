@@ -5,11 +5,13 @@ one: it finds lists in a mailbox, hands over runs of messages, and waits in `sen
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
+import msgspec
+
 from semcast.core.handover import Handover
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.turn import Turn
 from semcast.sim.applications import Reader, Writer
@@ -239,11 +241,11 @@ class Program(Application):
             self.nudge(None)
 
     def _has_read(self) -> None:
-        """What it could not send before may be sent now."""
-        if self.writer.blocked():
-            self.writer.desk.has_read()
-            if not self.writer.blocked():
-                self.plan_next_message()
+        """What it could not send before may be sent now, and what it makes later need not wait for more."""
+        blocked = self.writer.blocked()
+        self.writer.desk.has_read()
+        if blocked and not self.writer.blocked():
+            self.plan_next_message()
 
     def _plan_reading(self) -> None:
         if not self._planned and self.handover and self._may_read():
@@ -281,32 +283,62 @@ class Program(Application):
             self._free_at = now + self._habit.pause
 
 
-def application(
-    source: Source | None,
-    scheduler: Scheduler,
-    stats: HostStatistics,
-    bursts: Bursts | None,
-    rng: Random | None,
-    *,
-    delay: Nanos,
-    observe: bool,
-    transfers: bool,
-    habit: Habit = READER,
-    queue_messages: int = 1024,
-    kind: type[Handover] = Handover,
-) -> Application:
-    """The application of a host, with its hand-over."""
-    if bursts is None:
-        handover = kind(1, Mailbox(0))
-    else:
-        handover = kind(bursts.send_messages, queue_messages=queue_messages, receives=habit.receives)
-    if habit.iterates:
-        handover.begin()
-    reader = Reader(handover, observe=observe, transfers=transfers, answers=habit.answers)
-    writer = Writer(handover, source, bursts or Bursts(), rng, lambda: reader.position)
-    if bursts is None:
-        return Asker(handover, reader, writer, scheduler, stats, delay)
-    return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single, habit=habit)
+class Programs(msgspec.Struct, frozen=True, kw_only=True):
+    """The programs of a group: what each sends, and how it reads. Members are numbered from 0."""
+
+    sources: Mapping[int, Source] = {}
+    """What members send."""
+    again: Callable[[int, MemberId], Source | None] | None = None
+    """What a member sends that starts again as another incarnation."""
+    delays: Mapping[int, Nanos] = {}
+    """How long they take for a message."""
+    habits: Mapping[int, Habit] = {}
+    """What those do that do not just read."""
+    bursts: Bursts | None = None
+    """How inputs and messages are grouped; None for one at a time."""
+    observe: bool = True
+    """Whether they build up state."""
+    transfers: bool = False
+    """Whether the stack hands over their state."""
+    goes_on: bool = False
+    """Whether they keep it where their member comes back as another incarnation."""
+    queue_messages: int = 1024
+    """How many messages may wait for one of them."""
+    handover: type[Handover] = Handover
+    """What lies between them and their stacks, or a mutant of it."""
+
+    def source(self, number: int, member: MemberId) -> Source | None:
+        """What an incarnation of a member sends."""
+        if not member.incarnation:
+            return self.sources.get(number)
+        return None if self.again is None else self.again(number, member)
+
+    def start(
+        self,
+        number: int,
+        member: MemberId,
+        scheduler: Scheduler,
+        stats: HostStatistics,
+        rng: Random | None,
+    ) -> Application:
+        """The program of one incarnation, with its hand-over; `rng` where messages come in bursts."""
+        bursts, habit = self.bursts, self.habits.get(number, READER)
+        if bursts is None:
+            handover = self.handover(1, Mailbox(0))
+        else:
+            handover = self.handover(
+                bursts.send_messages, queue_messages=self.queue_messages, receives=habit.receives
+            )
+        if habit.iterates:
+            handover.begin()
+        reader = Reader(handover, observe=self.observe, transfers=self.transfers, answers=habit.answers)
+        reader.me = member
+        source = self.source(number, member)
+        writer = Writer(handover, source, bursts or Bursts(), rng, lambda: reader.position)
+        delay = self.delays.get(number, 0)
+        if bursts is None:
+            return Asker(handover, reader, writer, scheduler, stats, delay)
+        return Program(handover, reader, writer, scheduler, stats, delay, single=bursts.single, habit=habit)
 
 
 def _nobody(_first: Callable[[], None] | None) -> None:

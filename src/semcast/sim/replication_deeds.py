@@ -53,12 +53,11 @@ class Look(Deed, frozen=True, tag="look"):
 
 
 class Collect(Deed, frozen=True, tag="collect"):
-    """The service of a member says that it needs nothing of what it was given again."""
+    """The state of a service is asked for, and what is in it forgotten, if there is much of it."""
 
-    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
-        """All that it was given."""
-        server = server_of(stacks, self.member)
-        server.collect(now, server.books.colours.line)
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:  # noqa: ARG002
+        """At the point of the order that it is given next."""
+        server_of(stacks, self.member).want_state()
 
 
 class Alter(Deed, frozen=True, tag="alter"):

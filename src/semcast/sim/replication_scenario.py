@@ -1,6 +1,7 @@
 """Scenarios for replication servers: splits, crashes of one and of all, disks, clients, operators."""
 
 from random import Random
+from typing import Any
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.protocols.ring import RingSettings, SlowPolicy
@@ -41,6 +42,7 @@ def draw_replication(seed: int) -> Scenario:
         pull_bytes=rng.choice((100, 40_000)),
         run_bytes=rng.choice((100, 48_000)),
         notes=True,
+        **_snapshots(seed),
     )
     faults = _faults(rng, founders, duration) + _deeds(rng, founders, size, duration)
     return Scenario(
@@ -59,6 +61,17 @@ def draw_replication(seed: int) -> Scenario:
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
         duration=duration,
     )
+
+
+def _snapshots(seed: int) -> dict[str, Any]:
+    """Logs that are trimmed behind snapshots, and pulled in small pieces. Drawn beside all else."""
+    rng = Random(f"replication/snapshots/{seed}")
+    return {
+        "snapshots": rng.random() < 0.7,
+        "retention": rng.choice((0, 5, 1000)),
+        "pull_window": rng.choice((64, 1000, 100_000)),
+        "piece_bytes": rng.choice((50, 1000)),
+    }
 
 
 def _ring(rng: Random) -> RingSettings:

@@ -15,6 +15,7 @@ from semcast.sim.families import FAMILIES
 from semcast.sim.hosts import CpuModel
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import IP_OVERHEAD, Conditions, Network, SharedSegment, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.routed import RoutedNetwork, tiered
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
@@ -56,6 +57,8 @@ class Outcome(msgspec.Struct):
     """Calls of `send` that failed because their program had to read first."""
     unanswered: list[MemberId]
     """Correct members that never said what became of a message they were asked about."""
+    oversized: int
+    """Datagrams that the network could not carry."""
     steps: int
     ended: Nanos
 
@@ -78,6 +81,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
         hosts=[host.stats for host in cluster.hosts],
         raised=sum(host.application.raised for host in cluster.hosts),
         unanswered=[host.member for host in cluster.hosts if host.owed and not host.crashed],
+        oversized=cluster.network.oversized,
         steps=cluster.scheduler.steps,
         ended=cluster.scheduler.now,
     )
@@ -111,6 +115,17 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         return source_of(what, member, Random(seed + member.incarnation), mutant)
 
     sources = {number: source(number, member) for number, member in enumerate(members)}
+    programs = Programs(
+        sources={number: found for number, found in sources.items() if found is not None},
+        again=source,
+        delays=scenario.app_delays,
+        habits=scenario.habits,
+        bursts=scenario.bursts,
+        transfers=family.transfers(scenario),
+        goes_on=family.goes_on,
+        queue_messages=family.queue(scenario),
+        handover=mutant.handover,
+    )
     return Cluster(
         scheduler,
         network,
@@ -119,17 +134,10 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         name_bytes=scenario.name_bytes,
         datagram=datagram_of(scenario),
         rng=rng,
-        sources={number: found for number, found in sources.items() if found is not None},
-        app_delays=scenario.app_delays,
+        programs=programs,
         cpu=CpuModel(scenario.cpu, scenario.cpu),
         record=info,
         announces=family.announces,
-        transfers=family.transfers(scenario),
-        again=source,
-        bursts=scenario.bursts,
-        habits=scenario.habits,
-        queue_messages=family.queue(scenario),
-        handover=mutant.handover,
         disks=family.disk(scenario),
     )
 

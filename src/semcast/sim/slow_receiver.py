@@ -12,6 +12,7 @@ from semcast.protocols.vsync import VsyncSettings
 from semcast.sim.cluster import Cluster
 from semcast.sim.faults import Sleep
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, reliable, s_rm, s_srm, vsync
 from semcast.sim.workloads import Representation, Source, constant, overwrites
@@ -92,9 +93,11 @@ def build(case: SlowReceiver) -> Cluster:
         subject(case.stack).stack(case),
         size=case.members,
         rng=Random(seeds.getrandbits(64)),
-        sources={0: Source(constant(case.rate), contents, size=case.payload)},
-        app_delays={slow: case.delay},
-        observe=False,
+        programs=Programs(
+            sources={0: Source(constant(case.rate), contents, size=case.payload)},
+            delays={slow: case.delay},
+            observe=False,
+        ),
     )
     network.disturb_host(slow, delay=case.packet_delay)
     if case.bandwidth is not None:

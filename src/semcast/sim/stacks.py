@@ -52,10 +52,19 @@ def ring(settings: RingSettings, kind: type[Ring] = Ring, misfits: Collection[in
     return build
 
 
-def vsync(settings: VsyncSettings, kind: type[VirtualSynchrony] = VirtualSynchrony) -> StackFactory:
-    """Virtual synchrony, or a mutant of it. A process that starts again has the same configuration."""
+def vsync(
+    settings: VsyncSettings,
+    kind: type[VirtualSynchrony] = VirtualSynchrony,
+    misfits: Collection[int] = (),
+    odd: VsyncSettings | None = None,
+) -> StackFactory:
+    """Virtual synchrony, or a mutant of it; misfits have `odd` settings.
 
-    def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-        return kind(me, settings, rng, out)
+    A process that starts again has the same configuration.
+    """
+
+    def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        differs = odd is not None and any(members[number].name == me.name for number in misfits)
+        return kind(me, odd if differs and odd is not None else settings, rng, out)
 
     return build

@@ -32,7 +32,7 @@ from semcast.sim.scenario import (
     Traffic,
     slow_applications,
 )
-from semcast.sim.vsync_users import with_users
+from semcast.sim.vsync_users import fitting, with_users
 
 
 class Variant(Fixed, frozen=True):
@@ -74,7 +74,7 @@ def draw_vsync(seed: int, variant: Variant | None = None) -> Scenario:
     drawn = _talkative(rng, drawn) if size > 2 and rng.random() < 0.3 else drawn
     drawn = _with_a_life(Random(f"vsync life/{seed}"), drawn)
     drawn = _with_disks(Random(f"vsync disks/{seed}"), drawn)
-    return with_users(_with_disk_trouble(Random(f"vsync disk trouble/{seed}"), drawn))
+    return fitting(with_users(_with_disk_trouble(Random(f"vsync disk trouble/{seed}"), drawn)))
 
 
 def _with_a_life(rng: Random, drawn: Scenario) -> Scenario:

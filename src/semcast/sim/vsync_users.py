@@ -8,12 +8,14 @@ from random import Random
 import msgspec
 
 from semcast.core.ids import MILLISECOND, SECOND
-from semcast.protocols.vsync import Agreement, Order
-from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Cut, Leave, Recover
+from semcast.protocols.vsync import Agreement, Flush, Order, VsyncSettings
+from semcast.sim.faults import Ambush, AnyFault, Crash, CrashAll, Cut, DiskFull, Leave, Recover
 from semcast.sim.scenario import Scenario, Traffic
 
 FIRST = 200
 _MANY = 2000
+_HEAD = 100
+"""Bytes that a workload writes in a message besides those that are asked for, at most."""
 
 
 def with_users(drawn: Scenario) -> Scenario:
@@ -26,7 +28,19 @@ def with_users(drawn: Scenario) -> Scenario:
         drawn = rng.choice(kinds)(rng, drawn)
     else:
         drawn = _dead_link(Random(f"vsync link/{drawn.seed}"), drawn)
-    return _shared(Random(f"vsync shared/{drawn.seed}"), drawn)
+    drawn = _shared(Random(f"vsync shared/{drawn.seed}"), drawn)
+    return _misfitting(Random(f"vsync misfit/{drawn.seed}"), drawn)
+
+
+def fitting(drawn: Scenario) -> Scenario:
+    """With messages no larger than the buffers of a member have room for: larger ones are refused at once."""
+    stream = drawn.vsync.stream()
+    pieces = min(stream.window, stream.buffer_messages - drawn.size) // 2
+    most = stream.frame_bytes * max(pieces, 1) - _HEAD
+    if all(each.size <= most for each in drawn.traffic):
+        return drawn
+    traffic = (msgspec.structs.replace(each, size=min(each.size, most)) for each in drawn.traffic)
+    return msgspec.structs.replace(drawn, traffic=tuple(traffic))
 
 
 def _shared(rng: Random, drawn: Scenario) -> Scenario:
@@ -109,6 +123,34 @@ def _dead_link(rng: Random, drawn: Scenario) -> Scenario:
         cuts.append(Cut(at, length, (other,), (one,)))
     faults = sorted((*drawn.faults, *cuts), key=lambda fault: fault.at)
     return msgspec.structs.replace(drawn, faults=tuple(faults))
+
+
+def _misfitting(rng: Random, drawn: Scenario) -> Scenario:
+    """Somebody has set otherwise what all must have set alike, and may start when the group stands.
+
+    No process ends but that one: a group that is left with too few founders waits rightly.
+    """
+    if drawn.size < 3 or drawn.vsync.agreement is Agreement.ORACLE or rng.random() >= 0.08:
+        return drawn
+    odd = rng.randrange(drawn.size)
+    late = {odd: rng.randrange(drawn.duration)} if rng.random() < 0.5 else {}
+    faults = tuple(fault for fault in _without_endings(drawn) if not isinstance(fault, DiskFull))
+    return msgspec.structs.replace(drawn, misfits=(odd,), late=late, faults=faults)
+
+
+def odd_settings(scenario: Scenario) -> VsyncSettings:
+    """What misfits have set: one thing otherwise than the others."""
+    settings = scenario.vsync
+    odd: dict[str, object] = {
+        "order": Order.TOTAL if settings.order is Order.FIFO else Order.FIFO,
+        "flush": Flush.ALL if settings.flush is Flush.COORDINATOR else Flush.COORDINATOR,
+        "uniform": not settings.uniform,
+        "frame_bytes": settings.frame_bytes - 50,
+        "buffer_messages": settings.buffer_messages + 1,
+        "window": settings.window + 1,
+    }
+    name = Random(f"vsync odd/{scenario.seed}").choice(sorted(odd))
+    return msgspec.structs.replace(settings, **{name: odd[name]})
 
 
 def _without_endings(drawn: Scenario) -> list[AnyFault]:

@@ -73,7 +73,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
 
 
 IN_MEMORY: dict[str, Callable[[History], Verdict]] = {"confirmed": confirmed}
-"""What is judged in memory only, and wherever a history has something to say about it."""
+"""What no family promises, and is judged wherever a history has something to say about it."""
 
 
 def properties_for(info: GroupInfo) -> list[str]:

@@ -34,10 +34,16 @@ class _Account(msgspec.Struct):
     """Its own messages that were asked about, and where it delivered them."""
     had: dict[MemberId, Runs]
     """By sender, what it delivered or gave up for something that replaces it."""
+    stated: int | None = None
+    """The number of its first view, if it was given a state there."""
 
     def went_on(self, view: _View) -> bool:
         """Whether it came to another view after this one: all that it had to do there is done."""
         return view in self.views and self.views[-1] != view
+
+    def was_told(self, view: _View) -> bool:
+        """Whether it has what was delivered in this view from a state of a later one, which came first."""
+        return self.stated is not None and view[0] is not None and self.stated > view[0]
 
 
 _NOBODY = _Account([], {}, {})
@@ -74,7 +80,8 @@ def confirmed(history: History) -> Verdict:
     """A confirmed message is delivered in its view here, and if it is safe, by all members of the view.
 
     Or else a replacement is. Where only those who come along deliver it after a view, all members of the view
-    came along but for those who are gone. Who crashed or left in that view owes nothing.
+    came along but for those who are gone. Who crashed or left in that view owes nothing. Whose program began
+    with a state of a later view has what came before from that (`vs_state_transfer` judges it).
     """
     claims = [event for event in history.events if event.kind is Kind.CONFIRMED]
     asked = {(event.process, event.seq) for event in claims}
@@ -108,6 +115,8 @@ def _account(process: MemberId, events: Sequence[Event], asked: set[tuple[Member
         if event.kind is Kind.VIEW:
             where = _Where((event.view, event.members), None)
             account.views.append(where.view)
+        elif event.kind is Kind.APPLY and event.view is not None and len(account.views) == 1:
+            account.stated = event.view
         elif event.kind is Kind.TRANSITIONAL:
             where = _Where(where.view, event.members)
         elif event.kind in (Kind.DELIVER, Kind.PURGE):
@@ -146,6 +155,6 @@ def _lacking(claim: Event, evidence: _Evidence, *, replaced: bool) -> str | None
     for member in claim.members or ():
         had = evidence.of(member).had.get(sender, Runs())
         has = claim.seq in had or (replaced and had.highest() > claim.seq)
-        if not has and evidence.lacks(member, view):
+        if not has and not evidence.of(member).was_told(view) and evidence.lacks(member, view):
             return f"{member} never got ({sender},{claim.seq}), which {sender} confirmed as safe"
     return None

@@ -2,14 +2,19 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from semcast.sql.actions import Row, Value
 from semcast.sql.errors import DatabaseError, StatementError
 from semcast.sql.failures import trouble
 from semcast.sql.guard import Guard
+from semcast.sql.writer import MAX_LENGTH, MAX_ROWS, STEP
+
+MAX_SECONDS: Final = 30.0
+"""A query that takes longer is given up: unlike an action, it may end at another point at each server."""
 
 
 class Answer(NamedTuple):
@@ -32,7 +37,10 @@ class Reader:
         address = f"{path.absolute().as_uri()}?mode=ro"
         self.connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         self.connection.execute("PRAGMA query_only = ON")
+        self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LENGTH)
         self.connection.set_authorizer(self._guard)
+        self.connection.set_progress_handler(self._stepped, STEP)
+        self._deadline = 0.0
 
     def query(self, sql: str, parameters: Sequence[Value]) -> Answer:
         """Answer one query.
@@ -42,15 +50,25 @@ class Reader:
             DatabaseError: the file cannot be read.
         """
         self._guard.why = ""
+        self._deadline = time.monotonic() + MAX_SECONDS
         try:
             cursor = self.connection.execute(sql, parameters)
-            return Answer(tuple([each[0] for each in cursor.description or ()]), cursor.fetchall())
+            rows = cursor.fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise self._translated(error) from error
+        if len(rows) > MAX_ROWS:
+            cursor.close()
+            raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")
+        return Answer(tuple([each[0] for each in cursor.description or ()]), rows)
+
+    def _stepped(self) -> int:
+        return int(time.monotonic() > self._deadline)
 
     def _translated(self, error: Exception) -> Exception:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
             return StatementError("only queries are answered here: send what writes as an action")
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            return StatementError(f"the query took more than {MAX_SECONDS:g} s")
         bad = trouble(error)
         if bad:
             return DatabaseError(f"{self._path}: {bad}: {error}")

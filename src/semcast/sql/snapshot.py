@@ -43,6 +43,46 @@ def _copy(reading: sqlite3.Connection, target: Path) -> None:
         writing.close()
 
 
+def put_in_place(data: bytes, target: Path) -> None:
+    """Write a copy where a database is to be, in the place of what is there. Nobody may have it open.
+
+    Raises:
+        DatabaseError: a disk is full, or the file cannot be written.
+    """
+    part = target.with_name(target.name + ".part")
+    try:
+        part.write_bytes(data)
+        _sync(part)
+        remove(target)
+        part.rename(target)
+    except OSError as error:
+        raise DatabaseError(f"{target}: {error.strerror}") from error
+
+
+def remove(path: Path) -> None:
+    """Delete a database with all that SQLite keeps beside it."""
+    for name in (path.name, path.name + "-wal", path.name + "-shm", path.name + "-journal"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def written_back(path: Path) -> bool:
+    """Have all that is committed outlive a crash of the machine; returns whether it does.
+
+    It does not wait: where somebody reads or writes just now, another try is needed.
+
+    Raises:
+        DatabaseError: the disk failed.
+    """
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        busy, log, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{path}: {trouble(error) or error}") from error
+    finally:
+        connection.close()
+    return not busy and log == done
+
+
 def position_of(path: Path) -> int:
     """The position of a copy.
 

@@ -6,7 +6,7 @@ committed (a *weak* read). News of the order undo the open transaction; what is 
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,9 @@ _TABLES = (
     "position INTEGER NOT NULL, stamp INTEGER NOT NULL)",
     "INSERT OR IGNORE INTO _semcast_line VALUES (0, 0, 0)",
 )
+
+
+Notes = Mapping[bytes, bytes | None]
 
 
 class Ordered(NamedTuple):
@@ -74,32 +77,34 @@ class SqliteStore:
         return self._reds
 
     def apply(
-        self, actions: Sequence[Ordered], notes: Mapping[bytes, bytes | None] | None = None
+        self,
+        actions: Sequence[Ordered],
+        notes: Notes | Callable[[list[SqlOutcome]], Notes] | None = None,
+        upto: int | None = None,
     ) -> list[SqlOutcome]:
         """Do the next green actions and commit them, together with notes of the caller.
 
         Args:
-            actions: in their order; the first gets the position behind the last.
-            notes: what to keep beside the tables, by key; None removes a key.
+            actions: in their order.
+            notes: what to keep beside the tables, by key; None removes a key. Or what makes that of outcomes.
+            upto: the position then; by default each action has one of its own.
 
         Raises:
             DatabaseError: this server cannot go on. Nothing of the batch is done.
         """
-        self._undo_reds()
+        self.hide_red()
+        position = self.position + len(actions) if upto is None else upto
         self._writer.ours("BEGIN IMMEDIATE")
         try:
             outcomes = [self._one(action) for action in actions]
-            self._keep(notes or {})
-            self._writer.ours(
-                "UPDATE _semcast_line SET position = ?, stamp = ?",
-                (self.position + len(actions), self._stamp),
-            )
+            self._keep(notes(outcomes) if callable(notes) else notes or {})
+            self._writer.ours("UPDATE _semcast_line SET position = ?, stamp = ?", (position, self._stamp))
             self._writer.ours("COMMIT")
         except DatabaseError:
             self._writer.connection.rollback()
             self.position, self._stamp = self._line()
             raise
-        self.position += len(actions)
+        self.position = position
         return outcomes
 
     def _one(self, action: Ordered) -> SqlOutcome:
@@ -119,6 +124,11 @@ class SqliteStore:
             (bytes(key), bytes(value)) for key, value in self._writer.ours("SELECT * FROM _semcast_notes")
         ]
 
+    @property
+    def stamp(self) -> int:
+        """The highest stamp of all that was done."""
+        return self._stamp
+
     def show_red(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
@@ -129,7 +139,8 @@ class SqliteStore:
         self._reds += len(actions)
         return outcomes
 
-    def _undo_reds(self) -> None:
+    def hide_red(self) -> None:
+        """Forget what was shown of red actions."""
         if self._reds:
             self._writer.ours("ROLLBACK")
             self._reds = 0
@@ -141,6 +152,10 @@ class SqliteStore:
             StatementError: it is no query, or a wrong one.
         """
         return self._readers.query(sql, parameters)
+
+    def reader(self) -> sqlite3.Connection:
+        """A connection that sees what is green, and cannot write; for this thread."""
+        return self._readers.mine().connection
 
     def dirty(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
         """Answer a query from what is green and what is red here.

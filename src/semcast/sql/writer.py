@@ -17,6 +17,8 @@ STEP: Final = 100_000
 MAX_STEPS: Final = 2_000_000_000
 """Instructions of SQLite that an action may take. They are counted: all servers stop at the same one."""
 MAX_ROWS: Final = 100_000
+MAX_LENGTH: Final = 1 << 26
+"""Bytes of a row, and of each value in it: `zeroblob(1e9)` would take the memory of every server."""
 CACHED: Final = 512
 
 OUTCOMES: Final = (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, TypeError)
@@ -44,6 +46,7 @@ class Writer:
         self.connection = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, cached_statements=CACHED
         )
+        self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LENGTH)
         self.moment.install(self.connection)
         self.connection.set_authorizer(self.guard)
         self.connection.set_progress_handler(self._stepped, STEP)

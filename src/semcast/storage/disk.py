@@ -45,6 +45,11 @@ class LiveDisk:
         self._beside: dict[str, LiveLog] = {}
 
     @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
+
+    @property
     def records(self) -> Sequence[bytes]:
         """What was there."""
         return self._log.records

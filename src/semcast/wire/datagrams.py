@@ -25,6 +25,8 @@ _ARRAY16 = 0xDC
 _ONE = _COUNT.pack(_ARRAY16, 1)
 _PAIR = b"\x92"
 MAX_FRAMES = 0xFFFF
+_SOURCES = 8
+"""Sources of which it is known how their datagrams begin."""
 
 
 class Malformed(enum.Enum):
@@ -94,7 +96,9 @@ class Codec:
         self._decoder: msgspec.msgpack.Decoder[tuple[MemberId, list[Frame]]]
         self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, known])
         self._frames_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(known)
-        # How the datagrams of the source that was heard last begin: often the next is from there, too.
+        # How the datagrams of sources that were heard begin, and where the last one was from: often the next
+        # is from there, too.
+        self._beginnings: dict[bytes, MemberId] = {}
         self._heard: tuple[bytes, MemberId] | None = None
         self._header = _HEADER.pack(VERSION, fingerprint(group, members))
         self._prefixes: dict[MemberId, bytes] = {}
@@ -132,13 +136,24 @@ class Codec:
 
     def decode(self, data: bytes) -> Datagram | Malformed:
         """A datagram, or why it is none. Never raises, whatever the bytes."""
-        if self._heard is not None and data.startswith(self._heard[0]) and len(data) <= 0xFFFF:
-            beginning, source = self._heard
+        heard = self._heard
+        if heard is None or not data.startswith(heard[0]):
+            heard = self._recall(data)
+        if heard is not None and len(data) <= 0xFFFF:
+            beginning, source = heard
             try:
                 return Datagram(source, self._frames_decoder.decode(memoryview(data)[len(beginning) :]))
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 return Malformed.BODY
         return self._decode(data)
+
+    def _recall(self, data: bytes) -> tuple[bytes, MemberId] | None:
+        """Whether another source that was heard lately begins like this."""
+        for known in self._beginnings.items():
+            if data.startswith(known[0]):
+                self._heard = known
+                return known
+        return None
 
     def _decode(self, data: bytes) -> Datagram | Malformed:
         if len(data) < len(self._header):
@@ -154,7 +169,11 @@ class Codec:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return Malformed.BODY
         beginning = self._header + _PAIR + self._encoder.encode(source)
-        self._heard = (beginning, source) if data.startswith(beginning) else None
+        if data.startswith(beginning):
+            if len(self._beginnings) >= _SOURCES:
+                self._beginnings.clear()
+            self._beginnings[beginning] = source
+            self._heard = beginning, source
         return Datagram(source, frames)
 
 

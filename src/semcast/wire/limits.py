@@ -34,7 +34,7 @@ def check_message(payload: bytes, annotation: Annotation | None) -> None:
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"payload of {len(payload)} bytes: at most {MAX_PAYLOAD} fit in a frame")
     if isinstance(annotation, Item):
-        _check_item(annotation.item)
+        check_item(annotation.item)
     elif isinstance(annotation, Enumeration):
         _check_enumeration(len(payload), annotation)
     elif isinstance(annotation, KEnumeration):
@@ -48,13 +48,14 @@ def check_annotations(payload: int, annotations: Sequence[Annotation]) -> None:
     """Raise ValueError if no peer would accept one of these annotations, on a payload of this size."""
     items = [each.item for each in annotations if type(each) is Item]
     for item in dict.fromkeys(items):
-        _check_item(item)
+        check_item(item)
     if len(items) < len(annotations):
         for each in annotations:
             check_message(bytes(payload), each)
 
 
-def _check_item(item: str) -> None:
+def check_item(item: str) -> None:
+    """Raise ValueError for an item that no peer would accept."""
     if not 0 < len(item) <= MAX_ITEM:
         raise ValueError(f"item of {len(item)} characters: 1 to {MAX_ITEM} are allowed")
     try:

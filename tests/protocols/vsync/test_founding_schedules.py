@@ -10,6 +10,7 @@ import pytest
 
 from semcast.core import Frame, MemberId, Outbox
 from semcast.core.outbox import Anew, Sync
+from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync import VsyncSettings
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.frames import Accept, Accepted, Hello, Known, Prepare, Promise
@@ -27,7 +28,7 @@ class Process:
         self.out = Outbox()
         self.ledger = Ledger(self.out)
         settings = VsyncSettings(minimum=model.minimum, hello=PERIOD)
-        self.founding = Founding(self.me, settings, Random(str(self.me)), self.out, self.ledger)
+        self.founding = Founding(self.me, settings, Random(str(self.me)), Courier(self.out), self.ledger)
         if model.disks:
             self.founding.recover(self.ledger.recover(model.disks[name].records()))
         if model.last is not None:

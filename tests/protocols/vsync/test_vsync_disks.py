@@ -9,6 +9,7 @@ from semcast.core.events import Delivery, Left
 from semcast.core.ids import SECOND
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.consensus_frames import Ack
+from semcast.protocols.vsync.detector import FailureDetector
 from semcast.protocols.vsync.frames import Accept, Accepted, Hello, Prepare, Promise, Welcome
 from semcast.testing import Disk
 
@@ -42,6 +43,32 @@ def test_a_group_with_slow_disks_works_as_any_other(sync: int) -> None:
     lab.run(SECOND)
     assert view_of(lab.nodes["b"]) == {"a", "b#1", "c"}
     assert state_of(lab.nodes["b"]) == STATE
+
+
+def test_who_enters_a_view_late_because_of_its_disk_is_not_put_out() -> None:
+    """It lives, though it is not heard in the view: its disk takes longer than it may be silent."""
+    lab = with_disks()
+    lab.run(3 * SECOND)
+    a, c = lab.nodes["a"], lab.nodes["c"]
+    c.seat.sync_after = 120 * MS
+    detector = a.stack._detector
+    assert isinstance(detector, FailureDetector)
+    assert detector.timeout(c.member) < 100 * MS
+    lab.disks["d"] = Disk()
+    lab.add("d", kind=Stateful, minimum=0, state=True)
+    lab.run(2 * SECOND)
+    assert [event for event in c.events if isinstance(event, Left)] == []
+    assert a.views == c.views == [["a", "b", "c"], ["a", "b", "c", "d"]]
+
+
+def test_who_never_comes_to_a_view_is_put_out_of_it() -> None:
+    lab = with_disks()
+    c = lab.nodes["c"]
+    c.seat.sync_after = None
+    lab.disks["d"] = Disk()
+    lab.add("d", kind=Stateful, minimum=0, state=True)
+    lab.run(2 * SECOND)
+    assert view_of(lab.nodes["a"]) == view_of(lab.nodes["d"]) == {"a", "b", "d"}
 
 
 def test_nothing_is_promised_before_it_is_on_the_disk() -> None:

@@ -1,5 +1,7 @@
 """What a sceptical review of virtual synchrony found, each as short as it gets."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 from tests.protocols.vsync.vsynclab import MS, TERMS, Lab, group, hello
@@ -7,13 +9,13 @@ from tests.protocols.vsync.vsynclab import MS, TERMS, Lab, group, hello
 from semcast.core import Item, MemberId
 from semcast.core.ids import SECOND
 from semcast.core.outbox import Frame
+from semcast.protocols.pieces import Piece
 from semcast.protocols.semantic.frames import Data, Notice
 from semcast.protocols.vsync import Engine, Order
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.frames import (
     Accept,
     Ballot,
-    Change,
     Init,
     InView,
     Pred,
@@ -121,21 +123,37 @@ def test_what_no_peer_would_accept_is_refused_at_once() -> None:
 
 HUGE = 1 << 61
 CROWD = [MemberId(str(number)) for number in range(900)]
-CHANGE = Change([A, B, C], [], [], [0, 0, 0], [A, B, C])
+
+
+def change(
+    staying: Sequence[int] = (0, 1, 2),
+    joined: Sequence[MemberId] = (),
+    left: Sequence[tuple[int, str]] = (),
+    cut: Sequence[int] = (0, 0, 0),
+    providers: Sequence[int] = (0, 1, 2),
+    report: bytes = b"",
+) -> Decision:
+    """What is decided at the end of view 1, as it travels."""
+    value = encode([staying, joined, left, cut, providers, report, 2, False, False, False])
+    return Decision(Instance(1, 0), value)
+
+
 HOSTILE: list[Frame] = [
     Pred(1, [HUGE] * 3, [], [], stateful=True),
     Pred(1, [0], [], [], stateful=True),
     Pred(1, [0] * 3, [], [], stateful=True, report=b"junk"),
     Received(1, [HUGE] * 3),
     Decision(Instance(1, 0), b"garbage"),
-    Decision(Instance(1, 0), encode(msgspec.structs.replace(CHANGE, members=[A, A, B]))),
-    Decision(Instance(1, 0), encode(msgspec.structs.replace(CHANGE, cut=[HUGE] * 3))),
-    Decision(Instance(1, 0), encode(msgspec.structs.replace(CHANGE, providers=[STRANGER]))),
-    Decision(Instance(1, 0), encode(msgspec.structs.replace(CHANGE, report=b"junk"))),
-    Decision(
-        Instance(1, 0),
-        encode(msgspec.structs.replace(CHANGE, members=[MemberId(str(n)) for n in range(900)])),
-    ),
+    change(staying=[0, 0, 1]),
+    change(staying=[0, 1, 3]),
+    change(left=[(3, "failed")]),
+    change(cut=[HUGE] * 3),
+    change(providers=[3]),
+    change(staying=[0, 1]),
+    change(report=b"junk"),
+    change(joined=[C]),
+    change(joined=[STRANGER, STRANGER]),
+    change(joined=CROWD),
     Decision(Instance(1, 1), encode([HUGE] * 3)),
     Decision(Instance(1, 1), b"garbage"),
     InView(1, Data(1, 1, [b""], None, b"garbage")),
@@ -147,6 +165,10 @@ HOSTILE: list[Frame] = [
     Init(1, [], CROWD),
     Welcome(HUGE, [A, A], [0, 0], [], []),
     Welcome(2, [A, B, C], [0, 0, 0], [], []),
+    Welcome(2, [A, B, C], [0, 0, 0], [3], [0]),
+    Welcome(2, [A, B, C], [0, 0, 0], [0], [3]),
+    Piece(bytes(8), 0, 1, b"junk"),
+    Piece(bytes(8), 0, 2, b"junk"),
     Superseded(1 << 60, A),
     Superseded(5, B),
     hello(founding=True),

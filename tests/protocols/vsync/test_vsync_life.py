@@ -10,8 +10,9 @@ from semcast.core.events import Delivery, Left, StateLost
 from semcast.core.ids import SECOND
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Reform
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
-from semcast.protocols.vsync.frames import InView, Received, Refused, Superseded
+from semcast.protocols.vsync.changes import Change, encode
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Instance
+from semcast.protocols.vsync.frames import InView, Received, Refused, Superseded, Welcome
 
 
 class Stateful(Node):
@@ -439,3 +440,60 @@ def test_who_wants_to_join_a_full_group_does_not_make_it_change_its_view() -> No
     kill(lab, "c")
     lab.run(2 * SECOND)
     assert view_of(lab.nodes["a"]) == {"a", "b", "d"}, "once there is room"
+
+
+def test_who_joins_tells_the_others_how_their_view_ended() -> None:
+    """The first of two lets a third in, and crashes before the second has heard that it did."""
+    lab = stateful("ab", minimum=2)
+    lab.lost = lambda _source, dest, frame: dest == "b" and isinstance(frame, Decision | Welcome)
+    lab.add("c", kind=Stateful, minimum=0, state=True)
+    for _ in range(100):
+        lab.run(10 * MS)
+        if lab.nodes["c"].views:
+            break
+    kill(lab, "a")
+    assert lab.nodes["c"].views == [["a", "b", "c"]]
+    assert view_of(lab.nodes["b"]) == {"a", "b"}
+    lab.lost = lambda _source, _dest, _frame: False
+    lab.run(3 * SECOND)
+    assert view_of(lab.nodes["b"]) == view_of(lab.nodes["c"]) == {"b", "c"}
+    assert state_of(lab.nodes["c"]) == STATE
+
+
+def test_what_a_stranger_says_of_the_end_of_a_view_is_not_believed() -> None:
+    """Only who is let in by a decision may tell it."""
+    lab = group()
+    a = lab.nodes["a"]
+    for joined in ([], [MemberId("x")]):
+        change = Change(list(a.stack.view().members[:2]) + joined, joined, [], [0] * 3, [], b"", 2)
+        decision = Decision(Instance(1, 0), encode(change, a.stack.view().members))
+        a.hear(MemberId("stranger"), decision)
+        a.seat.call(lambda _, now: a.stack._change_view(now, {}, ()))
+        a.hear(MemberId("stranger"), decision)
+        lab.run(SECOND)
+    assert {frozenset(view_of(node)) for node in lab.nodes.values()} == {frozenset("abc")}
+
+
+def test_who_leaves_as_the_last_waits_a_while_for_who_is_silent() -> None:
+    """The first of two was to leave while it did not hear the other, which then waited for it for ever."""
+    lab = stateful("ab", minimum=2)
+    a, b = lab.nodes["a"], lab.nodes["b"]
+    lab.lost = lambda _source, _dest, _frame: True
+    lab.run(40 * MS)
+    a.leave()
+    lab.run(200 * MS)
+    assert a.stack.phase() == "flushing"
+    lab.lost = lambda _source, _dest, _frame: False
+    lab.run(SECOND)
+    assert a.stack.phase() == "left"
+    assert b.stack.phase() == "operational"
+    assert view_of(b) == {"b"}
+
+
+def test_who_leaves_as_the_last_does_not_wait_for_ever() -> None:
+    lab = stateful("ab", minimum=2)
+    lab.lost = lambda _source, _dest, _frame: True
+    lab.run(40 * MS)
+    lab.nodes["a"].leave()
+    lab.run(2 * SECOND)
+    assert lab.nodes["a"].stack.phase() == "left"

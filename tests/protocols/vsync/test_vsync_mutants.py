@@ -19,7 +19,7 @@ from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import Accept, Init, InView, Pred, StateChunk, Welcome
 from semcast.sim.mutants import MUTANTS, swarmed
-from semcast.sim.mutants.vsync import LeaverDeafAtOnce
+from semcast.sim.mutants.vsync_ends import LeaverDeafAtOnce
 
 A = MemberId("a")
 LONG = 3 * SECOND
@@ -355,10 +355,16 @@ def _founders(name: str) -> str:
     return "" if name in ("promise-not-synced", "acceptance-not-synced", "tail-ignored") else "abc"
 
 
-ELSEWHERE = {"leaver-deaf-at-once", "terms-ignored", "flapping-let-in", "held-off-for-ever"}
+ELSEWHERE = {
+    "leaver-deaf-at-once",
+    "terms-ignored",
+    "flapping-let-in",
+    "held-off-for-ever",
+    "never-in-pieces",
+}
 """Of these no history tells: something does not happen, or somebody is let in, or held off.
 
-See `test_vsync_terms.py` and `test_sim_vsync_dead_links.py`.
+See `test_vsync_terms.py`, `test_sim_vsync_dead_links.py` and `test_sim_vsync_narrow.py`.
 """
 
 

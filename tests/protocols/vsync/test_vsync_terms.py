@@ -10,7 +10,7 @@ from semcast.core.events import Left, NotAdmitted
 from semcast.core.ids import SECOND
 from semcast.core.stack import HeldBack
 from semcast.protocols.vsync import Engine, Flush, Order
-from semcast.sim.mutants.vsync import TermsIgnored
+from semcast.sim.mutants.vsync_life import TermsIgnored
 
 DIFFERENT: dict[str, dict[str, Any]] = {
     "order is total here and fifo there": {"order": Order.TOTAL},

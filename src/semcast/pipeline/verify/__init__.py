@@ -1,10 +1,10 @@
 """Recorded histories of any size against the properties of `semcast.specs`, on Spark."""
 
 from semcast.pipeline.verify.files import Recorded, survey
-from semcast.pipeline.verify.here import fits_here, verify_here
-from semcast.pipeline.verify.job import Options, Report, verify, wanted_properties
-from semcast.pipeline.verify.properties import FORMS
-from semcast.pipeline.verify.verdicts import Offence, Verdict
+from semcast.pipeline.verify.job import verify
+from semcast.pipeline.verify.memory import fits_here, verify_here
+from semcast.pipeline.verify.properties import FORMS, wanted_properties
+from semcast.pipeline.verify.verdicts import Offence, Options, Report, Verdict
 
 __all__ = [
     "FORMS",

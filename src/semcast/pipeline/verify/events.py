@@ -1,17 +1,20 @@
 """The rows of histories as Spark sees them, and what must be true of each in itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from semcast.core.ids import MemberId
 from semcast.history import HistoryError, RunInfo
+from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
+from semcast.history.wellformed import problem
 from semcast.pipeline.paths import literal
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
@@ -122,9 +125,36 @@ def added_kinds(rows: DataFrame) -> DataFrame:
     return rows.where(fn.col("kind").isin(added))
 
 
+def faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is wrong with single rows, by what their family says of them; those of added kinds."""
+    for batch in batches:
+        found = []
+        for row in rows_of(pa.Table.from_batches([batch])):
+            event = decode(row)
+            fault = problem(event)
+            if fault is not None:
+                found.append(f"run {row.run}: row {event.index} of {event.process}: {fault}")
+        if found:
+            yield pa.RecordBatch.from_arrays([pa.array(found)], names=["problem"])
+
+
 def is_malformed() -> Column:
     """Whether a stored row cannot be an event."""
     return _problem().isNotNull()
+
+
+def names_others() -> Column:
+    """Whether the message of a stored row may replace others than earlier ones of its own sender."""
+    forwards = fn.exists(
+        "annotation.ids",
+        lambda named: (
+            (named.getField("sender") != fn.col("sender"))
+            | (named.getField("incarnation") != fn.col("sender_incarnation"))
+            | (named.getField("seq") > fn.col("seq"))
+        ),
+    )
+    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("annotation.total"), fn.lit(False))
+    return (fn.col("kind") == Kind.MULTICAST.value) & odd
 
 
 def process() -> Column:
@@ -135,6 +165,11 @@ def process() -> Column:
 def sender() -> Column:
     """Whose messages it is about, null if it is about none."""
     return fn.when(fn.col("sender").isNotNull(), _member("sender", "sender_incarnation"))
+
+
+def member_of(struct: Row) -> MemberId:
+    """A process or sender of a row that was collected."""
+    return MemberId(struct["name"], struct["incarnation"])
 
 
 def _problem() -> Column:

@@ -1,18 +1,17 @@
 """What is to be known of a batch of rows about messages, in arrays: few numbers instead of many rows.
 
-Rows of a batch lie in any order and belong to any pieces of any processes. Nothing is left out or counted
+Rows of a batch lie in any order and belong to any segments of any processes. Nothing is left out or counted
 twice, so whatever a batch tells can be put together with what others tell.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from semcast.pipeline.verify.crcs import Ints, moved
+from semcast.pipeline.verify.arrays import NOTHING, Batches, Flags, Fold, Ints, changes, moved
 
 INDEX_BITS = 40
 """A place is the number of a process above these bits, and the index of a row there below."""
@@ -26,7 +25,8 @@ DELIVERED, SENT, SENT_SAFE, STEPS, FORWARDS, GROWING, PRINT, OWN, CONTENTS = ran
 
 DELIVERED, SENT: a span of messages `first` to `last`; of what was sent, `mark` is the view it was sent with.
 SENT_SAFE: what was sent as safe, once more, so that spans of sent messages are long.
-STEPS: the index of the first delivery (INDEX if there is none) and the latest time.
+STEPS: how many rows there are (`begin`), the index of the first delivery (INDEX if there is none) and the
+latest time.
 FORWARDS: a stretch of rows, from index `begin` to `end`, in which the numbers of an author go forwards from
 `first` to `last`, of deliveries (`mark` 0) or multicasts (1). The same message may be delivered twice in a
 row, which integrity forbids, but not be multicast twice.
@@ -42,14 +42,9 @@ CONTENTS: of rows `begin` to `end` about messages of an author that were deliver
 (`last`).
 """
 
-COLUMNS = ("what", "piece", "author", "mark", "begin", "end", "first", "last")
-NOTHING = -1
-"""No view, no position."""
-
+COLUMNS = ("what", "segment", "author", "mark", "begin", "end", "first", "last")
 _HASH_BITS = 44
 """Few enough that no sum of differences overflows."""
-
-Batches = Iterator[pa.RecordBatch]
 
 
 class Rows(NamedTuple):
@@ -76,7 +71,7 @@ class Rows(NamedTuple):
         """The columns that have a number for each row."""
         return cls(*(batch.column(name).to_numpy() for name in cls._fields))
 
-    def only(self, chosen: Ints | npt.NDArray[np.bool_]) -> "Rows":
+    def only(self, chosen: Ints | Flags) -> "Rows":
         """Some of them."""
         return Rows(*(column[chosen] for column in self))
 
@@ -88,15 +83,15 @@ INDEX_IN_PACKET_BITS = 22
 """The position of a message in a configuration is its packet, shifted so far, and its index there."""
 
 
-def folding(starts: Ints) -> Callable[[Batches], Batches]:
-    """Folds batches of `Rows`, cut into pieces where `starts` says."""
+def folding(starts: Ints) -> Fold:
+    """Folds batches of `Rows`, cut into segments where `starts` says."""
 
     def fold(batches: Batches) -> Batches:
         for batch in batches:
             if batch.num_rows:
                 rows = Rows.of(batch)
-                piece: Ints = np.searchsorted(starts, rows.place, side="right") - 1
-                yield from map(_table, _folded(rows, piece))
+                segment: Ints = np.searchsorted(starts, rows.place, side="right") - 1
+                yield from map(_table, _folded(rows, segment))
 
     return fold
 
@@ -104,32 +99,32 @@ def folding(starts: Ints) -> Callable[[Batches], Batches]:
 _Told = dict[str, Ints | int]
 
 
-def _folded(rows: Rows, piece: Ints) -> Iterator[_Told]:
+def _folded(rows: Rows, segment: Ints) -> Iterator[_Told]:
     sent = np.minimum(rows.what, SENT)
-    yield _spans([sent, piece, rows.view, rows.author, rows.first, rows.last])
+    yield _spans([sent, segment, rows.view, rows.author, rows.first, rows.last])
     safe = rows.what == SENT_SAFE
     if safe.any():
-        spans = (rows.what, piece, rows.view, rows.author, rows.first, rows.last)
+        spans = (rows.what, segment, rows.view, rows.author, rows.first, rows.last)
         yield _spans([column[safe] for column in spans])
-    yield _steps(rows, piece)
-    yield _forwards(rows, piece, sent)
-    yield _contents(rows, piece, sent)
+    yield _steps(rows, segment)
+    yield _forwards(rows, segment, sent)
+    yield _contents(rows, segment, sent)
     delivered = rows.what == DELIVERED
     placed = (rows.order >= 0) & delivered
     own = rows.author == rows.place >> INDEX_BITS
     if own.any():
-        yield from _own(rows.only(own), piece[own])
+        yield from _own(rows.only(own), segment[own])
     on_ring = rows.scope != NOTHING
     growing = placed & ~on_ring
     if growing.any():
-        yield _growing(rows.only(growing), piece[growing])
+        yield _growing(rows.only(growing), segment[growing])
     if placed.any():
-        yield _prints(rows.only(delivered), piece[delivered]) | {"mark": ON_RING if on_ring.any() else 0}
+        yield _prints(rows.only(delivered), segment[delivered]) | {"mark": ON_RING if on_ring.any() else 0}
     elif delivered.any():
-        yield _unplaced(piece[delivered], (rows.last - rows.first + 1)[delivered])
+        yield _unplaced(segment[delivered], (rows.last - rows.first + 1)[delivered])
     placed_sends = (rows.order >= 0) & ~delivered
     if placed_sends.any():
-        yield _prints(rows.only(placed_sends), piece[placed_sends]) | {"mark": 1}
+        yield _prints(rows.only(placed_sends), segment[placed_sends]) | {"mark": 1}
 
 
 def _table(told: _Told) -> pa.RecordBatch:
@@ -142,13 +137,13 @@ def _spans(columns: list[Ints]) -> _Told:
     """Spans that follow each other as one."""
     order = np.lexsort(tuple(reversed(columns)))
     *keys, first, last = (column[order] for column in columns)
-    begins = _changes(*keys)
+    begins = changes(*keys)
     begins[1:] |= first[1:] != last[:-1] + 1
     ends = np.append(begins[1:], True)
-    what, piece, view, author = (key[begins] for key in keys)
+    what, segment, view, author = (key[begins] for key in keys)
     return {
         "what": what,
-        "piece": piece,
+        "segment": segment,
         "mark": view,
         "author": author,
         "first": first[begins],
@@ -156,30 +151,31 @@ def _spans(columns: list[Ints]) -> _Told:
     }
 
 
-def _steps(rows: Rows, piece: Ints) -> _Told:
-    order = np.argsort(piece, kind="stable")
-    pieces, begins = np.unique(piece[order], return_index=True)
+def _steps(rows: Rows, segment: Ints) -> _Told:
+    order = np.argsort(segment, kind="stable")
+    segments, begins = np.unique(segment[order], return_index=True)
     delivered = np.where(rows.what == DELIVERED, rows.place & INDEX, INDEX)
     return {
         "what": STEPS,
-        "piece": pieces,
+        "segment": segments,
+        "begin": np.diff(np.append(begins, len(order))),
         "first": np.minimum.reduceat(delivered[order], begins),
         "last": np.maximum.reduceat(rows.at[order], begins),
     }
 
 
-def _forwards(rows: Rows, piece: Ints, sent: Ints) -> _Told:
+def _forwards(rows: Rows, segment: Ints, sent: Ints) -> _Told:
     order = np.lexsort((rows.place, sent, rows.author))
     floor = (rows.first - sent)[order]
     last, place = rows.last[order], rows.place[order]
-    keys = [piece[order], sent[order], rows.author[order]]
-    begins = _changes(*keys)
+    keys = [segment[order], sent[order], rows.author[order]]
+    begins = changes(*keys)
     begins[1:] |= floor[1:] < last[:-1]
     ends = np.append(begins[1:], True)
-    pieces, kinds, authors = (key[begins] for key in keys)
+    segments, kinds, authors = (key[begins] for key in keys)
     return {
         "what": FORWARDS,
-        "piece": pieces,
+        "segment": segments,
         "author": authors,
         "mark": kinds,
         "begin": place[begins] & INDEX,
@@ -189,20 +185,20 @@ def _forwards(rows: Rows, piece: Ints, sent: Ints) -> _Told:
     }
 
 
-def _contents(rows: Rows, piece: Ints, sent: Ints) -> _Told:
+def _contents(rows: Rows, segment: Ints, sent: Ints) -> _Told:
     order = np.lexsort((rows.place, sent, rows.author))
-    keys = [piece[order], sent[order], rows.author[order]]
-    changes = _changes(*keys)
-    begins = np.flatnonzero(changes)
+    keys = [segment[order], sent[order], rows.author[order]]
+    new = changes(*keys)
+    begins = np.flatnonzero(new)
     ends = np.append(begins[1:], len(order)) - 1
     upto, crc, place = np.cumsum(rows.size[order]), rows.crc[order], rows.place[order]
-    behind = upto[ends][np.cumsum(changes) - 1] - upto
+    behind = upto[ends][np.cumsum(new) - 1] - upto
     known = np.minimum.reduceat(crc, begins) >= 0
     together = np.bitwise_xor.reduceat(moved(np.maximum(crc, 0), behind), begins)
-    pieces, kinds, authors = (key[begins] for key in keys)
+    segments, kinds, authors = (key[begins] for key in keys)
     return {
         "what": CONTENTS,
-        "piece": pieces,
+        "segment": segments,
         "author": authors,
         "mark": kinds,
         "begin": place[begins] & INDEX,
@@ -212,16 +208,16 @@ def _contents(rows: Rows, piece: Ints, sent: Ints) -> _Told:
     }
 
 
-def _growing(rows: Rows, piece: Ints) -> _Told:
+def _growing(rows: Rows, segment: Ints) -> _Told:
     order = np.argsort(rows.place, kind="stable")
     place, at = rows.place[order], rows.order[order]
     end = at + (rows.last - rows.first)[order]
-    begins = _changes(piece[order])
+    begins = changes(segment[order])
     begins[1:] |= at[1:] <= end[:-1]
     ends = np.append(begins[1:], True)
     return {
         "what": GROWING,
-        "piece": piece[order][begins],
+        "segment": segment[order][begins],
         "begin": place[begins] & INDEX,
         "end": place[ends] & INDEX,
         "first": at[begins],
@@ -229,19 +225,19 @@ def _growing(rows: Rows, piece: Ints) -> _Told:
     }
 
 
-def _prints(rows: Rows, piece: Ints) -> _Told:
+def _prints(rows: Rows, segment: Ints) -> _Told:
     count, placed = rows.last - rows.first + 1, rows.order >= 0
     shift = np.where(placed, rows.order - rows.first, NOTHING)
-    order = np.lexsort((rows.author, piece))
-    piece, author = piece[order], rows.author[order]
-    begins = np.flatnonzero(_changes(piece, author))
+    order = np.lexsort((rows.author, segment))
+    segment, author = segment[order], rows.author[order]
+    begins = np.flatnonzero(changes(segment, author))
 
     def total(values: Ints) -> Ints:
         return np.add.reduceat(values[order], begins)
 
     return {
         "what": PRINT,
-        "piece": piece[begins],
+        "segment": segment[begins],
         "author": author[begins],
         "begin": total(count),
         "end": total(np.where(placed, 0, count)),
@@ -250,16 +246,16 @@ def _prints(rows: Rows, piece: Ints) -> _Told:
     }
 
 
-def _own(rows: Rows, piece: Ints) -> Iterator[_Told]:
+def _own(rows: Rows, segment: Ints) -> Iterator[_Told]:
     order = np.argsort(rows.place, kind="stable")
-    begins = np.append(np.flatnonzero(_changes(rows.author[order])), len(order))
+    begins = np.append(np.flatnonzero(changes(rows.author[order])), len(order))
     for begin, end in pairwise(begins.tolist()):
         some = order[begin:end]
         sent = np.maximum.accumulate(np.where(rows.what[some] == DELIVERED, 0, rows.last[some]))
         needed = np.where((rows.what[some] == DELIVERED) & (rows.last[some] > sent), rows.last[some], 0)
         yield {
             "what": OWN,
-            "piece": piece[some[:1]],
+            "segment": segment[some[:1]],
             "begin": rows.place[some[:1]] & INDEX,
             "end": rows.place[some[-1:]] & INDEX,
             "first": needed.max(keepdims=True),
@@ -267,21 +263,12 @@ def _own(rows: Rows, piece: Ints) -> Iterator[_Told]:
         }
 
 
-def _unplaced(piece: Ints, count: Ints) -> _Told:
+def _unplaced(segment: Ints, count: Ints) -> _Told:
     """Where there are no positions at all, that is all there is to say, of all authors together."""
-    order = np.argsort(piece, kind="stable")
-    pieces, begins = np.unique(piece[order], return_index=True)
+    order = np.argsort(segment, kind="stable")
+    segments, begins = np.unique(segment[order], return_index=True)
     total = np.add.reduceat(count[order], begins)
-    return {"what": PRINT, "piece": pieces, "author": NOTHING, "begin": total, "end": total}
-
-
-def _changes(*keys: Ints) -> npt.NDArray[np.bool_]:
-    """Where any of the keys is another than before; so it is at the beginning."""
-    found = np.zeros(len(keys[0]), np.bool_)
-    found[0] = True
-    for key in keys:
-        found[1:] |= key[1:] != key[:-1]
-    return found
+    return {"what": PRINT, "segment": segments, "author": NOTHING, "begin": total, "end": total}
 
 
 def _hash(number: Ints, salt: Ints | int) -> Ints:

@@ -5,9 +5,11 @@ Which stack promises which is said once, in `semcast.specs.families`; what each 
 """
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from semcast import specs
+from semcast.history import HistoryError, RunInfo
 
 
 class Need(enum.Enum):
@@ -19,7 +21,6 @@ class Need(enum.Enum):
     SENT = "all that was sent, unless something breaks it anyway"
     CONFIGURATIONS = "configurations"
     VIEWS = "views"
-    STATE = "states of applications"
     LIMIT = "the limit of buffers, and how full they were"
 
 
@@ -37,6 +38,8 @@ class Form(enum.Enum):
     POSITIONS = "positions in the total order"
     RING = "positions of the ring"
     CAUSAL = "vector times"
+    CONFIRMED = "what was confirmed against what was delivered"
+    REPLICATION = "rows of servers that are in doubt"
     NONE = "not at all: only in memory"
 
 
@@ -47,6 +50,21 @@ class Property:
     name: str
     form: Form
     needs: tuple[Need, ...] = ()
+
+
+_OF_SERVERS = (
+    "repl_total_order",
+    "repl_one_primary",
+    "repl_green_in_primary",
+    "repl_knowledge",
+    "repl_white",
+    "repl_answered",
+    "repl_weak",
+    "repl_exchange_once",
+    "repl_join",
+    "repl_leave",
+)
+"""The others need most rows of a run at once: what a server knew at every moment, or who asked for what."""
 
 
 def _records() -> tuple[Property, ...]:
@@ -63,8 +81,8 @@ def _records() -> tuple[Property, ...]:
         Property("semantic_uniform_agreement", Form.CONTENTS, over),
         Property("semantic_fifo_completeness", Form.CONTENTS, over),
         Property("buffer_bound", Form.BUFFERS, (Need.LIMIT,)),
-        Property("same_state", Form.STATES, (Need.END, Need.STATE)),
-        Property("same_state_of_correct_senders", Form.STATES, (Need.END, Need.STATE)),
+        Property("same_state", Form.STATES, (Need.END,)),
+        Property("same_state_of_correct_senders", Form.STATES, (Need.END,)),
         Property("ring_certificate", Form.RING, (there,)),
         Property("vector_certificate", Form.CAUSAL, (views,)),
         Property("evs_1_1_precedence", Form.RING, (there,)),
@@ -100,14 +118,24 @@ def _records() -> tuple[Property, ...]:
         Property("total_order", Form.POSITIONS, (views,)),
         Property("uniform_total_order", Form.POSITIONS, (views,)),
         Property("vs_state_transfer", Form.VIEWS, (views,)),
+        Property("confirmed", Form.CONFIRMED),
+        *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
     )
 
 
 PROPERTIES: dict[str, Property] = {
-    **{name: Property(name, Form.NONE) for name in specs.PROPERTIES},
+    **{name: Property(name, Form.NONE) for name in (*specs.PROPERTIES, *specs.IN_MEMORY)},
     **{record.name: record for record in _records()},
 }
-_LARGE = (Form.VIEWS, Form.POSITIONS, Form.RING, Form.CAUSAL, Form.NONE)
+_LARGE = (
+    Form.VIEWS,
+    Form.POSITIONS,
+    Form.RING,
+    Form.CAUSAL,
+    Form.CONFIRMED,
+    Form.REPLICATION,
+    Form.NONE,
+)
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)
 """The properties that are judged on Spark whatever the size of a run; others where memory does not do."""
 
@@ -120,3 +148,17 @@ def named(*forms: Form) -> tuple[str, ...]:
 def needs(name: str, *some: Need) -> bool:
     """Whether a property needs any of these."""
     return any(need in some for need in PROPERTIES[name].needs)
+
+
+def wanted_properties(runs: Mapping[str, RunInfo], properties: Sequence[str] | None) -> dict[str, list[str]]:
+    """What to check of each run: what was asked for, or what its stack promises."""
+    for name in properties or ():
+        if name not in PROPERTIES:
+            raise HistoryError(f"no such property: {name}; there are {', '.join(PROPERTIES)}")
+    wanted = {}
+    for run, info in runs.items():
+        try:
+            wanted[run] = list(dict.fromkeys(properties)) if properties else specs.properties_for(info.only)
+        except ValueError as error:
+            raise HistoryError(f"run {run}: {error}; name some with --property") from error
+    return wanted

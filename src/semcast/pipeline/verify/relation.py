@@ -3,13 +3,15 @@
 An item tag needs only the edge to the next message with the same tag.
 """
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import AnnotationKind, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE
+from semcast.pipeline.verify.arrays import Flags, Ints
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.graph import endless_rows
 from semcast.pipeline.verify.violations import violations
 
 MEMBER_TYPE = "struct<name: string, incarnation: bigint>"
@@ -81,20 +83,6 @@ def listed_edges(annotated: DataFrame, positions: DataFrame) -> DataFrame:
     """The edges of enumerations and bitmaps; what they name need not exist."""
     edges = _named(annotated).union(_marked(annotated)).union(_marked_in_total_order(annotated, positions))
     return edges.select(*_EDGE)
-
-
-def names_others() -> Column:
-    """Whether the message of a stored row may replace others than earlier ones of its own sender."""
-    forwards = fn.exists(
-        "annotation.ids",
-        lambda named: (
-            (named.getField("sender") != fn.col("sender"))
-            | (named.getField("incarnation") != fn.col("sender_incarnation"))
-            | (named.getField("seq") > fn.col("seq"))
-        ),
-    )
-    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("annotation.total"), fn.lit(False))
-    return (fn.col("kind") == Kind.MULTICAST.value) & odd
 
 
 def order_violations(annotated: DataFrame, positions: DataFrame) -> DataFrame:
@@ -173,3 +161,68 @@ def _marks(annotated: DataFrame) -> DataFrame:
             (fn.col("base") - (fn.col("byte") - 1) * 8 - fn.col("bit") - 1).alias("position"),
         )
     )
+
+
+class Replacements:
+    """Edges from a message (`new`) to one that it replaces (`old`), by node: 0, 1, 2, ..."""
+
+    def __init__(self, old: Ints, new: Ints) -> None:
+        self._nodes, places = np.unique(np.concatenate((old, new)), return_inverse=True)
+        self.size = len(self._nodes)
+        self.old, self.new = places[: len(old)], places[len(old) :]
+        by_new = np.argsort(self.new, kind="stable")
+        self._olds = self.old[by_new]
+        self._start = np.searchsorted(self.new[by_new], np.arange(self.size + 1))
+
+    def replaced(self, news: Ints) -> Ints:
+        """What these replace, once for each edge."""
+        counts = self._start[news + 1] - self._start[news]
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        places: Ints = np.repeat(self._start[news], counts) + np.arange(counts.sum()) - before
+        olds: Ints = self._olds[places]
+        return olds
+
+    def reached(self, seeds: Ints) -> Flags:
+        """The seeds and everything that they replace, directly or through others."""
+        reached = np.zeros(self.size, dtype=np.bool_)
+        front = np.unique(seeds)
+        while len(front):
+            reached[front] = True
+            olds = self.replaced(front)
+            front = np.unique(olds[~reached[olds]])
+        return reached
+
+    def reached_nodes(self, seeds: Ints, asked: Ints) -> Flags:
+        """Which of the nodes that are asked for are reached from seeds; both need not be in any edge."""
+        reached = self.reached(self._places(seeds[np.isin(seeds, self._nodes)]))
+        known: Flags = np.isin(asked, self._nodes)
+        known[known] = reached[self._places(asked[known])]
+        return known
+
+    def _places(self, nodes: Ints) -> Ints:
+        places: Ints = np.searchsorted(self._nodes, nodes)
+        return places
+
+    def endless(self) -> Flags:
+        """Those whose chain of replacements never ends."""
+        waiting = np.bincount(self.old, minlength=self.size)
+        front = np.flatnonzero(waiting == 0)
+        while len(front):
+            olds, times = np.unique(self.replaced(front), return_counts=True)
+            waiting[olds] -= times
+            front = olds[waiting[olds] == 0]
+        result: Flags = waiting > 0
+        return result
+
+
+def endless_rows(table: pa.Table) -> pa.Table:
+    """Of edges (..., old, new) of one run those whose old message has no last replacement."""
+    edges = Replacements(table.column("old").to_numpy(), table.column("new").to_numpy())
+    return _first_rows(table, edges.old, edges.endless())
+
+
+def _first_rows(table: pa.Table, old: Ints, chosen: Flags) -> pa.Table:
+    """The first row of each chosen node, without the last columns, which are about edges."""
+    nodes, rows = np.unique(old, return_index=True)
+    columns = table.column_names[: table.column_names.index("old")]
+    return table.select(columns).take(np.sort(rows[chosen[nodes]]))

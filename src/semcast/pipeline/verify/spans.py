@@ -27,7 +27,7 @@ def chunked(spans: DataFrame, *, chunk: int = CHUNK) -> DataFrame:
     )
 
 
-def segments(
+def overlay(
     spans: DataFrame, keys: Sequence[str], flags: Sequence[str], depths: Sequence[str] = ()
 ) -> DataFrame:
     """The layers of spans laid over each other: (*keys, first, last, *flags, *depths).

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row
 from semcast.core.ids import MemberId
 from semcast.history import GONE, Event, History, Kind, RunInfo
 from semcast.history.schema import kind_named
-from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.events import member_of, of_kind
 from semcast.specs.evs.configurations import Configurations, Stay, configurations_of
 
 _KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
@@ -22,7 +22,7 @@ Who = tuple[str, MemberId]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Segment:
     """The rows of one process from one change on: of its configuration, or that it is gone."""
 
     who: Who
@@ -74,40 +74,43 @@ class Stays:
         """The number of a stay among those of all runs."""
         return self._offset[run] + stay.slot
 
-    def pieces(self, processes: Iterable[Who]) -> list[Piece]:
-        """What the rows of each process are cut into, process by process and in their order."""
-        return [piece for who in processes for piece in self._pieces(who)]
+    def at(self, segment: Segment) -> Stay | None:
+        """The stay that a segment is in; None before the first."""
+        if segment.stay is None:
+            return None
+        run = segment.who[0]
+        return self.runs[run].stays[segment.stay - self._offset[run]]
 
-    def _pieces(self, who: Who) -> list[Piece]:
+    def segments(self, processes: Iterable[Who]) -> list[Segment]:
+        """What the rows of each process are cut into, process by process and in their order."""
+        return [segment for who in processes for segment in self._segments(who)]
+
+    def _segments(self, who: Who) -> list[Segment]:
         run, process = who
         known = self.runs[run]
-        pieces = [Piece(who, 0, None, None, crashed=False)]
+        segments = [Segment(who, 0, None, None, crashed=False)]
         stays = {stay.event.index: stay for stay in known.life(process).stays}
         for event in known.rows.get(process, ()):
-            last = pieces[-1]
+            last = segments[-1]
             if event.kind is Kind.MERGED:
                 continue
             if event.kind in GONE:
-                pieces.append(Piece(who, event.index, last.stay, last.view, crashed=True))
+                segments.append(Segment(who, event.index, last.stay, last.view, crashed=True))
             else:
                 stay = self.number(run, stays[event.index])
-                pieces.append(Piece(who, event.index, stay, event.view, crashed=last.crashed))
-        return pieces
+                segments.append(Segment(who, event.index, stay, event.view, crashed=last.crashed))
+        return segments
 
 
 def _event(group: str, row: Row) -> Event:
     return Event(
-        process=_member(row["process"]),
+        process=member_of(row["process"]),
         index=row["index"],
         at=row["at_ns"],
         kind=kind_named(row["kind"]),
         group=group,
-        sender=None if row["sender"] is None else _member(row["sender"]),
+        sender=None if row["sender"] is None else member_of(row["sender"]),
         view=row["view"],
         order=row["order"],
-        members=None if row["members"] is None else tuple(map(_member, row["members"])),
+        members=None if row["members"] is None else tuple(map(member_of, row["members"])),
     )
-
-
-def _member(struct: Row) -> MemberId:
-    return MemberId(struct["name"], struct["incarnation"])

@@ -1,18 +1,42 @@
 """From what was found to what is said: one verdict for each run and property."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import Row
 
 from semcast import specs
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history import Event, RunInfo
-from semcast.pipeline.verify.properties import PROPERTIES, Form, Need, needs
+from semcast.pipeline.session import SMALL_ROWS
+from semcast.pipeline.verify.events import member_of
+from semcast.pipeline.verify.findings import Case, Findings
+from semcast.pipeline.verify.properties import PROPERTIES, Need, needs
 from semcast.pipeline.verify.violations import Violation
 from semcast.specs import Status
 
 _MAX_REASONS = 3
+NOTHING_RECORDED = "nothing was recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to verify."""
+
+    properties: Sequence[str] | None = None
+    """By default those that the stack of each run promises."""
+
+    max_sample: int = 10
+    allow_missing: bool = False
+    out: str | Path | None = None
+    """A folder, or the URI of one."""
+
+    memory_rows: int = 500_000
+    """The most rows of a run that one task may hold to judge what needs all of them at once."""
+
+    small_rows: int = SMALL_ROWS
+    """Up to so many rows of all runs together, everything is one task, and the driver holds the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +83,20 @@ class Verdict:
     """What was not looked at, and why."""
 
 
-@dataclass(slots=True)
-class Evidence:
-    """What was found out about all runs, in numbers."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of it."""
 
     runs: Mapping[str, RunInfo]
-    buffers: set[str] = field(default_factory=set)
-    """Runs that recorded occupancy."""
+    events: int
+    verdicts: list[Verdict]
 
-    states: set[tuple[str, str]] = field(default_factory=set)
-    """Runs and properties with a state to compare."""
 
+@dataclass(slots=True)
+class Evidence:
+    """What was found out about all runs, beside violations."""
+
+    runs: Mapping[str, RunInfo]
     circular: set[str] = field(default_factory=set)
     """Runs whose obsolescence relation is not an order."""
 
@@ -79,28 +106,27 @@ class Evidence:
     nowhere: set[str] = field(default_factory=set)
     """Runs in which no configuration was recorded."""
 
-    untellable: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By run and property, why a form for large runs cannot tell."""
+    empty: set[str] = field(default_factory=set)
+    """Groups of which no row was recorded."""
 
-    doubts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """And why it does not know that something holds, if nothing breaks it."""
+    looked_at: set[Case] = field(default_factory=set)
+    """What some form judged. Nothing else holds."""
 
-    notes: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By run and property, what was not looked at."""
+    findings: Findings = field(default_factory=Findings)
+    """What the forms say."""
 
-    in_memory: dict[tuple[str, str], Verdict] = field(default_factory=dict)
-    """What the checkers in memory said, or why they were not asked."""
+    in_memory: dict[Case, Verdict] = field(default_factory=dict)
+    """What the checkers in memory said."""
 
     def unknown(self, run: str, name: str) -> str:
         """Why the history cannot tell, empty if it can."""
         if (run, name) in self.in_memory:
             return ""
-        if (run, name) in self.untellable:
-            return self.untellable[run, name]
-        if PROPERTIES[name].form is Form.NONE:
-            return "judged in memory only, and the run is too large for that"
+        if run in self.empty:
+            return NOTHING_RECORDED
         missing = (self._missing(run, name, need) for need in PROPERTIES[name].needs)
-        return next((why for why in missing if why), "")
+        found = next((why for why in missing if why), self.findings.unknown.get((run, name), ""))
+        return found or ("" if (run, name) in self.looked_at else "no form looked at it")
 
     def _missing(self, run: str, name: str, need: Need) -> str:
         """What is missing of what a property needs, empty if nothing is."""
@@ -116,18 +142,14 @@ class Evidence:
                 return "the obsolescence relation is not an order"
             case Need.RELATION | Need.ALL_SENT:
                 return self.doubt(run, name)
-            case Need.STATE if (run, name) not in self.states:
-                return "no state was recorded"
             case Need.LIMIT if info.only.buffer_limit is None:
                 return "the run had no limit"
-            case Need.LIMIT if run not in self.buffers:
-                return "no occupancy was recorded"
         return ""
 
     def doubt(self, run: str, name: str) -> str:
         """Why it is not known to hold, even if nothing is known to break it."""
-        if (run, name) in self.doubts:
-            return self.doubts[run, name]
+        if (run, name) in self.findings.doubts:
+            return self.findings.doubts[run, name]
         if run not in self.untold or not needs(name, Need.RELATION, Need.ALL_SENT, Need.SENT):
             return ""
         message = self.untold[run]
@@ -152,7 +174,7 @@ def judge(
 def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[Offence]) -> Verdict:
     if (run, name) in evidence.in_memory:
         return evidence.in_memory[run, name]
-    note = evidence.notes.get((run, name), "")
+    note = evidence.findings.notes.get((run, name), "")
     unknown = evidence.unknown(run, name) or ("" if count else evidence.doubt(run, name))
     if unknown:
         return Verdict(run, name, Status.UNKNOWN, detail=unknown, note=note)
@@ -162,12 +184,6 @@ def _verdict(evidence: Evidence, run: str, name: str, count: int, sample: list[O
     rest = count - len(reasons)
     detail = "; ".join([*reasons, f"and {rest} more"] if rest else reasons)
     return Verdict(run, name, Status.VIOLATED, count, detail, tuple(sample), note)
-
-
-def from_memory(row: Row) -> Verdict:
-    """What a checker in memory said."""
-    sample = tuple(map(_event_at_fault, row["offending"]))
-    return Verdict(row["run"], row["property"], Status(row["status"]), row["count"], row["detail"], sample)
 
 
 def in_memory(run: str, verdict: specs.Verdict, most: int) -> Verdict:
@@ -191,46 +207,18 @@ def as_violation(verdict: Verdict) -> Violation:
     sender = None if about is None else (about.sender.name, about.sender.incarnation)
     seq = 0 if about is None else about.seq
     where = (process.name, process.incarnation)
-    return (
-        verdict.run,
-        verdict.property,
-        where,
-        sender,
-        seq,
-        seq,
-        verdict.count,
-        first.index,
-        verdict.detail,
-    )
-
-
-def message(row: Row) -> MessageId:
-    """The message that a row names."""
-    sender = _member(row["sender"])
-    assert sender is not None
-    return MessageId(sender, row["seq"])
+    run, name, count = verdict.run, verdict.property, verdict.count
+    return (run, name, where, sender, seq, seq, count, first.index, verdict.detail)
 
 
 def _offence(row: Row) -> Offence:
-    sender = _member(row["sender"])
     event = row["event"]
     return Offence(
-        process=_member(row["process"]),
-        message=None if sender is None else MessageId(sender, row["seq"]),
+        process=member_of(row["process"]),
+        message=None if row["sender"] is None else MessageId(member_of(row["sender"]), row["seq"]),
         reason=row["reason"],
-        at_process=None if event is None else _member(event["process"]),
+        at_process=None if event is None else member_of(event["process"]),
         index=None if event is None else event["index"],
         at=None if event is None else event["at_ns"],
         kind=None if event is None else event["kind"],
     )
-
-
-def _event_at_fault(event: Row) -> Offence:
-    sender = _member(event["sender"])
-    process = _member(event["process"])
-    about = None if sender is None or not event["seq"] else MessageId(sender, event["seq"])
-    return Offence(process, about, "is at fault", process, event["index"], event["at_ns"], event["kind"])
-
-
-def _member(struct: Row | None) -> MemberId | None:
-    return None if struct is None else MemberId(struct["name"], struct["incarnation"])

@@ -49,8 +49,7 @@ class Backlog:
         comes that replaces what is obsolete.
         """
         reader = self._member.reader
-        waiting = len(self._queue) + reader.excess
-        return waiting > self._most and reader.receives and not reader.closing
+        return self._queue.messages + reader.excess > self._most and reader.receives and not reader.closing
 
     @property
     def overflowing(self) -> bool:

@@ -57,19 +57,21 @@ class DeliveryQueue:
         self._segments: deque[PurgingBuffer | Change | Merged] = deque()
         self._changes = 0  # regular configurations among them
         self._tail: PurgingBuffer | None = None
-        self._messages = 0
-        self._purged: list[Purged] = []
+        self.messages = 0
+        """That wait here."""
+        self.purged: list[Purged] = []
+        """Receipts that nobody has taken yet."""
 
     def __len__(self) -> int:
-        return self._messages
+        return self.messages
 
     def __bool__(self) -> bool:
-        return bool(self._messages) or len(self._segments) > (self._tail is not None)
+        return bool(self.messages) or len(self._segments) > (self._tail is not None)
 
     @property
     def room(self) -> int:
         """How many more messages fit without purging any."""
-        return self.limit - self._messages
+        return self.limit - self.messages
 
     @property
     def bytes(self) -> int:
@@ -82,7 +84,7 @@ class DeliveryQueue:
         Where the application is `behind`, at the price of what is obsolete.
         """
         buffer = self._open()
-        room = self.limit + reserve - self._messages
+        room = self.limit + reserve - self.messages
         count = len(batch.payloads)
         if count > room and behind:
             room += self.purge()
@@ -117,11 +119,12 @@ class DeliveryQueue:
     def purge(self, most: int | None = None) -> int:
         """Purge what is obsolete, oldest first and no more than `most`; returns how many that were."""
         purged = 0
-        most = self._messages if most is None else most
+        most = self.messages if most is None else most
         for segment in self._segments:
-            if isinstance(segment, PurgingBuffer) and purged < most:
+            if isinstance(segment, PurgingBuffer) and purged < most and len(segment):
                 purged += segment.reclaim(most - purged)
-        self._messages -= purged
+                self.purged += segment.take_purged()
+        self.messages -= purged
         return purged
 
     def force(self, batch: Batch) -> None:
@@ -168,7 +171,7 @@ class DeliveryQueue:
         """
         taken: list[Delivery] = []
         segments = self._segments
-        if behind and self._messages > most:
+        if behind and self.messages > most:
             self.purge()
         while segments:
             head = segments[0]
@@ -179,8 +182,7 @@ class DeliveryQueue:
                 taken.extend(batches)
                 count = sum([len(batch.payloads) for batch in batches])
                 most -= count
-                self._messages -= count
-                self._purged += head.take_purged()
+                self.messages -= count
                 if head is self._tail or len(head):
                     break
             else:
@@ -191,10 +193,9 @@ class DeliveryQueue:
 
     def take_receipts(self) -> list[Purged]:
         """What was purged since the last call."""
-        for segment in self._segments:
-            if isinstance(segment, PurgingBuffer):
-                self._purged += segment.take_purged()
-        purged, self._purged = self._purged, []
+        if not self.purged:
+            return []
+        purged, self.purged = self.purged, []
         return purged
 
     def _open(self) -> PurgingBuffer:
@@ -206,7 +207,7 @@ class DeliveryQueue:
     def _append(self, buffer: PurgingBuffer, batches: Sequence[Batch]) -> None:
         before = len(buffer)
         buffer.extend(batches)
-        self._messages += len(buffer) - before
+        self.messages += len(buffer) - before
 
 
 def _after_both(first: ViewChange, second: ViewChange) -> ViewChange:

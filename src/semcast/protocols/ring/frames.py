@@ -6,9 +6,9 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.pieces import Piece
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import (
-    MAX_FRAME_PIECES,
     MAX_HOLES,
     MAX_ITEM,
     MAX_MEMBERS,
@@ -194,19 +194,6 @@ class FormRefused(Frame, frozen=True, array_like=True, tag=25, gc=False):
 
     form_id: ConfId
     number: Seq
-
-
-class Piece(Frame, frozen=True, array_like=True, tag=26, gc=False):
-    """One of `count` pieces of a frame that is too large for a datagram; `digest` is that of the whole."""
-
-    digest: Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
-    index: Annotated[int, msgspec.Meta(ge=0, lt=MAX_FRAME_PIECES)]
-    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_FRAME_PIECES)]
-    data: Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
-
-    def __post_init__(self) -> None:
-        if self.index >= self.count:
-            raise ValueError(f"piece {self.index} of {self.count}")
 
 
 RingFrame = (

@@ -69,12 +69,11 @@ class Outlet:
             elif isinstance(each, ViewChange) and each.view.representative == order.conf.representative:
                 self.seen = self.seen or each.view.id == order.conf.number
         self._stats.delivered += delivered
-        self._lateness.took(now, delivered, len(queue))
+        self._lateness.took(now, delivered, queue.messages)
         if self.rest:
             self.pump(now, order)
         else:
-            self._note_full(now)
-            self._give_receipts()
+            self._conclude(now)
         return taken
 
     def on_reader(self, now: Nanos, order: RingOrder) -> None:
@@ -109,7 +108,7 @@ class Outlet:
             return
         rest, queue = self.rest, self.queue
         queue.limit = self.backlog.limit
-        if not len(queue):
+        if not queue.messages:
             self._lateness.took(now, 0, 0)
         while True:
             while rest:
@@ -118,24 +117,25 @@ class Outlet:
                 if taken < len(batch.payloads):
                     if taken:
                         rest[0] = batch.cut(batch.first + taken, batch.last)
-                    self._note_full(now)
-                    self._give_receipts()
+                    self._conclude(now)
                     return
                 rest.popleft()
             before = order.delivered
-            sender, parts = order.ripe(queue.room)
+            if before == order.my_aru:
+                break
+            room = queue.limit - queue.messages
+            sender, parts = order.ripe(room)
             if not parts:
                 break
             if self._member.certificates is not None:
                 packets = [order.store[seq] for seq in range(before + 1, order.delivered + 1)]
                 self._note_places(order.members, packets)
             batches = self._assembly.batches(order.members[sender], parts)
-            if sum([len(batch.payloads) for batch in batches]) <= queue.room:
+            if sum([len(batch.payloads) for batch in batches]) <= room:
                 queue.extend(batches)
             else:
                 rest += batches
-        self._note_full(now)
-        self._give_receipts()
+        self._conclude(now)
 
     def _take(self, now: Nanos, batch: Batch) -> int:
         """Find room for a batch: what is obsolete goes, then there is the reserve; returns for how many."""
@@ -148,8 +148,14 @@ class Outlet:
             taken += more
         return taken
 
+    def _conclude(self, now: Nanos) -> None:
+        """Something came into the queue, or went."""
+        self._note_full(now)
+        if self.queue.purged or self._assembly.refused:
+            self._give_receipts()
+
     def _note_full(self, now: Nanos) -> None:
-        full = self.queue.room <= 0
+        full = self.queue.messages >= self.queue.limit
         if full or self._leaving.full:
             self._leaving.note(now, full=full)
 

@@ -59,6 +59,21 @@ class _Run:
         """How many have left, of the messages or of the fragments of one."""
         self.pieces: list[bytes] = []
 
+    def grow(self, sizes: Sequence[int]) -> None:
+        """So many bytes more, in messages without annotation. Often all have the same size."""
+        needs, step = self.needs, sizes[0] + PAYLOAD_OVERHEAD
+        if sizes.count(sizes[0]) == len(sizes):
+            last = needs[-1]
+            needs += range(last + step, last + step * len(sizes) + 1, step)
+        else:
+            needs += accumulate([size + PAYLOAD_OVERHEAD for size in sizes], initial=needs.pop())
+
+    def bytes(self, start: int, stop: int) -> int:
+        """Of some of its payloads."""
+        if self.items is None and self.annotation is None:
+            return self.needs[stop] - self.needs[start] - (stop - start) * PAYLOAD_OVERHEAD
+        return sum(map(len, self.payloads[start:stop]))
+
     def part(self, start: int, stop: int) -> Part:
         """Some of its messages."""
         items = None if self.items is None else self.items[start:stop]
@@ -99,25 +114,41 @@ class SendQueue:
 
     def add(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None, *, safe: bool) -> int:
         """Take as many messages as there is room for; returns how many."""
-        taken = payloads[: max(self._limit_messages - self.messages, 0)]
-        sizes = list(map(len, taken))
-        room = self._limit_bytes - self._bytes
-        if sum(sizes) > room:
+        return self.add_sized(payloads, list(map(len, payloads)), annotations, safe=safe)
+
+    def add_sized(
+        self,
+        payloads: Sequence[bytes],
+        sizes: Sequence[int],
+        annotations: Sequence[Annotation] | None,
+        *,
+        safe: bool,
+    ) -> int:
+        """The same for who knows how many bytes each of them has."""
+        room = self._limit_messages - self.messages
+        if len(payloads) > room:
+            payloads, sizes = payloads[: max(room, 0)], sizes[: max(room, 0)]
+        room, total = self._limit_bytes - self._bytes, sum(sizes)
+        if total > room:
             fit = bisect_right(list(accumulate(sizes)), room)
             # An empty queue takes a message that is larger than the bound, or it would never leave.
             fit = max(fit, 0 if self.messages else 1)
-            taken, sizes = taken[:fit], sizes[:fit]
-        if not taken:
+            payloads, sizes = payloads[:fit], sizes[:fit]
+            total = sum(sizes)
+        if not payloads:
             return 0
-        if max(sizes) > self._packet_bytes:
-            for place, payload in enumerate(taken):
+        if total > self._packet_bytes and max(sizes) > self._packet_bytes:
+            for place, payload in enumerate(payloads):
                 self._add_one(payload, None if annotations is None else annotations[place], safe=safe)
         elif annotations is None:
-            self._extend(taken, [size + PAYLOAD_OVERHEAD for size in sizes], None, safe=safe)
+            run = self._open(False, safe=safe)
+            run.payloads += payloads
+            run.grow(sizes)
+            self._count(len(payloads), total)
         else:
-            self._add_annotated(taken, annotations, safe=safe)
+            self._add_annotated(payloads, sizes, annotations, safe=safe)
         self._fill_packets()
-        return len(taken)
+        return len(payloads)
 
     def pop(self, most: int) -> list[Draft]:
         """The next packets, `most` at most, about to be sent."""
@@ -141,9 +172,12 @@ class SendQueue:
     def _add_one(self, payload: bytes, annotation: Annotation | None, *, safe: bool) -> None:
         if len(payload) <= self._packet_bytes:
             if annotation is None:
-                self._extend([payload], [len(payload) + PAYLOAD_OVERHEAD], None, safe=safe)
+                run = self._open(False, safe=safe)
+                run.payloads.append(payload)
+                run.grow((len(payload),))
+                self._count(1, len(payload))
             else:
-                self._add_annotated([payload], [annotation], safe=safe)
+                self._add_annotated([payload], [len(payload)], [annotation], safe=safe)
             return
         run = self._begin(safe, [annotation.item] if type(annotation) is Item else None, annotation)
         step = self._packet_bytes
@@ -152,47 +186,49 @@ class SendQueue:
         self._count(1, len(payload))
 
     def _add_annotated(
-        self, payloads: Sequence[bytes], annotations: Sequence[Annotation], *, safe: bool
+        self,
+        payloads: Sequence[bytes],
+        sizes: Sequence[int],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool,
     ) -> None:
         items = [note.item for note in annotations[: len(payloads)] if type(note) is Item]
         if len(items) == len(payloads):
             overhead = PAYLOAD_OVERHEAD + ITEM_OVERHEAD
-            needs = [
-                len(payload) + len(item.encode()) + overhead
-                for payload, item in zip(payloads, items, strict=True)
-            ]
-            self._extend(payloads, needs, items, safe=safe)
+            short = "".join(items).isascii()
+            coded: Sequence[str | bytes] = items if short else [item.encode() for item in items]
+            needs = [size + len(item) + overhead for size, item in zip(sizes, coded, strict=True)]
+            run = self._open(True, safe=safe)
+            assert run.items is not None
+            run.payloads += payloads
+            run.items += items
+            run.needs += accumulate(needs, initial=run.needs.pop())
+            self._count(len(payloads), sum(sizes))
             return
-        for payload, note in zip(payloads, annotations, strict=False):
+        for payload, size, note in zip(payloads, sizes, annotations, strict=False):
             if type(note) is Item:
-                self._add_annotated([payload], [note], safe=safe)
+                self._add_annotated([payload], [size], [note], safe=safe)
             else:
                 run = self._begin(safe, None, note)
                 run.payloads.append(payload)
-                run.needs.append(len(payload) + annotation_bytes(note))
-                self._count(1, len(payload))
+                run.needs.append(size + annotation_bytes(note))
+                self._count(1, size)
 
-    def _extend(
-        self, payloads: Sequence[bytes], needs: list[int], items: list[str] | None, *, safe: bool
-    ) -> None:
-        """Messages without annotation, or updates of items, go on with the last run if they can."""
+    def _open(self, updates: bool, *, safe: bool) -> _Run:
+        """Where messages without annotation, or updates of items, go on: in the last run, if they can."""
         run = self._runs[-1] if self._runs else None
         if (
             run is None
             or run.safe is not safe
             or run.annotation is not None
             or run.pieces
-            or (run.items is None) is not (items is None)
+            or (run.items is not None) is not updates
             or len(run.payloads) >= _LONG_RUN
             or run.needs[-1] >= _LARGE_RUN
         ):
-            run = self._begin(safe, None if items is None else [], None)
-        run.payloads += payloads
-        if items is not None and run.items is not None:
-            run.items += items
-        total = run.needs.pop()
-        run.needs += accumulate(needs, initial=total)
-        self._count(len(payloads), sum(map(len, payloads)))
+            run = self._begin(safe, [] if updates else None, None)
+        return run
 
     def _begin(self, safe: bool, items: list[str] | None, annotation: Annotation | None) -> _Run:
         run = _Run(self._next, safe, items, None if items is not None else to_wire(annotation))
@@ -222,8 +258,7 @@ class SendQueue:
                     break
             stop = min(stop, start + most)
             parts = [run.part(start, stop)]
-            size = sum(map(len, parts[0].payloads))
-            self._full.append(Draft(safe, parts, parts, stop - start, size))
+            self._full.append(Draft(safe, parts, parts, stop - start, run.bytes(start, stop)))
             start = stop
         run.start = start
 

@@ -63,6 +63,7 @@ class Rotation:
         self._leaving = leaving
         self._flow = Flow(member.settings, len(order.members))
         self._window = member.settings.window_of(len(order.members))
+        self._several = len(order.members) > 1
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
         self._idle = False  # when the token was here last, there was nothing new
@@ -147,7 +148,8 @@ class Rotation:
         return -1 if token.pressing == order.rank else token.pressing
 
     def _has_to_send(self) -> bool:
-        return bool(self._sending.queue) and self._outlet.seen and self._enough and not self._stopped()
+        wanted = self._sending.queue.messages > 0 and self._outlet.seen and self._enough
+        return wanted and not self._stopped()
 
     # A program that does not keep up
 
@@ -159,7 +161,7 @@ class Rotation:
 
     def _stopped(self) -> bool:
         """Whether this member must not send what it has, because more than a full queue waits somewhere."""
-        stop = self._outlet.backlog.stops if len(self.order.members) == 1 else self.stop >= 0
+        stop = self.stop >= 0 if self._several else self._outlet.backlog.stops
         return stop and not self._comes_first()
 
     def _comes_first(self) -> bool:

@@ -36,21 +36,24 @@ class Sending:
 
     def add(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None, *, safe: bool) -> int:
         """Take as many messages as there is room for; returns how many."""
-        self._check(payloads, annotations)
-        accepted = self.queue.add(payloads, annotations, safe=safe)
+        sizes = list(map(len, payloads))
+        self._check(sizes, annotations)
+        accepted = self.queue.add_sized(payloads, sizes, annotations, safe=safe)
         if accepted < len(payloads) and not self._blocked:
             self._blocked = True
             self._stats.blocked += 1
             self._out.deliver(Blocked())
         return accepted
 
-    def _check(self, payloads: Sequence[bytes], annotations: Sequence[Annotation] | None) -> None:
-        longest = max(map(len, payloads), default=0)
+    def _check(self, sizes: Sequence[int], annotations: Sequence[Annotation] | None) -> None:
+        if annotations is None and sum(sizes) <= self._settings.max_message:
+            return
+        longest = max(sizes, default=0)
         if longest > self._settings.max_message:
             raise ValueError(f"payload of {longest} bytes: max_message is {self._settings.max_message}")
         if annotations is not None:
-            if len(annotations) != len(payloads):
-                raise ValueError(f"{len(annotations)} annotations for {len(payloads)} payloads")
+            if len(annotations) != len(sizes):
+                raise ValueError(f"{len(annotations)} annotations for {len(sizes)} payloads")
             check_annotations(min(longest, MAX_PAYLOAD // 2), annotations)
 
     def number(self, order: RingOrder, seq: int, most: int) -> list[Packet]:

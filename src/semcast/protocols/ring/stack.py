@@ -12,6 +12,7 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
+from semcast.protocols.pieces import Piece
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.frames import (
     AttemptJoin,
@@ -21,7 +22,6 @@ from semcast.protocols.ring.frames import (
     Leave,
     NameTaken,
     Packet,
-    Piece,
     Presence,
     RecoveryToken,
     Token,

@@ -162,7 +162,7 @@ class Buffers:
         """
         queue = self.to_deliver
         if not self._uniform or not len(queue):
-            return len(queue), queue.bytes
+            return queue.held()
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
         ripe = max(len(queue) - unsafe, 0)
         return ripe, ripe * queue.bytes // max(len(queue), 1)

@@ -98,34 +98,36 @@ class Exchange:
 
     # Multicast
 
-    def check(self, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool) -> int:
-        """Raise ValueError for what nobody can send; returns the size of the largest message."""
+    def check(self, payloads: Sequence[bytes], annotation: Annotation | None, *, safe: bool) -> list[int]:
+        """Raise ValueError for what nobody can send; returns the sizes of the messages."""
         if safe:
             raise ValueError("safe delivery is a matter of the whole group here: see uniform agreement")
         if self._me not in self._buffers.senders:
             raise ValueError(f"{self._members[self._me]} is not among the senders of this group")
         if annotation is not None and len(payloads) != 1:
             raise ValueError("an annotation speaks for exactly one payload")
-        return max(map(len, payloads), default=0)
+        return list(map(len, payloads))
 
-    def multicast_in_frames(self, payloads: Sequence[bytes], annotation: Annotation | None) -> int:
+    def multicast_in_frames(
+        self, payloads: Sequence[bytes], sizes: Sequence[int], annotation: Annotation | None
+    ) -> int:
         """As many as flow control allows, in order; returns how many."""
-        sizes, accepted = list(map(len, payloads)), 0
+        accepted = 0
         while accepted < len(payloads):
             end = frame_end(sizes, accepted, self._settings.frame_bytes, LENGTH)
-            accepted += self.multicast(list(payloads[accepted:end]), annotation)
+            accepted += self.multicast(list(payloads[accepted:end]), annotation, sum(sizes[accepted:end]))
             if accepted < end:
                 self.refuse()
                 break
         return accepted
 
     def multicast(
-        self, payloads: list[bytes], annotation: Annotation | None, items: list[str] | None = None
+        self, payloads: list[bytes], annotation: Annotation | None, size: int, items: list[str] | None = None
     ) -> int:
-        """One frame: queue here first (t1, t3 for itself), then send to everybody at once."""
+        """One frame of so many bytes: queue here first (t1, t3 for itself), then send to everybody."""
         rank, buffers = self._me, self._buffers
         first = buffers.queued[rank] + 1
-        head, size = buffers.order.head(), sum(map(len, payloads))
+        head = buffers.order.head()
         batch = Batch(self._members[rank], first, payloads, annotation, size, head, None, 0, items)
         allowed = min(self._window.allowance(), len(payloads))
         taken = buffers.enqueue(rank, batch.cut(first, first + allowed - 1)) if allowed > 0 else 0
@@ -371,16 +373,18 @@ class Exchange:
             self._out.send(self._members[dest], Notice(rank, base, bitmap, heads))
 
     def _with_heads(self, rank: int, purged: list[int]) -> tuple[list[int], list[tuple[int, bytes]]]:
-        """As many of the purged messages as have room for their heads in a frame, and these."""
+        """As many of the purged messages as have room in a frame, with their heads, and these."""
         known = self._buffers.heads[rank]
         heads: list[tuple[int, bytes]] = []
-        room = self._settings.frame_bytes
+        used = 0
         for place, seq in enumerate(purged):
-            if seq in known:
-                room -= len(known[seq]) + 8
-                if heads and (room < 0 or len(heads) == MAX_HEADS):
-                    return purged[:place], heads
-                heads.append((seq, known[seq]))
+            head = known.get(seq)
+            used += 0 if head is None else len(head) + 8
+            full = used + (seq - purged[0]) // 8 > self._settings.frame_bytes
+            if heads and (full or len(heads) == MAX_HEADS):
+                return purged[:place], heads
+            if head is not None:
+                heads.append((seq, head))
         return purged, heads
 
     # The end of a view
@@ -437,5 +441,8 @@ def frame_end(sizes: Sequence[int], start: int, room: int, overhead: int) -> int
     [2, 3, 4, 5]
     """
     most = max(1, room // (sizes[start] + overhead))
-    ends = list(accumulate(map(overhead.__add__, sizes[start : start + most])))
+    tried = sizes[start : start + most]
+    if tried.count(tried[0]) == len(tried):
+        return start + len(tried)
+    ends = list(accumulate(map(overhead.__add__, tried)))
     return start + max(bisect_right(ends, room), 1)

@@ -14,7 +14,9 @@ from semcast.core.ids import Nanos
 from semcast.protocols.semantic.congestion import CongestionWindow, RoundTrip
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.semantic.settings import Settings
-from semcast.wire.limits import MAX_SPANS
+
+_SPANS = 48
+"""Runs of messages that one request names: whatever their numbers, it fits in a datagram of any network."""
 
 
 class Asked(msgspec.Struct):
@@ -159,11 +161,11 @@ def _handfuls(seqs: list[int], size: int) -> Iterator[Asked]:
 
 
 def _spans(seqs: list[int]) -> list[list[tuple[int, int]]]:
-    """As runs (first, last), no more in each list than a frame may have."""
+    """As runs (first, last), no more in each list than a datagram carries."""
     spans: list[tuple[int, int]] = []
     for seq in seqs:
         if spans and spans[-1][1] == seq - 1:
             spans[-1] = (spans[-1][0], seq)
         else:
             spans.append((seq, seq))
-    return [spans[at : at + MAX_SPANS] for at in range(0, len(spans), MAX_SPANS)]
+    return [spans[at : at + _SPANS] for at in range(0, len(spans), _SPANS)]

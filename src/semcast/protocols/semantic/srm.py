@@ -106,12 +106,12 @@ class SemanticMulticast(Stack):
         safe: bool = False,
     ) -> int:
         """Multicast in order what flow control allows; an annotation speaks for a single payload."""
-        largest = self.exchange.check(payloads, annotation, safe=safe)
-        if largest > self.settings.max_message:
+        sizes = self.exchange.check(payloads, annotation, safe=safe)
+        if sum(sizes) > self.settings.max_message < (largest := max(sizes)):
             raise ValueError(f"payload of {largest} bytes: max_message is {self.settings.max_message}")
         if annotation is not None:
             check_message(payloads[0], annotation)
-        accepted = self.exchange.multicast_in_frames(payloads, annotation)
+        accepted = self.exchange.multicast_in_frames(payloads, sizes, annotation)
         self._look_at_backlog(now)
         self._hurry(now)
         return accepted

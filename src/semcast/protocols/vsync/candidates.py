@@ -129,6 +129,12 @@ class Candidates:
         ]
 
     def accounts_for(self, known: Known, alive: Sequence[MemberId]) -> bool:
-        """Whether nobody can still be in a later view: all its members are here, and not in it."""
-        here = {member.name for member in alive} | {candidate.name for candidate in self._heard}
-        return all(member.name in here for member in known.members)
+        """Whether nobody can still be in a later view: each of its members lives here, or is dead.
+
+        Dead is whose name has a later incarnation. One that looks for the group itself was let into that view
+        and may yet enter it; and an earlier incarnation says nothing of a later one.
+        """
+        here = {member.name: member.incarnation for member in alive}
+        for candidate in self._heard:
+            here[candidate.name] = max(candidate.incarnation - 1, here.get(candidate.name, -1))
+        return all(here.get(member.name, -1) >= member.incarnation for member in known.members)

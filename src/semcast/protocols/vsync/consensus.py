@@ -403,6 +403,11 @@ class Consensus:
         else:
             self.out.append((rank, Decision(self.instance, value)))
 
+    def learn(self, value: bytes) -> None:
+        """What was decided, from somebody who has no part in it."""
+        if self.decided is None:
+            self._decide(value)
+
     # Common
 
     def _credible(self, rank: int, frame: Frame) -> bool:

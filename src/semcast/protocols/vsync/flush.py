@@ -10,26 +10,26 @@ is known to be dead. Everybody who lives says so first (`gone`), and from then o
 sent: else a decision of theirs, still under way, might contradict what the living decide.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame, Outbox
+from semcast.core.outbox import Frame
 from semcast.core.quorum import fewest, is_quorum
+from semcast.protocols.pieces import Courier
+from semcast.protocols.vsync import changes
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus import PATIENCE, Consensus, FailStopConsensus
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Instance
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Instance
 from semcast.protocols.vsync.founding import FAR
-from semcast.protocols.vsync.frames import Change, Init, Known, Pred
+from semcast.protocols.vsync.frames import Init, Known, Pred
+from semcast.protocols.vsync.hopeless import FAILURES
 from semcast.protocols.vsync.ledger import Adopted, Ledger
 from semcast.protocols.vsync.readership import UNREAD
 from semcast.protocols.vsync.settings import Agreement, Flush
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.wire.limits import MAX_NAME
-
-_encode = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(Change).decode
-
 
 _REFORMED = 1_000_000
 """Re-formed views have multiples of it as numbers: no view that the dead may have agreed on has the same."""
@@ -73,7 +73,7 @@ class ViewChange:
     def __init__(
         self,
         stream: ViewStream,
-        out: Outbox,
+        courier: Courier,
         suspects: Callable[[MemberId], bool],
         ledger: Ledger,
         program: Program,
@@ -81,7 +81,7 @@ class ViewChange:
         self._stream = stream
         self._view = stream.view()
         self._members = stream.members
-        self._out = out
+        self._courier = courier
         self._suspects = suspects
         self._all = stream.vsync.flush is Flush.ALL
         self._needs_state = stream.vsync.state
@@ -208,6 +208,20 @@ class ViewChange:
         self._consensus.on_frame(now, rank, frame)
         self._step(now)
 
+    def on_newcomer(self, now: Nanos, source: MemberId, frame: Decision) -> bool:
+        """How the view ended, from somebody who is let into the next; False if that is not said there.
+
+        Who decided it may have crashed before others heard it. It must not have been buried, though: the
+        living may have agreed on something else.
+        """
+        change = self._decode(frame.value)
+        if change is None or source not in change.joined:
+            return False
+        if not self._gone:
+            self._consensus.learn(frame.value)
+            self._step(now)
+        return True
+
     def has_state(self, now: Nanos) -> None:
         """The state of the application has arrived here."""
         self._program = msgspec.structs.replace(self._program, stateful=True)
@@ -275,7 +289,7 @@ class ViewChange:
                 self._multicast(frame)
             else:
                 self.frames += 1
-                self._out.send(self._members[rank], frame)
+                self._courier.send(self._members[rank], frame)
 
     def _write_down(self, now: Nanos) -> None:
         """What this member agrees to it must know of after a crash, before anybody relies on it."""
@@ -318,7 +332,7 @@ class ViewChange:
         elif coordinator != self._stream.rank and (again or coordinator != self._told):
             self._told = coordinator
             self.frames += 1
-            self._out.send(self._members[coordinator], self._pred)
+            self._courier.send(self._members[coordinator], self._pred)
 
     def _propose(self, now: Nanos) -> None:
         """t7: a majority said what it accepted, and so did everybody who is not suspected."""
@@ -335,10 +349,16 @@ class ViewChange:
         if missing or not self._consensus.enough(used):
             return
         change = self._change(used)
-        if change is None or not self.has(change):
+        if change is None or not self.has(change) or (not change.members and self._awaits_heir(used)):
             return
         self._proposed = True
-        self._consensus.propose(now, _encode(change))
+        self._consensus.propose(now, changes.encode(change, self._members))
+
+    def _awaits_heir(self, used: Collection[int]) -> bool:
+        """Whether somebody may yet be heard who would go on: else nobody would, as all who are here leave."""
+        silent = [self._members[rank] for rank in self._others(used)]
+        lives = any(member not in self._leave and member not in self._gone for member in silent)
+        return lives and self._calls <= PATIENCE and not self._fail_stop
 
     def _given_up(self, rank: int) -> bool:
         """Whether a member was called so often in vain that it cannot hear, though it is heard."""
@@ -351,13 +371,13 @@ class ViewChange:
             return None
         quorum = self._fail_stop or is_quorum(len(self._members), used)
         # All who live go on from a view that is re-formed.
-        leave = {**self._leave, **self._overfull(used)} if quorum else {}
+        leave = {**self._put_out(used), **self._overfull(used)} if quorum else {}
         going_on = [self._members[rank] for rank in sorted(used) if self._members[rank] not in leave]
         gone = {member: "failed" for member in self._members if member not in going_on}
         left = {member: leave.get(member, cause) for member, cause in gone.items()}
         ranks = self._stream.buffers.ranks
         holders = self._holders(going_on, used)
-        joined = self._joining(len(going_on))
+        joined = self._joining(going_on)
         needy = any(used[ranks[member]].reads for member in going_on) or (self._needs_state and bool(joined))
         lost = bool(going_on) and needy and not holders
         staying = [rank for rank in used if self._members[rank] in going_on]
@@ -375,6 +395,13 @@ class ViewChange:
             unread=bool(holders) and used[ranks[holders[0]]].stopped,
         )
         return change if quorum else self._reformed(change)
+
+    def _put_out(self, used: dict[int, Pred]) -> dict[MemberId, str]:
+        """Who leaves. Those who would rather stay do, if too few would be left: they are the group."""
+        rest = [rank for rank in used if self._members[rank] not in self._leave]
+        if is_quorum(len(self._members), rest):
+            return self._leave
+        return {member: cause for member, cause in self._leave.items() if cause not in FAILURES}
 
     def _overfull(self, used: dict[int, Pred]) -> dict[MemberId, str]:
         """Who cannot go on because of its program, as long as enough others do."""
@@ -405,19 +432,19 @@ class ViewChange:
         """The same change, as fewer than a quorum agree to it."""
         change = self._decode(value)
         assert change is not None, "nothing else is adopted"
-        return value if change.reformed else _encode(self._reformed(change))
+        return value if change.reformed else changes.encode(self._reformed(change), self._members)
 
     def cut_of(self, used: dict[int, Pred]) -> list[int]:
         """Everything that anybody of these accepted belongs to the view, also what only a leaver has."""
         return [max(column) for column in zip(*(pred.upto for pred in used.values()), strict=True)]
 
-    def _joining(self, going_on: int) -> list[MemberId]:
+    def _joining(self, going_on: Sequence[MemberId]) -> list[MemberId]:
         """Who is let in: each name once, and no more than go on, so that these are a quorum without them."""
-        latest: dict[str, MemberId] = {}
-        for member in sorted(self._join):
-            latest[member.name] = member
-        room = self._stream.vsync.most_members() - going_on
-        return sorted(latest.values())[: max(min(going_on, room), 0)]
+        latest = {member.name: member for member in sorted(self._join)}
+        for member in going_on:
+            latest.pop(member.name, None)
+        room = self._stream.vsync.most_members() - len(going_on)
+        return sorted(latest.values())[: max(min(len(going_on), room), 0)]
 
     def _holds(self, value: bytes) -> bool:
         change = self._decode(value)
@@ -428,11 +455,8 @@ class ViewChange:
         return self._stream.has(change.cut) and self._stream.order.has(change.report)
 
     def _decode(self, value: bytes) -> Change | None:
-        try:
-            change = _read(value)
-        except msgspec.MsgspecError:
-            return None
-        return change if self._possible(change) else None
+        change = changes.decode(value, self._members)
+        return change if change is not None and self._possible(change) else None
 
     def _possible(self, change: Change) -> bool:
         """Whether a correct member can have proposed this."""
@@ -441,8 +465,7 @@ class ViewChange:
             self._stream.credible(change.cut)
             and len(members) == len(change.members) <= self._stream.vsync.most_members()
             and members.issuperset(change.providers)
-            and members.issuperset(change.joined)
-            and members <= {*self._members, *change.joined}
+            and not set(self._members).intersection(change.joined)
             and self._stream.order.merge([change.report]) is not None
             and self._view.id < change.view < FAR
             and change.view == (next_reformed(change.view - 1) if change.reformed else self._view.id + 1)
@@ -472,4 +495,4 @@ class ViewChange:
 
     def _multicast(self, frame: Frame) -> None:
         self.frames += len(self._members) - 1
-        self._out.multicast(frame)
+        self._courier.multicast(frame)

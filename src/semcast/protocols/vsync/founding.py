@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from random import Random
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Outbox
+from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync.frames import Accept, Accepted, Ballot, Hello, Known, Prepare, Promise
 from semcast.protocols.vsync.ledger import Adopted, Agreed, Installed, Ledger, Promised, Record
 from semcast.protocols.vsync.settings import Reform, VsyncSettings
@@ -43,12 +43,12 @@ class Founding:
         me: who this is.
         settings: of the group.
         rng: where chance comes from.
-        out: where frames go.
+        courier: sends frames.
         ledger: where promises are written down.
     """
 
     def __init__(
-        self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, ledger: Ledger
+        self, me: MemberId, settings: VsyncSettings, rng: Random, courier: Courier, ledger: Ledger
     ) -> None:
         self.last: Known | None = None
         """The latest view that this member has heard of."""
@@ -62,7 +62,7 @@ class Founding:
         self._commanded = False
         self._period = settings.hello
         self._rng = rng
-        self._out = out
+        self._courier = courier
         self._ledger = ledger
         self._seen: dict[MemberId, tuple[Nanos, bool]] = {}  # when, and whether it may found the group
         self._in_view_at: Nanos | None = None  # when somebody was heard who is in a view
@@ -174,7 +174,7 @@ class Founding:
             self._next_try = max(self._next_try, now + self._patience() * 2 * self._period)
         promise = Promise(frame.ballot, self._accepted, list(self._accepted_members), frame.after)
         self._ledger.write(
-            now, Promised(frame.after, frame.ballot), lambda _: self._out.send(source, promise)
+            now, Promised(frame.after, frame.ballot), lambda _: self._courier.send(source, promise)
         )
 
     def on_promise(self, now: Nanos, source: MemberId, frame: Promise) -> None:
@@ -198,7 +198,7 @@ class Founding:
             self._proposal = tuple(latest.values())[: self._most]
         self._acceptances.clear()
         accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms)
-        self._out.multicast(accept)
+        self._courier.multicast(accept)
         self.on_accept(now, self._me, accept)
 
     def on_accept(self, now: Nanos, source: MemberId, frame: Accept) -> None:
@@ -214,7 +214,7 @@ class Founding:
             if source == self._me:
                 self.on_accepted(now, self._me, accepted)
             else:
-                self._out.send(source, accepted)
+                self._courier.send(source, accepted)
 
         self._ledger.write(now, Agreed(frame.after, frame.ballot, list(frame.members)), tell)
 
@@ -233,7 +233,7 @@ class Founding:
         self._promisers.clear()
         self._promise(ballot)
         promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
-        self._out.multicast(Prepare(ballot, after, self._terms))
+        self._courier.multicast(Prepare(ballot, after, self._terms))
         self._ledger.write(now, Promised(after, ballot), lambda now: self.on_promise(now, self._me, promise))
 
     def _patience(self) -> int:

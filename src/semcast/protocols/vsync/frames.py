@@ -6,11 +6,13 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.protocols.semantic.frames import Data, Notice, Request, Seq, Seqs
-from semcast.protocols.vsync.consensus_frames import ConsensusFrame
+from semcast.protocols.pieces import Piece
+from semcast.protocols.semantic.frames import Data, Notice, Rank, Request, Seq, Seqs
+from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD, MAX_REPORT
 
 Members = Annotated[list[MemberId], msgspec.Meta(max_length=MAX_MEMBERS)]
+Ranks = Annotated[list[Rank], msgspec.Meta(max_length=MAX_MEMBERS)]
 Report = Annotated[bytes, msgspec.Meta(max_length=MAX_REPORT)]
 Cause = Annotated[str, msgspec.Meta(max_length=100)]
 Causes = Annotated[list[tuple[MemberId, Cause]], msgspec.Meta(max_length=MAX_MEMBERS)]
@@ -102,28 +104,6 @@ class Pred(Frame, frozen=True, array_like=True, tag=33, gc=False):
     """Who did not hand over the state that its sender waits for: somebody else is better asked."""
 
 
-class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is agreed on: the next view, and what is delivered in this one."""
-
-    members: Members
-    """Of the next view: those who go on in their old order, then those who join."""
-    joined: Members
-    left: Causes
-    cut: Seqs
-    """By rank in this view, up to which message."""
-    providers: Members
-    """Those who go on and whose applications hand the state over, in the order in which they are asked."""
-    report: Report = b""
-    view: Seq = 0
-    """The number of the next view."""
-    reformed: bool = False
-    """Whether fewer than a quorum agreed to it, all who live."""
-    lost: bool = False
-    """Whether nobody who lives has the state."""
-    unread: bool = False
-    """Whether nobody reads who has the state: who does so first may be asked for it, by another change."""
-
-
 class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
     """I am in no view and look for one. `founding` if I may take part in the first."""
 
@@ -159,14 +139,26 @@ class Welcome(Frame, frozen=True, array_like=True, tag=35, gc=False):
     view: Seq
     members: Members
     base: Seqs
-    joined: Members
-    providers: Members
+    joined: Ranks
+    """Who was not in the view before: ranks in this one, so that each id stands here once."""
+    providers: Ranks
+    """Whose applications hand the state over, in the order in which they are asked."""
     position: Seq = 0
     """How many messages the total order has counted before this view."""
     reformed: Seq | None = None
     """As in `View`."""
     lost: bool = False
     """Whether nobody had the state when this view began."""
+    ended: Decision | None = None
+    """How the view before it ended: those who joined tell it to who goes on and has not heard it."""
+
+    def newcomers(self) -> list[MemberId]:
+        """Who was not in the view before."""
+        return [self.members[rank] for rank in self.joined]
+
+    def holders(self) -> list[MemberId]:
+        """Whose applications hand the state over, in the order in which they are asked."""
+        return [self.members[rank] for rank in self.providers]
 
 
 class Superseded(Frame, frozen=True, array_like=True, tag=36, gc=False):
@@ -235,7 +227,7 @@ class StateChunk(Frame, frozen=True, array_like=True, tag=43, gc=False):
     data: Annotated[bytes, msgspec.Meta(max_length=MAX_PAYLOAD)]
 
 
-VsyncFrame = (
+WholeFrame = (
     InView
     | Received
     | Init
@@ -254,6 +246,7 @@ VsyncFrame = (
     | StateChunk
     | ConsensusFrame
 )
+"""What may travel in pieces."""
 
-FRAMES: tuple[type[Frame], ...] = get_args(VsyncFrame)
+FRAMES: tuple[type[Frame], ...] = (*get_args(WholeFrame), Piece)
 """What the codec of a group of this family reads and writes."""

@@ -1,7 +1,7 @@
 """Members that are heard, and without which the others are better off (5.4.3)."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.vsync.settings import VsyncSettings
@@ -32,9 +32,13 @@ class Hopeless:
         self._samples: deque[tuple[Nanos, list[int]]] = deque()  # what was queued here, and when
         self._distrust: dict[MemberId, int] = {}  # in how many views in a row somebody was not heard
 
-    def begin(self, members: Sequence[MemberId], joined: Sequence[MemberId]) -> None:
-        """A view begins. Who joined, and was never heard since, has used up the first of its views."""
+    def begin(
+        self, members: Sequence[MemberId], joined: Sequence[MemberId], heard: Collection[MemberId] = ()
+    ) -> None:
+        """A view begins; some were heard in the last. Who joins has used up the first of its views."""
         self._samples.clear()
+        for member in heard:
+            self._distrust.pop(member, None)
         strangers = members if self._me in joined else joined
         suspected = [member for member in members if self._suspects(member)]
         self._distrust = {member: self._distrust.get(member, 0) + 1 for member in suspected}

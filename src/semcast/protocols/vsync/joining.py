@@ -7,6 +7,7 @@ from semcast.core.events import NotAdmitted
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import HeldBack
+from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync.flush import first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members
 from semcast.protocols.vsync.frames import Hello, Known, Refused, Standing, Welcome
@@ -28,7 +29,8 @@ class Joining:
         founding: its part in a view that follows from none.
         readership: how its program reads.
         rng: where chance comes from.
-        out: where frames and events go.
+        courier: sends frames.
+        out: where events go.
         enter: called with the view that it is in.
     """
 
@@ -39,6 +41,7 @@ class Joining:
         founding: Founding,
         readership: Readership,
         rng: Random,
+        courier: Courier,
         out: Outbox,
         enter: Enter,
     ) -> None:
@@ -52,6 +55,7 @@ class Joining:
         self._founding = founding
         self._readership = readership
         self._rng = rng
+        self._courier = courier
         self._out = out
         self._enter = enter
         self._looked_at: Nanos = 0
@@ -62,7 +66,7 @@ class Joining:
         """Look for the group, or found it; returns when to do so again."""
         self._looked_at = now
         if not self._awaits_reader(now) and not self.entering:
-            self._out.announce(Hello(self._founding.founds, self._founding.last, self._terms))
+            self._courier.announce(Hello(self._founding.founds, self._founding.last, self._terms))
             self._founding.tick(now)
             self.found(now)
         return now + self._settings.hello + self._rng.randrange(self._settings.hello // 4 + 1)
@@ -100,8 +104,8 @@ class Joining:
             view,
             everybody,
             [0] * len(everybody),
-            everybody,
-            everybody,
+            list(range(len(everybody))),
+            list(range(len(everybody))),
             position=first_position(view),
             reformed=founding.after if lost else None,
             lost=lost,
@@ -128,8 +132,7 @@ class Joining:
         members = set(frame.members)
         sound = (
             {self._me, source} <= members
-            and members.issuperset(frame.providers)
-            and members.issuperset(frame.joined)
+            and max((0, *frame.providers, *frame.joined)) < len(frame.members)
             and len(frame.members) == len(frame.base)
             and sound_members(frame.members, self._settings.most_members())
             and max(1, self._founding.after) <= frame.view < FAR

@@ -16,12 +16,15 @@ from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.backoff import CAP
+from semcast.protocols.pieces import Courier
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.stops import Stops
 from semcast.protocols.vsync.admission import LONGEST_CAUSE, Admission
 from semcast.protocols.vsync.batches import BatchOrder
+from semcast.protocols.vsync.bulk import is_bulky
 from semcast.protocols.vsync.candidates import Candidates
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus_frames import Decision, Instance
 from semcast.protocols.vsync.departure import Departure
 from semcast.protocols.vsync.detector import FailureDetector, Oracle
@@ -29,7 +32,6 @@ from semcast.protocols.vsync.epochs import Epoch, Epochs
 from semcast.protocols.vsync.flush import ViewChange, first_position
 from semcast.protocols.vsync.founding import FAR, Founding
 from semcast.protocols.vsync.frames import (
-    Change,
     Hello,
     InView,
     Known,
@@ -53,6 +55,9 @@ from semcast.protocols.vsync.stream import OrderFactory, ViewStream
 from semcast.protocols.vsync.token import TokenOrder
 from semcast.protocols.vsync.transfer import StateTransfer
 
+ASKED = "asked to"
+"""Why a member leaves whose program has closed its group."""
+_OUT = (State.SERVING, State.LEFT)
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 
@@ -81,6 +86,7 @@ class Membership(ABC):
     stops_kind: type[Stops] = Stops
     view_stream: type[ViewStream] = ViewStream
     view_change: type[ViewChange] = ViewChange
+    courier_kind: type[Courier] = Courier
     ledger_kind: type[Ledger] = Ledger
     transfer_kind: type[StateTransfer] = StateTransfer
     founding_kind: type[Founding] = Founding
@@ -94,6 +100,7 @@ class Membership(ABC):
         self.me = me
         self.settings = settings
         self.out = out
+        self._courier = self.courier_kind(out)
         self.stats = Statistics()
         self.certificates: Certificates | None = None
         """Where to note what comes before messages, if somebody records."""
@@ -109,7 +116,7 @@ class Membership(ABC):
         self._oracle = Oracle(settings.detector) if settings.agreement is Agreement.ORACLE else None
         self._detector = self._oracle or FailureDetector(settings.detector)
         self._ledger = self.ledger_kind(out)
-        self._founding = self.founding_kind(me, settings, rng, out, self._ledger)
+        self._founding = self.founding_kind(me, settings, rng, self._courier, self._ledger)
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
         self.backlog = self.backlog_kind(
@@ -119,18 +126,21 @@ class Membership(ABC):
         self._transfer = self.transfer_kind(settings.frame_bytes, out)
         self._epochs = Epochs(self.backlog)
         self._changing: ViewChange | None = None
-        self._past = Past(settings.resend, out)
+        self._past = Past(settings.resend, self._courier)
         self._welcome: Welcome | None = None
         self._early: list[tuple[MemberId, Frame]] = []
         self._candidates = self.candidates_kind(settings.hello, settings.detector.timeout_initial, rng)
         self._admission = Admission(self._terms, self._candidates, self.stats, out)
         self._hopeless = Hopeless(me, settings, self._detector.suspects)
         self._spoke_at: dict[MemberId, Nanos] = {}  # when members were last heard in this very view
+        self._began_at: Nanos = 0  # when the current view did
         self._leaving = ""
         self._departure: Departure | None = None
         self._readership = self.readership_kind(self.backlog, self._transfer, settings)
         self._provision = self.provision_kind(me, settings, self.backlog, self._transfer, self._readership)
-        self._joining = Joining(me, settings, self._founding, self._readership, rng, out, self._enter)
+        self._joining = Joining(
+            me, settings, self._founding, self._readership, rng, self._courier, out, self._enter
+        )
         self._blocked = False
         self._resending = False
         self._patience = 0  # doublings of the time after which what may be lost is sent again
@@ -143,7 +153,7 @@ class Membership(ABC):
     @property
     def _is_out(self) -> bool:
         """Whether it takes no part in views any more."""
-        return self.state in (State.SERVING, State.LEFT)
+        return self.state in _OUT
 
     @property
     def reader(self) -> Reader:
@@ -186,7 +196,7 @@ class Membership(ABC):
             self._founding.learn(frame.last)
         if source in stream.members:
             if self._welcome is not None:
-                self.out.send(source, self._welcome)
+                self._courier.send(source, self._welcome)
             return
         self._candidates.saw(now, source)
         if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
@@ -196,7 +206,7 @@ class Membership(ABC):
         """Whoever looks for the group hears that it is there."""
         assert self.stream is not None
         view = self.stream.view()
-        self.out.send(source, Standing(Known(view.id, list(view.members))))
+        self._courier.send(source, Standing(Known(view.id, list(view.members))))
 
     def _on_refused(self, frame: Refused) -> None:
         cause = self._joining.on_refused(frame)
@@ -216,21 +226,23 @@ class Membership(ABC):
         if self._founding.founded is not None:
             for other in welcome.members:
                 if other != self.me:
-                    self.out.send(other, welcome)
+                    self._courier.send(other, welcome)
+        self._past.decision = welcome.ended
         self._provision.enter(welcome)
         self.out.cancel_timer(VsyncTimer.HELLO)
         view = View(welcome.view, tuple(welcome.members), reformed=welcome.reformed)
         self._shift_to(State.OPERATIONAL, Cause.ADMITTED)
         if len(welcome.joined) < len(welcome.members):
             self._candidates.novice_until = now + CAP
-        self._begin(now, welcome, Installed(view, joined=tuple(welcome.joined)))
+        self._begin(now, welcome, Installed(view, joined=tuple(welcome.newcomers())))
         self._check(now)
 
     # One view after the other
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
         """The next view begins here."""
-        view = event.view
+        view, last = event.view, self.stream
+        heard = () if last is None else [last.members[rank] for rank in sorted(last.heard)]
         self._welcome = welcome
         stream = self.view_stream(
             self.me,
@@ -244,7 +256,7 @@ class Membership(ABC):
             self.backlog,
             self.stops,
             welcome.position,
-            welcome.joined if self.settings.greeting else (),
+            welcome.newcomers() if self.settings.greeting else (),
         )
         if self.certificates is not None:
             stream.certify(self.certificates)
@@ -253,8 +265,9 @@ class Membership(ABC):
         self._commanded = False
         self._founding.learn(Known(view.id, list(view.members)))
         self._spoke_at = {}
+        self._began_at = now
         self._detector.watch(now, [member for member in view.members if member != self.me])
-        self._hopeless.begin(view.members, welcome.joined)
+        self._hopeless.begin(view.members, welcome.newcomers(), heard)
         if self._epochs.drop_stateless():
             self._transfer.forget()
         awaits, gives = self._provision.begin(welcome)
@@ -287,8 +300,9 @@ class Membership(ABC):
         self._end_confirmations(old, change)
         decision = changing.decision
         assert decision is not None
-        causes = self._past.end(old, Decision(Instance(view.id, 0), decision), change.left)
-        welcome = self._welcome_to(change, old)
+        ended = Decision(Instance(view.id, 0), decision)
+        causes = self._past.end(old, ended, change.left)
+        welcome = self._welcome_to(change, old, ended)
         event = Installed(
             View(change.view, tuple(change.members), reformed=welcome.reformed),
             joined=tuple(change.joined),
@@ -303,10 +317,10 @@ class Membership(ABC):
         self._begin(now, welcome, event)
         if change.members[0] == self.me:
             for joiner in change.joined:
-                self.out.send(joiner, welcome)
+                self._courier.send(joiner, welcome)
         self._go_on(now)
 
-    def _welcome_to(self, change: Change, old: ViewStream) -> Welcome:
+    def _welcome_to(self, change: Change, old: ViewStream, ended: Decision) -> Welcome:
         """What those who join are told of the next view."""
         ranks = old.buffers.ranks
         base = [change.cut[ranks[member]] if member in ranks else 0 for member in change.members]
@@ -314,18 +328,23 @@ class Membership(ABC):
             change.view,
             change.members,
             base,
-            change.joined,
-            change.providers,
+            [change.members.index(member) for member in change.joined],
+            [change.members.index(member) for member in change.providers],
             max(old.order.position, first_position(change.view)),
             reformed=old.view().id if change.reformed else None,
             lost=change.lost,
+            ended=ended,
         )
 
     def _end_confirmations(self, old: ViewStream, change: Change) -> None:
-        """All that was sent in the view is delivered in it. If all go on, all of them have it."""
+        """All that was sent in the view is delivered in it, and all have it who go on.
+
+        So it is safe, unless somebody is gone who was not asked to leave.
+        """
         if self.confirming:
             sent = old.queued[old.rank]
-            safe = sent if set(change.members).issuperset(old.members) else old.buffers.stable[old.rank]
+            accounted = {*change.members, *(member for member, cause in change.left if cause == ASKED)}
+            safe = sent if accounted.issuperset(old.members) else old.buffers.stable[old.rank]
             self.confirming.settle(old.view(), delivered=sent, safe=safe, position=old.order.position_of)
             self.confirming.end(old.view(), View(change.view, tuple(change.members)))
 
@@ -356,7 +375,7 @@ class Membership(ABC):
         self._changing = None
         decision = Decision(Instance(old.view().id, 0), changing.decision)
         until = now + self.settings.detector.timeout_max
-        self._serving = self.serving_kind(old, decision, cause, self._detector.suspects, self.out, until)
+        self._serving = self.serving_kind(old, decision, cause, self._detector.suspects, self._courier, until)
         self._end_service(now)
 
     def _end_service(self, now: Nanos) -> None:
@@ -376,7 +395,7 @@ class Membership(ABC):
 
     # Why views change
 
-    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+    def leave(self, now: Nanos, cause: str = ASKED) -> None:
         """Leave the group: in agreement with the others, if there are any, and once they have everything."""
         if self.left or self._leaving or self.state is State.SERVING:
             return
@@ -432,7 +451,7 @@ class Membership(ABC):
             self._patience = 0
             program = self._provision.end(now)
             self._changing = self.view_change(
-                stream, self.out, self._detector.suspects, self._ledger, program
+                stream, self._courier, self._detector.suspects, self._ledger, program
             )
             self._changing.begin(now, leave, join)
             self._pump(stream)
@@ -554,6 +573,20 @@ class Membership(ABC):
             self._resending = True
             self.out.set_timer(VsyncTimer.RESEND, now + (self.settings.resend << self._patience))
 
+    def _takes_part(self, now: Nanos, view: int) -> bool:
+        """Whether who speaks of a view lives, as far as the current one is concerned.
+
+        Who is in another view is as good as silent. But who goes on may be on its way here for a while: it
+        lacks messages of the last view still, or its disk is busy.
+        """
+        assert self.stream is not None
+        current = self.stream.view().id
+        if current <= view <= current + 1:
+            return True
+        last = self._past.decision
+        on_its_way = last is not None and view == last.instance.view
+        return on_its_way and now - self._began_at < self.settings.detector.timeout_initial
+
     # Those who are behind, or out
 
     def _on_superseded(self, now: Nanos, frame: Superseded) -> None:
@@ -580,10 +613,11 @@ class Membership(ABC):
             sends, out.sends = out.sends, []
             view = stream.view().id
             for dest, frame in sends:
-                if isinstance(frame, Data | Request | Notice):
-                    self.out.sends.append((dest, InView(view, frame)))
+                sent = InView(view, frame) if isinstance(frame, Data | Request | Notice) else frame
+                if stream.wide or (type(frame) is Data and is_bulky(frame, stream.most_bytes)):
+                    self._courier.pass_on(dest, sent, stream.most_bytes)
                 else:
-                    self.out.sends.append((dest, frame))
+                    self.out.sends.append((dest, sent))
         if out.timers:
             if stream is self.stream:
                 self.out.timers += out.timers

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Outbox
 from semcast.core.views import View
+from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync.consensus_frames import Decision
 from semcast.protocols.vsync.frames import Superseded
 from semcast.protocols.vsync.stream import ViewStream
@@ -18,10 +18,10 @@ class Past:
 
     Args:
         pause: nobody is answered more often than twice in that time.
-        out: where frames go.
+        courier: sends frames.
     """
 
-    def __init__(self, pause: Nanos, out: Outbox) -> None:
+    def __init__(self, pause: Nanos, courier: Courier) -> None:
         self.stream: ViewStream | None = None
         """Others may still need messages of it."""
         self.decision: Decision | None = None
@@ -29,7 +29,7 @@ class Past:
         self.causes: dict[MemberId, str] = {}
         """Why those left who were in it and did not fail."""
         self._pause = pause
-        self._out = out
+        self._courier = courier
         self._answered: dict[MemberId, Nanos] = {}
 
     def end(
@@ -54,6 +54,6 @@ class Past:
             self._answered.clear()
         self._answered[source] = now
         if self.decision is not None and self.decision.instance.view == view and not knows:
-            self._out.send(source, self.decision)
+            self._courier.send(source, self.decision)
         if source not in current.members and primary:
-            self._out.send(source, Superseded(current.id, source, self.causes.get(source, "")))
+            self._courier.send(source, Superseded(current.id, source, self.causes.get(source, "")))

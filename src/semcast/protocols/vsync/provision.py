@@ -5,8 +5,9 @@
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.semantic.backlog import Backlog
+from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.flush import Program
-from semcast.protocols.vsync.frames import Change, Welcome
+from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.readership import Readership
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.transfer import StateTransfer
@@ -60,7 +61,7 @@ class Provision:
 
     def enter(self, welcome: Welcome) -> None:
         """The first view of this member. Where nobody has a state, its own is as good as any."""
-        has = welcome.lost or self._me in (welcome.providers or [self._me])
+        has = welcome.lost or self._me in (welcome.holders() or [self._me])
         self.stateful = not self._exists or (self._backlog.reader.receives and has)
 
     def install(self, change: Change) -> None:
@@ -70,7 +71,7 @@ class Provision:
 
     def begin(self, welcome: Welcome) -> tuple[bool, bool]:
         """A view begins; returns whether this member waits for the state there, and whether it is asked."""
-        self._view, self._providers = welcome.view, list(welcome.providers)
+        self._view, self._providers = welcome.view, welcome.holders()
         needy = self._exists and not welcome.lost and len(welcome.providers) < len(welcome.members)
         provider = self.provider
         awaits = not self.stateful and self.reads()

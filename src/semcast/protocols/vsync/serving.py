@@ -8,7 +8,8 @@ everybody else has said farewell, or is silent.
 from collections.abc import Callable, Collection
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame, Outbox
+from semcast.core.outbox import Frame
+from semcast.protocols.pieces import Courier
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import Farewell, Init, InView, Pred
@@ -23,7 +24,7 @@ class Serving:
         decision: how it ended.
         cause: why this member is out.
         suspects: whether a member is silent.
-        out: where frames go.
+        courier: sends frames.
         until: when it ends, whoever is still waited for.
     """
 
@@ -33,7 +34,7 @@ class Serving:
         decision: Decision,
         cause: str,
         suspects: Callable[[MemberId], bool],
-        out: Outbox,
+        courier: Courier,
         until: Nanos,
     ) -> None:
         self.cause = cause
@@ -41,12 +42,12 @@ class Serving:
         self._view = stream.view().id
         self._decision = decision
         self._suspects = suspects
-        self._out = out
+        self._courier = courier
         self._until = until
         self._awaited = dict.fromkeys(
             member for member in stream.members if member != stream.members[stream.rank]
         )
-        out.multicast(Farewell(self._view))
+        self._courier.multicast(Farewell(self._view))
 
     def is_over(self, now: Nanos) -> bool:
         """Whether nobody needs this member any more."""
@@ -71,17 +72,17 @@ class Serving:
             if frame.instance.number:
                 self._stream.order.on_frame(now, self._stream.members.index(source), frame)
             elif isinstance(frame, Decision):
-                self._out.send(source, Farewell(self._view))
+                self._courier.send(source, Farewell(self._view))
             else:
-                self._out.send(source, self._decision)
+                self._courier.send(source, self._decision)
         elif isinstance(frame, Init | Pred) and frame.view == self._view:
-            self._out.send(source, self._decision)
+            self._courier.send(source, self._decision)
 
     def resend(self) -> None:
         """Tell those again who may not have heard how the view ended."""
         for member in self._awaited:
             if not self._suspects(member):
-                self._out.send(member, self._decision)
+                self._courier.send(member, self._decision)
 
     @property
     def awaited(self) -> Collection[MemberId]:

@@ -12,6 +12,7 @@ from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
+from semcast.protocols.pieces import Piece, Puzzles
 from semcast.protocols.semantic.frames import Request
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.flush import next_reformed
@@ -31,6 +32,7 @@ from semcast.protocols.vsync.frames import (
     StateWanted,
     Superseded,
     Welcome,
+    WholeFrame,
 )
 from semcast.protocols.vsync.membership import Membership, VsyncTimer
 from semcast.protocols.vsync.numbers import Numbers, note_room
@@ -40,6 +42,8 @@ from semcast.protocols.vsync.stream import ViewStream
 
 _EARLY = 512
 """Frames of the next view that may wait for it."""
+_AT_ONCE = 8
+"""Frames that one member may send in pieces at the same time."""
 
 
 class VirtualSynchrony(Membership, Stack):
@@ -67,6 +71,7 @@ class VirtualSynchrony(Membership, Stack):
     ) -> None:
         super().__init__(me, settings, rng, out)
         self._numbers = Numbers(me, note_room(settings.frame_bytes), formers)
+        self._puzzles = Puzzles(WholeFrame, _AT_ONCE)
         self._asks = 0  # the last message of which somebody waits to know that all have it
 
     def _up_to_date(self) -> bool:
@@ -183,7 +188,23 @@ class VirtualSynchrony(Membership, Stack):
         """Dispatch; what no correct member sends is dropped and counted."""
         if source == self.me or self.left:
             self.stats.stale += 1
+        elif isinstance(frame, Piece):
+            self._on_piece(now, source, frame)
+        else:
+            self._on_whole_frame(now, source, frame)
+
+    def _on_piece(self, now: Nanos, source: MemberId, piece: Piece) -> None:
+        """A part of a frame that is too large for a datagram."""
+        data = self._puzzles.add(source, piece)
+        if data is None:
             return
+        frame = self._puzzles.whole(data, piece.digest)
+        if frame is None:
+            self.stats.malformed += 1
+        else:
+            self._on_whole_frame(now, source, frame)
+
+    def _on_whole_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         if self.stream is None:
             self._on_frame_outside(now, source, frame)
         elif self._serving is not None:
@@ -421,8 +442,7 @@ class VirtualSynchrony(Membership, Stack):
         current = stream.view().id
         if view == current:
             self._spoke_at[source] = now
-        if current <= view <= current + 1:
-            # Who is in another view is as good as silent: it takes no part.
+        if self._takes_part(now, view):
             self._detector.heard(now, source, beat=type(frame) is Received)
         if view < current:
             self._on_frame_of_the_past(now, source, frame, view)
@@ -432,7 +452,7 @@ class VirtualSynchrony(Membership, Stack):
             else:
                 self.stats.stale += 1
         elif source not in stream.members:
-            self.stats.malformed += 1
+            self.stats.malformed += not self._on_newcomer(now, source, frame)
         elif isinstance(frame, InView):
             self._on_messages(now, source, [frame.frame])
         elif isinstance(frame, Received):
@@ -440,6 +460,18 @@ class VirtualSynchrony(Membership, Stack):
             self._progress(now)
         else:
             self._on_change_frame(now, source, frame)
+
+    def _on_newcomer(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
+        """Somebody who is not in this view knows how it ended; False if no correct process sends this."""
+        if not isinstance(frame, Decision) or frame.instance.number:
+            return False
+        changing, stream = self._changing, self.stream
+        if changing is None or stream is None:
+            return True  # whoever ends the view will say so
+        sound = changing.on_newcomer(now, source, frame)
+        self._pump(stream)
+        self._after_change(now)
+        return sound
 
     def _is_current(self, source: MemberId, frame: InView) -> bool:
         """Whether a frame is about the messages of the current view, and from somebody in it."""
@@ -480,6 +512,7 @@ class VirtualSynchrony(Membership, Stack):
             self._progress(now)
             return
         if isinstance(frame, Init | Pred):
+            frame = self._without_strangers(rank, frame)
             self._change_view(now, dict(frame.leave), frame.join, frame.gone)
         elif self._changing is None:
             self._change_view(now, {}, ())
@@ -492,6 +525,12 @@ class VirtualSynchrony(Membership, Stack):
             changing.on_consensus(now, rank, frame)
         self._pump(stream)
         self._after_change(now)
+
+    def _without_strangers(self, rank: int, frame: Init | Pred) -> Init | Pred:
+        """Who was let in with this view introduces nobody here: else one stranger brings a majority along."""
+        welcome = self._welcome
+        novice = welcome is not None and rank in welcome.joined and len(welcome.joined) < len(welcome.members)
+        return msgspec.structs.replace(frame, join=[]) if novice and frame.join else frame
 
     def _progress(self, now: Nanos) -> None:
         """Something changed in the stream: it may be what a change of view waits for."""

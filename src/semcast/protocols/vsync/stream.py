@@ -22,6 +22,7 @@ from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange, SrmTimer, frame_end
 from semcast.protocols.semantic.stops import Stops
+from semcast.protocols.vsync.bulk import is_wide, most_bytes
 from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.flow import FairWindow
 from semcast.protocols.vsync.frames import Received
@@ -29,7 +30,7 @@ from semcast.protocols.vsync.orders import FifoOrder, Lines
 from semcast.protocols.vsync.pieces import Assembly, cut
 from semcast.protocols.vsync.settings import Agreement, VsyncSettings
 from semcast.protocols.vsync.tracking import Tracker
-from semcast.wire.limits import MAX_MESSAGE, check_message
+from semcast.wire.limits import MAX_MESSAGE, check_item, check_message
 
 OrderFactory = Callable[[Lines, int, int], FifoOrder]
 
@@ -76,6 +77,9 @@ class ViewStream:
         self.buffers = self.buffers_kind(view.members, self.settings, stats, self.out, base, backlog)
         ranks = self.buffers.ranks
         self.rank = ranks[me]
+        self.wide = is_wide(len(view.members))
+        self.most_bytes = most_bytes(settings.frame_bytes)
+        """Of a frame that is sent as one."""
         self.reach = 2 * self.settings.window  # commands may go beyond the window
         self.window = FairWindow(
             self.rank, self.buffers, settings, stops, [ranks[member] for member in newcomers if member != me]
@@ -157,26 +161,30 @@ class ViewStream:
         if self.frozen:
             self.exchange.refuse()
             return 0
-        if self.exchange.check(payloads, annotation, safe=safe) > self.settings.max_message:
+        sizes = self.exchange.check(payloads, annotation, safe=safe)
+        if sum(sizes) > self.settings.max_message < max(sizes):
             taken = self._multicast_large(payloads, annotation)
         else:
             if annotation is not None:
                 check_message(payloads[0], annotation)
-            taken = self.exchange.multicast_in_frames(payloads, annotation)
+            taken = self.exchange.multicast_in_frames(payloads, sizes, annotation)
         self._after_multicast(now)
         return taken
 
     def multicast_updates(self, now: Nanos, payloads: Sequence[bytes], items: Sequence[str]) -> int:
         """Updates, each of an item, in as few frames as they need."""
         for item in dict.fromkeys(items):
-            check_message(b"", Item(item))
-        weights = list(map(int.__add__, map(len, payloads), map(len, map(str.encode, items))))
+            check_item(item)
+        sizes = list(map(len, payloads))
+        coded = items if "".join(items).isascii() else list(map(str.encode, items))
+        weights = list(map(int.__add__, sizes, map(len, coded)))
         if max(weights) > self.settings.max_message:
             return self._multicast_one_by_one(now, payloads, items)
         taken = 0
         while taken < len(payloads) and not self.frozen:
             end = frame_end(weights, taken, self.settings.frame_bytes, 2 * LENGTH)
-            taken += self.exchange.multicast(list(payloads[taken:end]), None, list(items[taken:end]))
+            some, size = list(payloads[taken:end]), sum(sizes[taken:end])
+            taken += self.exchange.multicast(some, None, size, list(items[taken:end]))
             if taken < end:
                 break
         if taken < len(payloads):
@@ -270,7 +278,7 @@ class ViewStream:
                 )
         for place, payload in enumerate(payloads):
             if len(payload) <= self.settings.frame_bytes:
-                if not self.exchange.multicast_in_frames([payload], annotation):
+                if not self.exchange.multicast_in_frames([payload], [len(payload)], annotation):
                     return place
             elif not self._multicast_pieces(payload, annotation):
                 self.exchange.refuse()

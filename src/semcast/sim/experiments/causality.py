@@ -16,6 +16,7 @@ from semcast.protocols.vsync import VSYNC, Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
 from semcast.testing import Counter, Forgetful, Lab, stateless
@@ -63,8 +64,7 @@ class InMemory:
             vsync(settings),
             size=cell.members,
             rng=Random(cell.seed),
-            sources={},
-            observe=False,
+            programs=Programs(observe=False),
         )
         group.start()
         group.run(FOUNDED)

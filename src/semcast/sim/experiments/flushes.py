@@ -19,6 +19,7 @@ from semcast.sim.experiments.cells import CellError, Parameters, Result
 from semcast.sim.faults import Crash, Leave
 from semcast.sim.hosts import CpuModel
 from semcast.sim.networks import Conditions, Packet, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
 from semcast.wire import Datagram
@@ -51,9 +52,8 @@ def v4(cell: FlushCell) -> Result:
         vsync(VsyncSettings(flush=Flush(cell.flush), minimum=cell.members), Observed),
         size=cell.members,
         rng=Random(seeds.getrandbits(64)),
-        sources={},
+        programs=Programs(observe=False),
         cpu=CpuModel(0, 0),
-        observe=False,
         announces=True,
     )
     victim = 0 if cell.victim == "coordinator" else cell.members - 1

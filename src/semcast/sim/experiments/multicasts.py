@@ -20,6 +20,7 @@ from semcast.sim.cluster import GROUP, Cluster, member_names
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.hosts import CpuModel
 from semcast.sim.networks import FRAME_GAP, FRAME_OVERHEAD, Conditions, Packet, SharedSegment
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
 from semcast.sim.workloads import Source, constant, plain
@@ -133,10 +134,11 @@ def _group(cell: MulticastCell) -> Cluster:
         vsync(_settings(cell), StillHolder if total and cell.holder == "stays" else VirtualSynchrony),
         size=size,
         rng=Random(seeds.getrandbits(64)),
-        sources={CALLER: Source(constant(SECOND / EVERY), plain(), size=cell.size)},
+        programs=Programs(
+            sources={CALLER: Source(constant(SECOND / EVERY), plain(), size=cell.size)}, observe=False
+        ),
         cpu=CpuModel(receive, send if cell.hardware else 0),
         record=info,
-        observe=False,
         announces=True,
     )
 

@@ -22,6 +22,7 @@ from semcast.sim.experiments.perturbed import StackName
 from semcast.sim.experiments.search import lowest
 from semcast.sim.experiments.thresholds import stop_until_blocked
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.slow_receiver import subject
 from semcast.sim.stacks import reliable, s_rm
@@ -141,10 +142,12 @@ def _build(cell: ReplayCell, rows: list[TraceRow], delay_ms: float, *, record: b
         (s_rm if subject(cell.stack).semantic else reliable)(settings),
         size=MEMBERS,
         rng=Random(seeds.getrandbits(64)),
-        sources={0: Source(replay_arrivals(rows, cell.speed), contents, len(rows))},
-        app_delays={MEMBERS - 1: round(delay_ms * MILLISECOND)},
+        programs=Programs(
+            sources={0: Source(replay_arrivals(rows, cell.speed), contents, len(rows))},
+            delays={MEMBERS - 1: round(delay_ms * MILLISECOND)},
+            observe=False,
+        ),
         record=info if record else None,
-        observe=False,
     )
 
 

@@ -18,6 +18,7 @@ from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster, member_names
 from semcast.sim.experiments.cells import Parameters, Result
 from semcast.sim.hosts import CpuModel
 from semcast.sim.networks import Conditions, SharedSegment
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import ring
 from semcast.sim.workloads import Source, constant, plain, poisson
@@ -90,10 +91,11 @@ def _cluster(cell: RingCell, *, record: bool) -> Cluster:
         ring(_settings(cell)),
         size=cell.members,
         rng=Random(seeds.getrandbits(64)),
-        sources={number: _source(cell, seeds) for number in range(cell.members)},
+        programs=Programs(
+            sources={number: _source(cell, seeds) for number in range(cell.members)}, observe=False
+        ),
         cpu=CpuModel(cell.receive_us * MICROSECOND, cell.send_us * MICROSECOND),
         record=info if record else None,
-        observe=False,
         announces=True,
         datagram=1 if paper else DATAGRAM_LIMIT,
     )

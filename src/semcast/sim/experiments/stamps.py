@@ -15,6 +15,7 @@ from semcast.protocols.vsync.orders import CausalOrder, Lines
 from semcast.sim.cluster import Cluster
 from semcast.sim.experiments.cells import CellError, Parameters, Result
 from semcast.sim.networks import Conditions, SwitchedNetwork
+from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
 from semcast.sim.workloads import Source, bursts, plain
@@ -115,8 +116,10 @@ def _group(cell: StampCell) -> Cluster:
         vsync(VsyncSettings(order=Order.CAUSAL, minimum=cell.members, buffer_messages=4096), CountedCausal),
         size=cell.members,
         rng=Random(seeds.getrandbits(64)),
-        sources={number: _source(cell, number, Random(seeds.getrandbits(64))) for number in sending},
-        observe=False,
+        programs=Programs(
+            sources={number: _source(cell, number, Random(seeds.getrandbits(64))) for number in sending},
+            observe=False,
+        ),
         announces=True,
     )
 

@@ -62,6 +62,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
     """Whether who joins is given the state of the application."""
+    goes_on: bool = False
+    """Whether an application keeps its state where its member comes back as another incarnation."""
     disk: Callable[[Scenario], bool] = _no
     """Whether hosts have a disk, which members are told of."""
     finds_members: bool = False

@@ -40,7 +40,9 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
             named = ReplicationSettings(names=tuple(member.name for member in members), notes=True)
         elif me.name not in settings.names:
             named = msgspec.structs.replace(settings, names=())
-        return Replication(me, named, below, rng, out, machine=mutant.machine, reading=mutant.reading)
+        return Replication(
+            me, named, below, rng, out, machine=mutant.machine, reading=mutant.reading, state=True
+        )
 
     return build
 
@@ -70,6 +72,8 @@ REPLICATION = FAMILIES.register(
         mutants=MUTANTS["replication"],
         limit=_limit,
         disk=_disk,
+        transfers=_disk,
+        goes_on=True,
         excused=_excused,
     )
 )

@@ -4,6 +4,7 @@ from random import Random
 
 import msgspec
 
+from semcast.core.ids import MILLISECOND
 from semcast.protocols.semantic import ChannelSettings, SemanticMulticast, Settings
 from semcast.protocols.semantic.backlog import EACH
 from semcast.sim import stacks
@@ -50,12 +51,13 @@ def _backlog(scenario: Scenario) -> int:
     """Queue and reserve, and where agreement is uniform what becomes safe at once.
 
     Where the reserve is not drawn, nobody answers: then no more waits than is under way when a stop is said,
-    and what a program sends itself from the task that reads: that waits, again and again, and goes first.
+    and what programs send from the task that reads: they wait in `send`, again and again, and no stop binds
+    who waits.
     """
     if scenario.reserve is None:
         single = scenario.bursts is not None and scenario.bursts.single
-        own = max((traffic.count for traffic in scenario.traffic), default=0) if single else 0
-        return _queue(scenario) + scenario.size * scenario.buffer + own
+        exempt = sum([traffic.count for traffic in scenario.traffic]) if single else 0
+        return _queue(scenario) + scenario.size * scenario.buffer + exempt
     unsafe = scenario.buffer * 3 // 2 if scenario.uniform else 0
     return _queue(scenario) + -(-_reserve(scenario) // EACH) + unsafe
 
@@ -65,14 +67,22 @@ def _queue(scenario: Scenario) -> int:
 
 
 def _tighten(scenario: Scenario, rng: Random) -> Scenario:
-    """A slot for each member, at least."""
+    """A slot for each member, at least.
+
+    With one slot and gossip to one member at a time a message takes a quarter of a second, and hundreds of
+    answers take minutes: such groups gossip more.
+    """
     reserve = draw_reserve(rng)
+    buffer = rng.choice((scenario.size, scenario.buffer))
+    slow = buffer == scenario.size and scenario.gossip_fanout == 1
     return msgspec.structs.replace(
         scenario,
-        buffer=rng.choice((scenario.size, scenario.buffer)),
+        buffer=buffer,
         queue=rng.choice((1, 1, 4)),
         reserve=reserve,
         ample=reserve == AMPLE,
+        gossip_fanout=3 if slow else scenario.gossip_fanout,
+        gossip_period=10 * MILLISECOND if slow else scenario.gossip_period,
     )
 
 

@@ -1,10 +1,11 @@
 """Virtual synchrony, simulated."""
 
+from collections.abc import Collection, Sequence
 from random import Random
 
 import msgspec
 
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.quorum import is_quorum
 from semcast.history import GONE, History, Kind
 from semcast.protocols.backoff import CAP
@@ -19,12 +20,13 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
 from semcast.sim.vsync_scenario import Variant, draw_vsync
+from semcast.sim.vsync_users import fitting, odd_settings
 
 
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or VirtualSynchrony
     assert issubclass(kind, VirtualSynchrony)
-    return stacks.vsync(scenario.vsync, kind)
+    return stacks.vsync(scenario.vsync, kind, scenario.misfits, odd_settings(scenario))
 
 
 def _draw(seed: int, fixed: Fixed | None) -> Scenario:
@@ -47,15 +49,34 @@ def _transfers(scenario: Scenario) -> bool:
 def excused(history: History) -> bool:
     """Whether no quorum of the last view lives, and not all of the others are back under their names.
 
-    Then who lives waits for ever, and rightly so. Who left a view has seen to it that the others can go on.
+    Then who lives waits for ever, and rightly so. Who left a view has seen to it that the others can go on;
+    if all have left but those who crashed, these have what comes next, and if the last has left, the group is
+    over, also for who was outside and about to come back.
+    Who is named in the last view and never came there lives for it only if a quorum of its own view does:
+    what it needs to go on may be gone with the others. Who left before it was in any view is as good as dead.
     """
-    views = [event for event in history.events if event.kind is Kind.VIEW]
+    views = {event.process: event for event in history.events if event.kind is Kind.VIEW}  # the latest
     crashed = {event.process for event in history.events if event.kind is Kind.CRASH}
     gone = {event.process for event in history.events if event.kind in GONE}
-    last = max(views, key=lambda event: event.view or 0, default=None)
-    members = history.info.only.members if last is None or last.members is None else last.members
-    alive = [rank for rank, member in enumerate(members) if member not in (gone if last is None else crashed)]
     names = {process.name for process in history.processes if process not in gone}
+    last = max(views.values(), key=lambda event: event.view or 0, default=None)
+    if last is None:
+        return _lost(history.info.only.members, gone, names)
+    behind = {
+        process
+        for process, event in views.items()
+        if event.view != last.view and _lost(event.members or (), crashed, names)
+    }
+    members = last.members or ()
+    absent = [member for member in members if member.name not in names]
+    over = absent == list(members) or any(member in crashed for member in absent)
+    never = gone.difference(views)
+    return (over and gone.issuperset(members)) or _lost(members, crashed | behind | never, names)
+
+
+def _lost(members: Sequence[MemberId], dead: Collection[MemberId], names: Collection[str]) -> bool:
+    """Whether no quorum of a view lives, and not all of the dead are back under their names."""
+    alive = [rank for rank, member in enumerate(members) if member not in dead]
     return not is_quorum(len(members), alive) and any(member.name not in names for member in members)
 
 
@@ -87,7 +108,8 @@ def _tighten(scenario: Scenario, rng: Random) -> Scenario:
         queue_messages=rng.choice((1, 1, 4)),
         reserve_bytes=draw_reserve(rng),
     )
-    return msgspec.structs.replace(scenario, vsync=settings, ample=settings.reserve_bytes == AMPLE)
+    ample = settings.reserve_bytes == AMPLE
+    return fitting(msgspec.structs.replace(scenario, vsync=settings, ample=ample))
 
 
 def _backlog(scenario: Scenario) -> int:

@@ -4,27 +4,19 @@ Each breaks one thing the guarantees rest on, and must be caught by name within 
 swarm, or, where chance is a poor tester, by a directed test.
 """
 
-import msgspec
+from semcast.sim.mutants import (
+    programs,
+    replication,
+    ring,
+    semantic,
+    vsync,
+    vsync_ends,
+    vsync_flow,
+    vsync_life,
+)
+from semcast.sim.mutants.mutant import Mutant
 
-from semcast.core.handover import Handover
-from semcast.core.stack import Stack
-from semcast.obsolescence import OperationTracker
-from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
-from semcast.sim.mutants import programs, replication, ring, semantic, vsync, vsync_flow
-
-
-class Mutant(msgspec.Struct, frozen=True):
-    """What to run instead of the real thing."""
-
-    stack: type[Stack] | None = None
-    operations: type[OperationTracker] = OperationTracker
-    handover: type[Handover] = Handover
-    machine: type[Machine] = Machine
-    reading: type[Reading] = Reading
-    by_chance: bool = True
-    """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""
-
+__all__ = ["MUTANTS", "Mutant", "swarmed"]
 
 MUTANTS: dict[str, dict[str, Mutant]] = {
     "s-rm": {
@@ -42,67 +34,29 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "confirmed-safe-at-once": Mutant(semantic.ConfirmedSafeAtOnce),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
-    "ring": {
-        "safe-after-one-rotation": Mutant(ring.SafeAfterOneRotation),
-        "no-transitional-configuration": Mutant(ring.NoTransitionalConfiguration),
-        "changed-payload": Mutant(ring.ChangedPayload),
-        "obligation-set-forgotten": Mutant(ring.ObligationSetForgotten, by_chance=False),
-        "delivered-after-a-hole": Mutant(ring.DeliveredAfterAHole),
-        "discarded-before-a-hole": Mutant(ring.DiscardedBeforeAHole),
-        "purge-across-configurations": Mutant(ring.PurgeAcrossConfigurations),
-        "aru-raised-too-early": Mutant(ring.AruRaisedTooEarly),
-        "holes-not-agreed": Mutant(ring.HolesNotAgreed, by_chance=False),
-        "old-token-accepted": Mutant(ring.OldTokenAccepted),
-        "conf-id-reused": Mutant(ring.ConfIdReused),
-        "purge-without-replacement": Mutant(ring.PurgeWithoutReplacement),
-        "late-packets-delivered": Mutant(ring.LatePacketsDelivered, by_chance=False),
-        "half-sent-goes-on": Mutant(ring.HalfSentGoesOn, by_chance=False),
-        "fragments-kept": Mutant(ring.FragmentsKept, by_chance=False),
-        "form-tokens-in-any-order": Mutant(ring.FormTokensInAnyOrder, by_chance=False),
-        "form-token-of-another-configuration": Mutant(ring.FormTokenOfAnotherConfiguration, by_chance=False),
-        "confirmed-when-sent": Mutant(ring.ConfirmedWhenSent),
-        "safe-when-delivered": Mutant(ring.SafeWhenDelivered, by_chance=False),
-        "piece-taken-for-the-whole": Mutant(ring.PieceTakenForTheWhole, by_chance=False),
-        "pieces-mixed": Mutant(ring.PiecesMixed, by_chance=False),
-        "backoff-without-cap": Mutant(ring.BackoffWithoutCap, by_chance=False),
-        "terms-ignored": Mutant(ring.TermsIgnored, by_chance=False),
-        "namesakes-let-in": Mutant(ring.NamesakesLetIn, by_chance=False),
-        "namesakes-put-out": Mutant(ring.NamesakesPutOut, by_chance=False),
-        "nobody-fails": Mutant(ring.NobodyFails, by_chance=False),
-        "merged-with-messages": Mutant(ring.MergedWithMessages, by_chance=False),
-        "no-reserve": Mutant(ring.NoReserve, by_chance=False),
-        "nobody-exempt": Mutant(ring.NobodyExempt, by_chance=False),
-        "nobody-says-stop": Mutant(ring.NobodySaysStop, by_chance=False),
-        "stop-at-full-queue": Mutant(ring.StopAtFullQueue, by_chance=False),
-        "stop-forgotten": Mutant(ring.StopForgotten, by_chance=False),
-        "view-seen-by-reader-only": Mutant(ring.ViewSeenByReaderOnly, by_chance=False),
-        "change-only-below-queue": Mutant(ring.ChangeOnlyBelowQueue, by_chance=False),
-        "leave-clock-runs-in-send": Mutant(ring.LeaveClockRunsInSend, by_chance=False),
-        "window-below-members": Mutant(ring.WindowBelowMembers, by_chance=False),
-        "position-recorded-wrong": Mutant(ring.PositionRecordedWrong),
-    },
+    "ring": {**ring.MUTANTS},
     "vsync": {
-        "decision-without-majority": Mutant(vsync.DecisionWithoutMajority),
+        "decision-without-majority": Mutant(vsync_ends.DecisionWithoutMajority),
         "changed-payload": Mutant(vsync.ChangedPayload),
-        "pred-omits-undelivered": Mutant(vsync.PredOmitsUndelivered),
+        "pred-omits-undelivered": Mutant(vsync_ends.PredOmitsUndelivered),
         "purge-across-views": Mutant(vsync.PurgeAcrossViews),
-        "installed-too-early": Mutant(vsync.InstalledTooEarly),
-        "t7-as-printed": Mutant(vsync.T7AsPrinted),
+        "installed-too-early": Mutant(vsync_ends.InstalledTooEarly),
+        "t7-as-printed": Mutant(vsync_ends.T7AsPrinted),
         "stamp-lost-with-purged": Mutant(vsync.StampLostWithPurged),
         "clock-not-reset": Mutant(vsync.ClockNotReset),
         "old-holder-obeyed": Mutant(vsync.OldHolderObeyed),
         "delivered-before-safe": Mutant(vsync.DeliveredBeforeSafe),
-        "joiner-without-state": Mutant(vsync.JoinerWithoutState),
-        "minority-goes-on": Mutant(vsync.MinorityGoesOn),
+        "joiner-without-state": Mutant(vsync_life.JoinerWithoutState),
+        "minority-goes-on": Mutant(vsync_ends.MinorityGoesOn),
         "acknowledged-after-pred": Mutant(vsync.AcknowledgedAfterPred, by_chance=False),
         "round-ignored-in-reports": Mutant(vsync.RoundIgnoredInReports, by_chance=False),
-        "old-chunk-accepted": Mutant(vsync.OldChunkAccepted, by_chance=False),
+        "old-chunk-accepted": Mutant(vsync_life.OldChunkAccepted, by_chance=False),
         "stamp-lost-with-run": Mutant(vsync.StampLostWithRun, by_chance=False),
         "sets-order-not-safe": Mutant(vsync.SetsOrderNotSafe, by_chance=False),
         "safe-with-f-votes": Mutant(vsync.SafeWithFVotes),
         "confirmed-safe-at-once": Mutant(vsync.ConfirmedSafeAtOnce),
-        "confirmed-in-the-next-view": Mutant(vsync.ConfirmedInTheNextView),
-        "leaver-not-in-cut": Mutant(vsync.LeaverNotInCut, by_chance=False),
+        "confirmed-in-the-next-view": Mutant(vsync_ends.ConfirmedInTheNextView),
+        "leaver-not-in-cut": Mutant(vsync_ends.LeaverNotInCut, by_chance=False),
         "skipped-before-causes": Mutant(vsync.SkippedBeforeCauses),
         "one-account": Mutant(vsync_flow.OneAccount, by_chance=False),
         "unplaced-takes-room": Mutant(vsync_flow.UnplacedTakesRoom, by_chance=False),
@@ -117,19 +71,20 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "overfull-goes-on": Mutant(vsync_flow.OverfullGoesOn, by_chance=False),
         "never-gives-up": Mutant(vsync_flow.NeverGivesUp, by_chance=False),
         "provider-awaited": Mutant(vsync_flow.ProviderAwaited, by_chance=False),
-        "promise-not-synced": Mutant(vsync.PromiseNotSynced, by_chance=False),
-        "acceptance-not-synced": Mutant(vsync.AcceptanceNotSynced, by_chance=False),
-        "tail-ignored": Mutant(vsync.TailIgnored, by_chance=False),
-        "last-view-not-written": Mutant(vsync.LastViewNotWritten, by_chance=False),
-        "old-state-handed-over": Mutant(vsync.OldStateHandedOver, by_chance=False),
-        "founded-beside-a-view": Mutant(vsync.FoundedBesideAView),
-        "reformed-without-accounting": Mutant(vsync.ReformedWithoutAccounting),
-        "reformed-with-older-state": Mutant(vsync.ReformedWithOlderState, by_chance=False),
-        "terms-ignored": Mutant(vsync.TermsIgnored, by_chance=False),
-        "leaver-deaf-at-once": Mutant(vsync.LeaverDeafAtOnce, by_chance=False),
+        "promise-not-synced": Mutant(vsync_life.PromiseNotSynced, by_chance=False),
+        "acceptance-not-synced": Mutant(vsync_life.AcceptanceNotSynced, by_chance=False),
+        "tail-ignored": Mutant(vsync_life.TailIgnored, by_chance=False),
+        "last-view-not-written": Mutant(vsync_life.LastViewNotWritten, by_chance=False),
+        "old-state-handed-over": Mutant(vsync_life.OldStateHandedOver, by_chance=False),
+        "founded-beside-a-view": Mutant(vsync_life.FoundedBesideAView),
+        "reformed-without-accounting": Mutant(vsync_life.ReformedWithoutAccounting),
+        "reformed-with-older-state": Mutant(vsync_ends.ReformedWithOlderState, by_chance=False),
+        "terms-ignored": Mutant(vsync_life.TermsIgnored, by_chance=False),
+        "never-in-pieces": Mutant(vsync_life.NeverInPieces, by_chance=False),
+        "leaver-deaf-at-once": Mutant(vsync_ends.LeaverDeafAtOnce, by_chance=False),
         "vector-too-small": Mutant(vsync.VectorTooSmall),
-        "flapping-let-in": Mutant(vsync.FlappingLetIn, by_chance=False),
-        "held-off-for-ever": Mutant(vsync.HeldOffForEver, by_chance=False),
+        "flapping-let-in": Mutant(vsync_life.FlappingLetIn, by_chance=False),
+        "held-off-for-ever": Mutant(vsync_life.HeldOffForEver, by_chance=False),
     },
     "replication": {
         "step3-as-printed": Mutant(machine=replication.Step3AsPrinted, by_chance=False),
@@ -168,6 +123,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
         "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
         "dedupe-not-in-snapshot": Mutant(machine=replication.DedupeNotInSnapshot, by_chance=False),
+        "snapshot-names-too-high": Mutant(machine=replication.SnapshotNamesTooHigh),
+        "trimmed-before-synced": Mutant(machine=replication.TrimmedBeforeSynced, by_chance=False),
         "late-queued-dropped": Mutant(machine=replication.LateQueuedDropped, by_chance=False),
         "stream-by-creator": Mutant(machine=replication.StreamByCreator, by_chance=False),
         "weak-sees-red": Mutant(reading=replication.WeakSeesRed, by_chance=False),

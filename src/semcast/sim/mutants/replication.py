@@ -9,10 +9,10 @@ from semcast.replication.actions import CHANGE, Asked, Run, RunId
 from semcast.replication.books import Books
 from semcast.replication.colours import Colours
 from semcast.replication.creation import Cut, Wish
-from semcast.replication.dedupe import Requests
+from semcast.replication.dedupe import Answered, Requests
 from semcast.replication.exchange import Exchange
 from semcast.replication.ids import Server, Weighted, servers_of
-from semcast.replication.journal import Mark
+from semcast.replication.journal import Journal, Mark
 from semcast.replication.knowledge import (
     Accounts,
     Knowledge,
@@ -28,8 +28,10 @@ from semcast.replication.machine import Machine
 from semcast.replication.messages import Actions, Again, Installed, Said, State, decode
 from semcast.replication.plan import Planner, Share, States
 from semcast.replication.reads import Reading
-from semcast.replication.records import Base, Boot, Install, KnownGreen, Learnt
+from semcast.replication.records import Boot, Install, KnownGreen, Learnt, encode
+from semcast.replication.snapshots import KeptState
 from semcast.replication.states import State as Standing
+from semcast.replication.tables import Tables
 
 # Knowledge and quorum
 
@@ -410,7 +412,7 @@ class _BooksWithLastNumbers(Books):
 
 
 class _BooksWithoutRequests(Books):
-    def _restore_requests(self, base: Base) -> None:
+    def _restore_requests(self, tables: Tables, requests: Answered) -> None:
         pass
 
 
@@ -418,6 +420,28 @@ class DedupeNotInSnapshot(Machine):
     """What was done for which client is not written down with the rest."""
 
     books_kind = _BooksWithoutRequests
+
+
+class SnapshotNamesTooHigh(Machine):
+    """The state of the service is said to have one action more than it has."""
+
+    def keep(self, state: KeptState) -> None:
+        super().keep(KeptState(min(state.position + 1, self.books.colours.line), state.state))
+
+
+class _TrimsFirst(Journal):
+    def begin_anew(self) -> None:
+        self.out.begin_anew()
+        self.sync()
+        for record in self.books.condensed():
+            self.out.append(encode(record))
+        self.sync()
+
+
+class TrimmedBeforeSynced(Machine):
+    """The old log goes before what replaces it is on the disk."""
+
+    journal_kind = _TrimsFirst
 
 
 class LateQueuedDropped(Machine):

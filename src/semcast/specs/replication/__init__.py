@@ -19,7 +19,13 @@ from semcast.specs.replication.primaries import (
     repl_leave,
     repl_one_primary,
 )
-from semcast.specs.replication.rest import repl_exchange_once, repl_knowledge, repl_liveness, repl_white
+from semcast.specs.replication.rest import (
+    repl_exchange_once,
+    repl_knowledge,
+    repl_liveness,
+    repl_state,
+    repl_white,
+)
 from semcast.specs.verdict import Verdict
 
 REPLICATION: dict[str, Callable[[History], Verdict]] = {
@@ -30,6 +36,7 @@ REPLICATION: dict[str, Callable[[History], Verdict]] = {
     "repl_green_in_primary": repl_green_in_primary,
     "repl_knowledge": repl_knowledge,
     "repl_white": repl_white,
+    "repl_state": repl_state,
     "repl_answered": repl_answered,
     "repl_queued": repl_queued,
     "repl_linear": repl_linear,

@@ -4,8 +4,18 @@ from collections.abc import Iterator
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
-from semcast.specs.replication.kinds import COLOUR, DONE, DURABLE, GREEN, PHASE, REPLY, REQUEST, STORE
-from semcast.specs.replication.ledger import ANSWERS, Action, Ledger, Life, ledger_of, text_of
+from semcast.specs.replication.kinds import (
+    COLOUR,
+    DONE,
+    DURABLE,
+    GREEN,
+    PHASE,
+    REPLY,
+    REQUEST,
+    SNAPSHOT,
+    STORE,
+)
+from semcast.specs.replication.ledger import ANSWERS, FOREVER, Action, Ledger, Life, ledger_of, text_of
 from semcast.specs.replication.rest import blocked
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -105,9 +115,13 @@ class _Reds:
         self._came = 0
         self._durable = 0
 
-    def take(self, event: Event) -> None:
-        """A row of colour, or of what is on the disk."""
-        if event.kind in (DURABLE, STORE):
+    def take(self, event: Event, ledger: Ledger) -> None:
+        """A row of colour, of what is on the disk, or of a snapshot that has some of it."""
+        if event.kind is SNAPSHOT:
+            done = [each for each in self._known if ledger.positions.get(each, FOREVER) <= (event.order or 0)]
+            for each in done:
+                del self._known[each]
+        elif event.kind in (DURABLE, STORE):
             self._durable = event.count
         elif event.sender is not None and event.level == GREEN:
             self._known.pop((event.sender, event.seq), None)
@@ -133,8 +147,8 @@ def _reads(ledger: Ledger) -> Iterator[tuple[Life, Event, str, int, dict[Action,
                 phase = event.level or ""
             elif event.kind is REPLY and event.level not in ANSWERS:
                 yield life, event, phase, durable, reds.on_disk()
-            elif event.kind in (STORE, DURABLE, COLOUR):
-                reds.take(event)
+            elif event.kind in (STORE, DURABLE, COLOUR, SNAPSHOT):
+                reds.take(event, ledger)
                 durable = event.order or 0 if event.kind is DURABLE else durable
 
 
@@ -236,5 +250,10 @@ def _requests(ledger: Ledger) -> Iterator[tuple[Life, Event, list[Action]]]:
                         reds.pop((event.sender, index), None)
                     else:
                         reds[event.sender, index] = None
+            elif event.kind is SNAPSHOT:
+                for action in [
+                    each for each in reds if ledger.positions.get(each, FOREVER) <= (event.order or 0)
+                ]:
+                    del reds[action]
             elif event.kind is REQUEST:
                 yield life, event, [] if phase == PRIMARY else list(reds)

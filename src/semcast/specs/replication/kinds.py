@@ -24,6 +24,8 @@ they are (`count`).
 - reply: it answers; `level` strict or queued: about an action, which is done at `order`; weak, dirty or
   session: a read of a client (`members`), which shows the actions up to `order`, and the reds of the text;
 - white: all servers (`members`) have the actions up to `order` green on their disks;
+- snapshot: it goes on from the snapshot of another server, which has the green actions up to `order`; the
+  text is their chain hash;
 - alarm: it found another server with other actions; the text says which.
 """
 
@@ -76,6 +78,7 @@ DONE = add_kind("done", ("order", "members"), _ordered)
 AGAIN = add_kind("again", (*_ACTIONS, "order", "annotation"), _of_actions)
 INSTALL = add_kind("install", ("sender", "seq", "view", "level", "order", "members", "annotation"), _install)
 GROUP = add_kind("group", ("order", "members"), _ordered)
+SNAPSHOT = add_kind("snapshot", ("order", "annotation"), _ordered)
 DURABLE = add_kind("durable", ("count", "order", "view", "annotation"), _ordered)
 REPLY = add_kind("reply", (*_ACTIONS, "level", "order", "members", "annotation"), _ordered)
 WHITE = add_kind("white", ("order", "members"), _ordered)

@@ -12,7 +12,17 @@ from semcast.core.annotations import Item
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
-from semcast.specs.replication.kinds import COLOUR, DURABLE, GREEN, GUEST, INSTALL, REPLY, REQUEST, STORE
+from semcast.specs.replication.kinds import (
+    COLOUR,
+    DURABLE,
+    GREEN,
+    GUEST,
+    INSTALL,
+    REPLY,
+    REQUEST,
+    SNAPSHOT,
+    STORE,
+)
 
 FOREVER = 1 << 62
 ANSWERS = ("strict", "queued")
@@ -57,6 +67,7 @@ class Life:
         self.greens = [
             (event.order, event) for event in events if event.kind is COLOUR and event.level == GREEN
         ]
+        self.snapshots = [event for event in events if event.kind is SNAPSHOT]
         self.installs = [event for event in events if event.kind is INSTALL]
         self.durable = self._durable(DURABLE, "order")
         self.durable_primary = self._durable(DURABLE, "view")
@@ -84,6 +95,16 @@ class Life:
             return FOREVER
         after = 0 if self.following is None else self.following.recovered_primary
         return max(self.durable_primary, after)
+
+    def steps(self) -> Iterator[tuple[int, Place | None]]:
+        """The same with snapshots, which have a position and no action."""
+        jumps = list(self.snapshots)
+        for position, place in self.places():
+            while jumps and jumps[0].index < place.event.index:
+                yield jumps.pop(0).order or 0, None
+            yield position, place
+        for jump in jumps:
+            yield jump.order or 0, None
 
     def places(self) -> Iterator[tuple[int, Place]]:
         """Positions and actions, one by one."""

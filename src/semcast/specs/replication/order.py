@@ -61,7 +61,11 @@ def _walk(ledger: Ledger) -> list[tuple[Life, int, Place, dict[object, int]]]:
             last: dict[object, int] = {}
             for position in sorted(had):
                 last[had[position][0]] = had[position][1]
-            for position, place in life.places():
+            for position, place in life.steps():
+                if place is None:
+                    had |= {each: ledger.order[each].action for each in ledger.order if each <= position}
+                    last = {had[each][0]: had[each][1] for each in sorted(had)}
+                    continue
                 found.append((life, position, place, dict(last)))
                 last[place.action[0]] = place.action[1]
                 had[position] = place.action
@@ -91,7 +95,10 @@ def repl_integrity(history: History) -> Verdict:
 def _check_lives(ledger: Ledger, lives: list[Life], findings: Findings) -> None:
     for life in lives:
         line, seen = life.recovered, dict[Action, int]()
-        for position, place in life.places():
+        for position, place in life.steps():
+            if place is None:
+                line = max(line, position)
+                continue
             creator = place.action[0]
             if position != line + 1:
                 findings.count(1)

@@ -6,7 +6,7 @@ from semcast.specs.replication.kinds import COLOUR, GREEN, GROUP, INSTALL, PHASE
 from semcast.specs.replication.ledger import installed, ledger_of, taking_part, text_of
 from semcast.specs.verdict import Findings, Verdict
 
-_ORDERS = frozenset({"reg-prim", "exchange-actions", "out"})
+ORDERS = frozenset({"reg-prim", "exchange-actions", "out"})
 """States in which actions turn green as they come: in a primary, in an exchange, by a pull."""
 _INSTALLS = frozenset({"construct", "un"})
 """States in which they do only because a primary is installed."""
@@ -70,7 +70,7 @@ def repl_green_in_primary(history: History) -> Verdict:
                 phase, owed = event.level or "", []
             elif event.kind is INSTALL:
                 owed = []
-            elif event.kind is COLOUR and event.level == GREEN and phase not in _ORDERS:
+            elif event.kind is COLOUR and event.level == GREEN and phase not in ORDERS:
                 if phase in _INSTALLS:
                     owed.append(event)
                 else:

@@ -2,7 +2,8 @@
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
-from semcast.specs.replication.kinds import AGAIN, ALARM, DURABLE, GROUP, PHASE, WHITE
+from semcast.history.schema import Kind
+from semcast.specs.replication.kinds import AGAIN, ALARM, DURABLE, GROUP, PHASE, SNAPSHOT, WHITE
 from semcast.specs.replication.ledger import Ledger, Life, installed, ledger_of, text_of
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -84,7 +85,7 @@ def _owed(ledger: Ledger, creator: MemberId) -> bool:
 
 
 def _line(life: Life) -> int:
-    return max((position for position, _ in life.places()), default=life.recovered)
+    return max((position for position, _ in life.steps()), default=life.recovered)
 
 
 def repl_knowledge(history: History) -> Verdict:
@@ -97,11 +98,36 @@ def repl_knowledge(history: History) -> Verdict:
             if event.kind is ALARM:
                 findings.count(1)
                 findings.example(f"{life.process}: {text_of(event)}", event)
-            elif event.kind is DURABLE and text_of(event):
+            elif event.kind in (DURABLE, SNAPSHOT) and text_of(event):
                 other = known.setdefault(event.order or 0, event)
                 if text_of(other) != text_of(event):
                     findings.count(1)
                     findings.example(f"two hashes at position {event.order}", other, event)
+    return findings.verdict()
+
+
+def repl_state(history: History) -> Verdict:
+    """At rest servers with equal lines have services in equal states, snapshots or not."""
+    name = "repl_state"
+    why = blocked(history)
+    if why:
+        return unknown(name, why)
+    ledger = ledger_of(history)
+    findings = Findings(name)
+    known: dict[int, tuple[Life, dict[MemberId | None, str]]] = {}
+    for life in ledger.alive():
+        rows = [event for event in life.events if event.kind is Kind.APPLY]
+        if not rows or life.server not in _group(ledger):
+            continue
+        states = {event.sender: event.digest or "" for event in rows}
+        other, wanted = known.setdefault(_line(life), (life, states))
+        if states != wanted:
+            findings.count(1)
+            what = sorted(
+                str(each) for each in states.keys() | wanted if states.get(each) != wanted.get(each)
+            )
+            told = f"the services of {life.process} and {other.process} differ in {', '.join(what)}"
+            findings.example(told, rows[-1])
     return findings.verdict()
 
 

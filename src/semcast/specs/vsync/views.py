@@ -49,10 +49,15 @@ class Views:
         return self.of[number][0].event.order
 
     def bereft(self, stay: Stay) -> bool:
-        """Whether a process ended in a view that was re-formed, or beside it: what it did may be lost."""
-        if stay.after is not None:
-            return False
-        return any(after <= number_of(stay) < number for number, after in self._reformed)
+        """Whether a process ended in a view that was re-formed, or beside it: what it did may be lost.
+
+        It may have gone on to a view that nobody else came to know.
+        """
+        last = stay
+        while last.after is not None:
+            last = last.after
+        first, end = number_of(stay), number_of(last)
+        return any(after <= first and end < number for number, after in self._reformed)
 
     def life(self, stay: Stay) -> Life:
         """Of the process whose stay it is."""

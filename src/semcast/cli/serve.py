@@ -1,0 +1,140 @@
+"""`semcast serve`: a server of a replicated database; `semcast serve demo`: three of them on this host."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from semcast.cli.errors import JobError, UsageError
+from semcast.cli.live import plain, stopping_on_signals, why
+from semcast.engine import RequestError
+from semcast.group.errors import ConfigurationError, GroupError
+
+DEMO = "demo"
+NAMES = ("a", "b", "c")
+PORT = 7420
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "serve",
+        help="be a server of a replicated database",
+        description="Be a server of a replicated database, until SIGTERM or Ctrl-C. `semcast serve demo` with"
+        " nothing else starts three servers on this host, which find each other; what they keep is gone in"
+        " the end, unless --data names a folder.",
+    )
+    parser.add_argument("database", metavar="NAME", help="of the database")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of this server, and of nobody else")
+    parser.add_argument("--name", default="", metavar="SERVER", help="of this server (default: of the host)")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--with", dest="founders", metavar="A,B,C", help="all servers that found the database")
+    how.add_argument(
+        "--join",
+        metavar="HOST:PORT",
+        help="be let in by the servers of a database: where one of them has --bind, or `here` for this host."
+        " Then: semcast sql NAME --add SERVER",
+    )
+    parser.add_argument("--durability", choices=["disk", "memory"], default="disk", help="when to answer")
+    parser.add_argument("--listen", metavar="HOST:PORT", help=f"for clients (default: 127.0.0.1:{PORT})")
+    parser.add_argument("--tokens", type=Path, metavar="FILE", help="lines `ROLE TOKEN`: read, write, admin")
+    parser.add_argument("--cert", default="", metavar="FILE", help="certificate for TLS, and")
+    parser.add_argument("--key", default="", metavar="FILE", help="its key")
+    parser.add_argument("--bind", default="", metavar="HOST:PORT", help="for the other servers")
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="--bind of another server",
+    )
+    parser.add_argument("--key-file", default="", metavar="FILE", help="keyring that all servers share")
+    parser.add_argument("--insecure", action="store_true", help="beyond this host without keys or TLS")
+    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    _check_extra()
+    from semcast.server.serving import ServingError  # noqa: PLC0415
+    from semcast.server.tokens import TokenFileError  # noqa: PLC0415
+
+    try:
+        if args.database == DEMO and not (args.founders or args.join or args.name):
+            from semcast.cli.serve_demo import run_demo  # noqa: PLC0415
+
+            return run_demo(args)
+        return asyncio.run(_serve(args))
+    except (ConfigurationError, RequestError, ServingError, TokenFileError) as error:
+        raise UsageError(str(error)) from error
+    except GroupError as error:
+        raise JobError(why(error)) from error
+
+
+def _check_extra() -> None:
+    try:
+        import starlette  # noqa: F401, PLC0415
+        import uvicorn  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise UsageError("serving needs the extra `server`: pip install 'semcast[server]'") from error
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    from semcast.server.identity import Site, home_of  # noqa: PLC0415
+    from semcast.server.node import Wanted, serve  # noqa: PLC0415
+    from semcast.server.opening import opened  # noqa: PLC0415
+    from semcast.server.serving import Place  # noqa: PLC0415
+
+    if args.data is None:
+        raise UsageError("--data: a server needs a folder of its own")
+    joins = args.join is not None
+    site = Site(
+        database=args.database,
+        data=args.data,
+        server=args.name,
+        founders=tuple(name.strip() for name in (args.founders or "").split(",") if name.strip()),
+        joins=joins,
+        durability=args.durability,
+        bind=args.bind,
+        peers=(*args.peers, *([args.join] if joins and args.join != "here" else [])),
+        key_file=args.key_file,
+        insecure=args.insecure,
+    )
+    home = home_of(site)
+    place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
+    wanted = Wanted(args.database, home.server, place, args.tokens)
+    say = _say_json if args.json else _say
+    with stopping_on_signals() as stopped:
+        await serve(wanted, lambda: opened(site, home), stopped, say)
+    return 0
+
+
+def _say_json(what: Mapping[str, Any]) -> None:
+    print(json.dumps(dict(what)), flush=True)
+
+
+def _say(what: Mapping[str, Any]) -> None:
+    print(plain(sentence(what)), file=sys.stderr, flush=True)
+
+
+def sentence(what: Mapping[str, Any]) -> str:
+    """What happens, for people.
+
+    >>> sentence({"event": "state", "server": "a", "primary": True, "view": ["a", "b"]})
+    'a: in the primary, with a, b'
+    """
+    server = what["server"]
+    match what["event"]:
+        case "serving":
+            return f"{server}: serves at {what['address']}"
+        case "state" if what["primary"]:
+            return f"{server}: in the primary, with {', '.join(what['view'])}"
+        case "state":
+            return f"{server}: no primary here, with {', '.join(what['view']) or 'nobody'} ({what['state']})"
+        case other:
+            return f"{server}: {other}"

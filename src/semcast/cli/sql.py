@@ -1,0 +1,228 @@
+"""`semcast sql`: statements and queries, one or many, and the servers of a replicated database."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from semcast.cli.errors import JobError, UsageError
+from semcast.cli.live import plain
+from semcast.connecting import connect
+from semcast.engine import ActionError, RequestError
+from semcast.engine.database import SqlAnswer, SqlResult
+from semcast.engine.levels import READS, UPDATES
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.sql.errors import StatementError
+from semcast.sql.refusals import writes
+
+if TYPE_CHECKING:
+    from semcast.server.client import Client, Promise
+
+SECONDS = 30.0
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "sql",
+        help="ask a replicated database, or change it",
+        description="Do a statement, or open a prompt where there is none (statements are read from standard"
+        " input if that is no terminal). Servers on this host are found by themselves.",
+    )
+    parser.add_argument("database", metavar="NAME", help="of the database")
+    parser.add_argument("statement", metavar="STATEMENT", nargs="?", help="SQL")
+    parser.add_argument("--level", choices=[*READS, *UPDATES], help="when to answer (session, strict)")
+    parser.add_argument(
+        "--server",
+        action="append",
+        metavar="HOST:PORT",
+        help="a server; may be repeated, the next is asked where one is gone",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token to show")
+    parser.add_argument("--ca", metavar="FILE", help="certificates to trust; switches TLS on")
+    parser.add_argument("--tls", action="store_true", help="the servers have TLS")
+    parser.add_argument("--insecure", action="store_true", help="a token may travel in the open")
+    parser.add_argument("--timeout", type=float, default=SECONDS, metavar="SECONDS", help="for each answer")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--status", action="store_true", help="how the server is")
+    what.add_argument("--members", action="store_true", help="the servers of the database")
+    what.add_argument("--add", metavar="SERVER", help="let a server in that was started with --join")
+    what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
+    what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
+    what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what is asked; 1 where a statement could not be done."""
+    if not args.timeout > 0:
+        raise UsageError("--timeout: more than 0 seconds")
+    others = (args.status, args.members, args.add, args.remove, args.weight, args.backup)
+    if args.statement is not None and any(others):
+        raise UsageError("a statement, or something about the servers; not both")
+    if args.statement is not None:
+        check_level(args.level, args.statement)
+    try:
+        return asyncio.run(_run(args))
+    except (RequestError, ConfigurationError) as error:
+        raise UsageError(str(error)) from error
+    except (GroupError, TimeoutError) as error:
+        raise JobError(str(error)) from error
+
+
+async def _run(args: argparse.Namespace) -> int:
+    async with connect(
+        args.database,
+        _servers(args),
+        token=_token(args.token_file),
+        tls=args.tls,
+        ca=args.ca or "",
+        insecure=args.insecure,
+        timeout=args.timeout,
+    ) as db:
+        if args.statement is not None:
+            return await once(db, args.statement, args.level, as_json=args.json)
+        if await _about_servers(db, args):
+            return 0
+        from semcast.cli.prompt import Prompt  # noqa: PLC0415 (readline takes over the terminal)
+
+        return await Prompt(db, args.level, as_json=args.json).run(sys.stdin)
+
+
+def _servers(args: argparse.Namespace) -> list[str]:
+    if args.server:
+        return list(args.server)
+    from semcast.server.registry import found  # noqa: PLC0415 (the extra may be missing)
+
+    here = found(args.database)
+    if not here:
+        raise UsageError(f"no server of {plain(args.database)} runs on this host: name one with --server")
+    return [("https://" if note.tls else "http://") + note.address for note in here]
+
+
+def _token(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {path}: {error}") from error
+
+
+def check_level(level: str | None, sql: str) -> None:
+    """Raise where a level is not for such a statement."""
+    if level is not None and (level in UPDATES) != writes(sql):
+        kind = "updates" if level in UPDATES else "queries"
+        other = ", ".join(READS if level in UPDATES else UPDATES)
+        raise UsageError(f"--level {level} is for {kind}, and this is none: choose one of {other}")
+
+
+async def once(db: "Client", sql: str, level: str | None, *, as_json: bool) -> int:
+    """Do one statement, and show what came of it."""
+    try:
+        if writes(sql):
+            done = await db.execute(sql, level=level or "strict")
+            print(_outcome(done, as_json=as_json))
+        else:
+            show_rows(await db.query(sql, level=level or "session"), as_json=as_json)
+    except (ActionError, StatementError) as error:
+        if as_json:
+            print(json.dumps({"error": str(error)}))
+        else:
+            print(f"error: {plain(str(error))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _outcome(done: "SqlResult | Promise", *, as_json: bool) -> str:
+    if not isinstance(done, SqlResult):
+        return json.dumps({"position": None}) if as_json else "kept: it will be done, exactly once"
+    if as_json:
+        shown: dict[str, Any] = {
+            "position": done.position,
+            "changes": done.changes,
+            "last_rowid": done.last_rowid,
+        }
+        if done.columns:
+            shown |= {"columns": done.columns, "rows": _json_rows(done.rows)}
+        return json.dumps(shown)
+    rows = [" | ".join(_text(value) for value in row) for row in done.rows]
+    return "\n".join([*rows, f"done at position {done.position}, {done.changes} rows changed"])
+
+
+def show_rows(found: "SqlAnswer", *, as_json: bool) -> None:
+    """What a query gave."""
+    if as_json:
+        print(
+            json.dumps({"position": found.position, "columns": found.columns, "rows": _json_rows(found.rows)})
+        )
+        return
+    table = Table(*(plain(column) for column in found.columns))
+    for row in found.rows:
+        table.add_row(*(_text(value) for value in row))
+    console = Console(markup=False, highlight=False)
+    console.print(table)
+
+
+def _json_rows(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    from semcast.server.values import row_to_json  # noqa: PLC0415
+
+    return [list(row_to_json(row)) for row in rows]
+
+
+def _text(value: object) -> str:
+    """A value on one line of a terminal."""
+    if value is None:
+        return "NULL"
+    return "x'" + value.hex() + "'" if isinstance(value, bytes) else plain(str(value))
+
+
+async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
+    """Whatever is asked that is no statement; whether anything was."""
+    if args.status:
+        _show(await db.status(), as_json=args.json)
+    elif args.backup is not None:
+        position = await db.backup(args.backup)
+        _show({"file": str(args.backup), "position": position}, as_json=args.json)
+    elif args.members or args.add or args.remove or args.weight:
+        if args.add:
+            await db.add_server(args.add)
+        elif args.remove:
+            await db.remove_server(args.remove)
+        elif args.weight:
+            server, _, weight = args.weight.rpartition("=")
+            if not server or not weight.isdecimal():
+                raise UsageError(f"--weight {args.weight}: write SERVER=N")
+            await db.weigh_server(server, int(weight))
+        _show_members(await db.members(), as_json=args.json)
+    else:
+        return False
+    return True
+
+
+def _show(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(dict(found)))
+        return
+    for key, value in found.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        print(f"{key:10} {plain(shown)}")
+
+
+def _show_members(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(dict(found)))
+        return
+    table = Table("server", "weight", "within reach")
+    for server, weight in found["servers"].items():
+        table.add_row(plain(server), str(weight), "yes" if server in found["view"] else "no")
+    for server in found["strangers"]:
+        table.add_row(plain(server), "", "wants to be let in")
+    Console(markup=False, highlight=False).print(table)

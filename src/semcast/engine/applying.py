@@ -1,0 +1,169 @@
+"""From delivered batches to the store, and from there to those who wait: a list at a time."""
+
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from semcast.core.events import Delivery
+from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
+from semcast.engine.contents import (
+    CALL,
+    PLAIN_BYTES,
+    READ,
+    UPDATE,
+    Content,
+    read,
+    read_call,
+    unpack_plain,
+)
+from semcast.engine.errors import ForgottenError, ReplicaError
+from semcast.engine.levels import UPDATES
+from semcast.engine.outcomes import Outcome
+from semcast.engine.service import Context
+from semcast.engine.store import Store, Todo
+from semcast.engine.waiting import Waiters
+from semcast.replication.actions import PLAIN, Asked, Run
+
+_SIMPLE = bytes([PLAIN, UPDATE])
+
+
+class Applier:
+    """Applies what is green at one server.
+
+    Args:
+        store: what it is applied to.
+        waiters: who is told.
+        mine: whether a creator is this process.
+    """
+
+    def __init__(self, store: Store, waiters: Waiters, mine: Callable[[MemberId], bool]) -> None:
+        self._store = store
+        self._waiters = waiters
+        self._mine = mine
+        self._todos: list[Todo] = []
+        self._tokens: list[int] = []  # of each of them; 0 where nobody here waits
+        self._taken = 0  # the last position that was handed over
+        self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
+
+    def apply(self, deliveries: Sequence[Delivery]) -> None:
+        """All batches of a list, at once."""
+        upto = self._store.position
+        for each in deliveries:
+            if type(each) is Batch:
+                upto = max(upto, self._take(each))
+        self._do(upto)
+        self._waiters.look()
+
+    def _take(self, batch: Batch) -> int:
+        """The actions of a batch that are not done yet; returns the position of the last."""
+        assert batch.order is not None, "green actions have positions"
+        sender, position, store = batch.sender, batch.order - 1, self._store
+        if position > max(store.position, self._taken):
+            raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
+        self._taken = position + len(batch.payloads)
+        mine, seed = self._mine(sender), _seeds(sender) + batch.first - batch.order
+        done, stamp, todos, tokens = store.position, store.stamp, self._todos, self._tokens
+        for action in batch.payloads:
+            position += 1
+            if position <= done:
+                continue
+            if action[:2] == _SIMPLE and len(action) >= PLAIN_BYTES:  # nearly all: worth a way of its own
+                _, _, level, made, token = unpack_plain(action)
+                if made > stamp:
+                    stamp = store.stamp = made
+                context = Context(position, stamp, seed + position, UPDATES[level & 3])
+                todos.append(Todo(action[PLAIN_BYTES:], context))
+                tokens.append(token if mine else 0)
+                continue
+            content = read(action)
+            if content is None:
+                continue
+            if content.kind == READ:
+                if mine:
+                    self._answer(content, position)
+                    done, todos, tokens = store.position, self._todos, self._tokens
+                continue
+            stamp = store.stamp = max(stamp, content.stamp)
+            todos.append(_todo(content, position, stamp, seed + position))
+            tokens.append(content.token if mine else 0)
+        self._cut[sender] = batch.first + len(batch.payloads) - 1
+        return position
+
+    def _answer(self, content: Content, position: int) -> None:
+        """A question at its place in the order."""
+        waiter = self._waiters.by_token.pop(content.token, None)
+        if waiter is not None:
+            self._do(position - 1)
+            try:
+                answer = self._store.query(content.body)
+            except Exception as error:  # of the question, not of the state
+                waiter.fail(error)
+            else:
+                waiter.done(content.token, Outcome(position, answer))
+
+    def _do(self, upto: int) -> None:
+        """Have the store do what was gathered, and tell who waits."""
+        store, waiters = self._store, self._waiters
+        if upto <= store.position:
+            return
+        todos, tokens = self._todos, self._tokens
+        self._todos, self._tokens = [], []
+        outcomes = store.apply(todos, upto)
+        by_token = waiters.by_token
+        for todo, token, outcome in zip(todos, tokens, outcomes, strict=True):
+            waiter = by_token.pop(token, None) if token else None
+            if waiter is not None:
+                waiter.done(token, outcome)
+            if todo.asked is not None:
+                waiters.request_done(todo.asked, outcome)
+
+    def restored(self, overtaken: Sequence[Run]) -> None:
+        """The store goes on from the state of another, with own runs in it: who waits for these is told."""
+        waiters, outcomes = self._waiters, self._store.outcomes
+        self._taken = self._store.position
+        for run in overtaken:
+            for action in run.actions:
+                content = read(action)
+                waiter = None if content is None else waiters.by_token.pop(content.token, None)
+                if waiter is not None:
+                    waiter.fail(ForgottenError("it was done, and what came of it is part of a snapshot"))
+        for client, number in waiters.requests():
+            outcome = outcomes.find(client, number)
+            if outcome is not None:
+                waiters.request_done(Asked(client, number, 0, b""), outcome)
+        waiters.look()
+
+    def reds(self, runs: Sequence[Run]) -> list[Todo]:
+        """Of reds that were known a moment ago, what is not applied by now."""
+        found: list[Todo] = []
+        stamp, outcomes = self._store.stamp, self._store.outcomes
+        for run in runs:
+            member = run.creator.member
+            seed, applied = _seeds(member), self._cut.get(member, 0)
+            for index, action in enumerate(run.actions, run.first):
+                content = read(action) if index > applied else None
+                if content is None or content.kind == READ:
+                    continue
+                asked = content.asked
+                if asked is not None and (
+                    outcomes.find(asked.client, asked.number) or asked.number < outcomes.floor(asked.client)
+                ):
+                    continue
+                stamp = max(stamp, content.stamp)
+                found.append(_todo(content, 0, stamp, seed + index))
+        return found
+
+
+def _todo(content: Content, position: int, stamp: int, seed: int) -> Todo:
+    asked = content.asked
+    client, number = ("", 0) if asked is None else (asked.client, asked.number)
+    context = Context(position, stamp, seed, content.level, client, number)
+    if content.kind == CALL:
+        call = read_call(content.body)
+        return Todo(call.body, context, call, asked)
+    return Todo(content.body, context, None, asked)
+
+
+def _seeds(sender: MemberId) -> int:
+    """Where the seeds of a creator begin: no two actions have the same."""
+    return crc32(f"{sender.name}#{sender.incarnation}".encode()) << 64

@@ -1,0 +1,161 @@
+"""A SQLite file as the replicated state of a server: tables, position and outcomes in one transaction."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from semcast.engine.errors import ReplicaError
+from semcast.engine.outcomes import Kept, Outcome, Outcomes
+from semcast.engine.store import Todo
+from semcast.sql import SqliteStore, Statement
+from semcast.sql import snapshot as copies
+from semcast.sql.actions import SqlOutcome, encode
+from semcast.sql.reading import Answer
+from semcast.sql.store import Ordered
+
+FILE = "database.sqlite"
+_DONE, _FLOOR = b"d", b"f"
+
+
+class Rows(msgspec.Struct, frozen=True, array_like=True):
+    """An answer, as it is given to who asked."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+_decode_statement = msgspec.msgpack.Decoder(Statement).decode
+_decode_rows = msgspec.msgpack.Decoder(Rows).decode
+
+
+def question(sql: str, parameters: Sequence[object]) -> bytes:
+    """A query, as the engine knows questions."""
+    return encode(Statement(sql, tuple(parameters)))
+
+
+def rows_of(result: bytes) -> Rows:
+    """What a query gave."""
+    return _decode_rows(result)
+
+
+class SqlStore:
+    """The state of one server in a file.
+
+    Args:
+        path: the file; made if it is missing.
+        fresh: forget what is there: the log has all of it.
+    """
+
+    def __init__(self, path: Path, *, fresh: bool = False) -> None:
+        self._path = path
+        if fresh:
+            copies.remove(path)
+        self._open()
+
+    def _open(self) -> None:
+        self.sqlite = SqliteStore(self._path)
+        self.position, self.stamp = self.sqlite.position, self.sqlite.stamp
+        self.outcomes = Outcomes()
+        self.outcomes.restore(_kept(self.sqlite))
+        self._shown: list[Todo] = []
+
+    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome]:
+        """In one transaction."""
+        self._shown = []
+        found: list[Outcome] = []
+
+        def notes(outcomes: list[SqlOutcome]) -> dict[bytes, bytes | None]:
+            kept: dict[bytes, bytes | None] = {}
+            for todo, outcome in zip(actions, outcomes, strict=True):
+                result = b"" if outcome.error else encode(outcome)
+                one = Outcome(todo.context.position, result, outcome.error)
+                found.append(one)
+                if todo.asked is not None:
+                    gone = self.outcomes.add(todo.asked, one)
+                    client = todo.asked.client.encode()
+                    key = _DONE + _number(todo.asked.number) + client
+                    kept[key] = encode((one.position, result, one.error))
+                    if todo.asked.floor:
+                        kept[_FLOOR + client] = encode(self.outcomes.floor(todo.asked.client))
+                    kept.update(dict.fromkeys([_DONE + _number(number) + client for number in gone]))
+            return kept
+
+        self.sqlite.apply([_ordered(todo) for todo in actions], notes, upto)
+        self.position = upto
+        return found
+
+    def query(self, question: bytes) -> bytes:
+        """Of what is green."""
+        asked = _decode_statement(question)
+        return _rows(self.sqlite.weak(asked.sql, asked.parameters))  # type: ignore[arg-type]
+
+    def dirty(self, question: bytes, reds: Sequence[Todo]) -> bytes:
+        """Of what is green and these behind it."""
+        self.show(reds)
+        asked = _decode_statement(question)
+        return _rows(self.sqlite.dirty(asked.sql, asked.parameters))  # type: ignore[arg-type]
+
+    def show(self, reds: Sequence[Todo]) -> None:
+        """From now on, until there is something green, dirty reads show these."""
+        if list(reds[: len(self._shown)]) != self._shown:
+            self.sqlite.hide_red()
+            self._shown = []
+        new = reds[len(self._shown) :]
+        if new:
+            self.sqlite.show_red([_ordered(todo) for todo in new])
+            self._shown += new
+
+    def snapshot(self) -> bytes:
+        """The whole file, as it is committed."""
+        with TemporaryDirectory(dir=self._path.parent) as folder:
+            copy = Path(folder) / FILE
+            copies.take(self._path, copy)
+            return copy.read_bytes()
+
+    def restore(self, state: bytes) -> None:
+        """Another file, if it is further."""
+        with TemporaryDirectory(dir=self._path.parent) as folder:
+            copy = Path(folder) / FILE
+            copy.write_bytes(state)
+            if copies.position_of(copy) <= self.position:
+                return
+        self.sqlite.close()
+        copies.put_in_place(state, self._path)
+        self._open()
+
+    def durable(self) -> int:
+        """Have what is done outlive a crash of the machine; up to where it does, or 0 for not now."""
+        position = self.position
+        return position if copies.written_back(self._path) else 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.sqlite.close()
+
+
+def _ordered(todo: Todo) -> Ordered:
+    if todo.call is not None:
+        raise ReplicaError("a database has no procedures: all its servers must be databases")
+    return Ordered(todo.body, todo.context.stamp, todo.context.seed)
+
+
+def _rows(answer: Answer) -> bytes:
+    return encode(Rows(answer.columns, answer.rows))
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _kept(sqlite: SqliteStore) -> Kept:
+    done: dict[str, dict[int, tuple[int, bytes, str]]] = {}
+    floors: dict[str, int] = {}
+    for key, value in sqlite.notes():
+        if key[:1] == _FLOOR:
+            floors[key[1:].decode()] = msgspec.msgpack.decode(value, type=int)
+        else:
+            client, number = key[9:].decode(), int.from_bytes(key[1:9], "big")
+            done.setdefault(client, {})[number] = msgspec.msgpack.decode(value, type=tuple[int, bytes, str])
+    return Kept(done, floors)

@@ -1,0 +1,145 @@
+"""Who waits for what: outcomes of actions, and moments at which a read may be answered."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from semcast.engine.errors import ForgottenError
+from semcast.engine.outcomes import Outcome
+from semcast.replication.actions import Asked
+
+
+class Waiter:
+    """Waits for the outcomes of actions that were asked for together, with consecutive tokens."""
+
+    __slots__ = ("_first", "_left", "_outcomes", "future")
+
+    def __init__(self, first: int, size: int, future: "asyncio.Future[list[Outcome]]") -> None:
+        self.future = future
+        self._first, self._left = first, size
+        self._outcomes: list[Outcome | None] = [None] * size
+
+    def done(self, token: int, outcome: Outcome) -> None:
+        """One of them is done."""
+        self._outcomes[token - self._first] = outcome
+        self._left -= 1
+        if not self._left and not self.future.done():
+            self.future.set_result([each for each in self._outcomes if each is not None])
+
+    def fail(self, error: BaseException) -> None:
+        """There will be none."""
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # nobody need ask for it
+
+
+class Waiters:
+    """All who wait at one server."""
+
+    def __init__(self) -> None:
+        self._tokens = count(1)
+        self.by_token: dict[int, Waiter] = {}
+        """Actions of this process: whose outcome they are."""
+        self._by_request: dict[str, dict[int, list[Waiter]]] = {}
+        self._durable: dict[int, asyncio.Future[int]] = {}
+        self._moments: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    def open(self, size: int = 1) -> tuple[int, Waiter]:
+        """Somebody waits for so many actions; returns the token of the first."""
+        first = next(self._tokens)
+        for _ in range(size - 1):
+            next(self._tokens)
+        waiter = Waiter(first, size, asyncio.get_running_loop().create_future())
+        return first, waiter
+
+    def await_actions(self, first: int, size: int, waiter: Waiter) -> None:
+        """By their tokens, whichever server makes them green."""
+        for token in range(first, first + size):
+            self.by_token[token] = waiter
+
+    def await_request(self, client: str, number: int, waiter: Waiter) -> None:
+        """By who asked: it may be an earlier action with the same number that is done."""
+        self._by_request.setdefault(client, {}).setdefault(number, []).append(waiter)
+
+    def requests(self) -> list[tuple[str, int]]:
+        """Requests that somebody waits for."""
+        return [(client, number) for client, waiting in self._by_request.items() for number in waiting]
+
+    def request_done(self, asked: Asked, outcome: Outcome) -> None:
+        """A request is done. What its client said that it has the outcome of is waited for in vain."""
+        waiting = self._by_request.get(asked.client)
+        if waiting is None:
+            return
+        for waiter in waiting.pop(asked.number, ()):
+            waiter.done(waiter._first, outcome)
+        for number in [number for number in waiting if number < asked.floor]:
+            for waiter in waiting.pop(number):
+                waiter.fail(forgotten(asked.client, number))
+        if not waiting:
+            del self._by_request[asked.client]
+
+    # Tickets: what the server answers itself
+
+    def ticket(self, token: int) -> "asyncio.Future[int]":
+        """Somebody waits for the server's word on an action: its position, or 0 where it has none yet."""
+        self._durable[token] = future = asyncio.get_running_loop().create_future()
+        return future
+
+    def answered(self, token: int, position: int) -> None:
+        """That word."""
+        future = self._durable.pop(token, None)
+        if future is not None and not future.done():
+            future.set_result(position)
+
+    def refused(self, token: int, error: Exception) -> None:
+        """The server does not take the request."""
+        waiter = self.by_token.pop(token, None)
+        if waiter is not None:
+            waiter.fail(error)
+        future = self._durable.pop(token, None)
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    # Moments
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Wait for something that changes only with what is delivered."""
+        if not true():
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._moments.append((true, future))
+            await future
+
+    def look(self) -> None:
+        """Something was delivered."""
+        if self._moments:
+            due = [each for each in self._moments if each[0]()]
+            self._moments = [each for each in self._moments if each not in due and not each[1].done()]
+            for _, future in due:
+                if not future.done():
+                    future.set_result(None)
+
+    def end(self, error: Exception) -> None:
+        """Nothing will be answered any more."""
+        for waiter in self._all():
+            waiter.fail(error)
+        futures: list[asyncio.Future[int] | asyncio.Future[None]] = [*self._durable.values()]
+        futures += [future for _, future in self._moments]
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()
+        self.by_token.clear()
+        self._by_request.clear()
+        self._durable.clear()
+        self._moments.clear()
+
+    def _all(self) -> Iterator[Waiter]:
+        yield from self.by_token.values()
+        for waiting in self._by_request.values():
+            for waiters in waiting.values():
+                yield from waiters
+
+
+def forgotten(client: str, number: int) -> ForgottenError:
+    """A client asks for what it said that it has."""
+    return ForgottenError(f"request {number} of {client}: the client said that it has the outcome")

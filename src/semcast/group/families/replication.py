@@ -1,0 +1,120 @@
+"""Replication servers, live: a ring below, and a folder for what must outlive a crash."""
+
+from random import Random
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.group.errors import ConfigurationError
+from semcast.group.families.ring import ring_settings
+from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Family, Site
+from semcast.group.settings import GroupSettings, check_name
+from semcast.protocols.families import Family as Protocol
+from semcast.protocols.ring import RING, Ring, SlowPolicy
+from semcast.protocols.ring.frames import NAME_BYTES
+from semcast.replication.family import REPLICATION
+from semcast.replication.settings import Durability, ReplicationSettings
+from semcast.replication.stack import Replication
+from semcast.wire.limits import MAX_MESSAGE
+
+_KIND = (MemberId("replication"),)
+"""Tells its datagrams from those of other families: who does not take part in exchanges would stop them."""
+_PIECE = 32_000
+"""Bytes of a snapshot in one datagram, at most."""
+_OVERHEAD = 4096
+"""Bytes of a message besides its actions, at most."""
+
+
+class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set about a server of a replicated service."""
+
+    founders: tuple[str, ...] = ()
+    """The names of the servers that found the group, all of them, the same everywhere."""
+    newcomer: bool = False
+    """Found nothing: wait until the servers of a group let this one in."""
+    trim_every: int = 200_000
+    """Actions after which the log is trimmed behind a snapshot of the service; 0 for never."""
+    retention: int = 100_000
+    """Actions that are kept for servers that lack them; who lacks more is given a snapshot."""
+    durability: str = "disk"
+    """When a strict action is answered: once its place is on the `disk` here, or at once (`memory`)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.data:
+            raise ConfigurationError("data: a replication server needs a folder for its log")
+        if len(self.name.encode()) > NAME_BYTES:
+            raise ConfigurationError(f"name of {len(self.name.encode())} bytes: at most {NAME_BYTES}")
+        for name in self.founders:
+            check_name(name)
+        if len(set(self.founders)) != len(self.founders):
+            raise ConfigurationError(f"founders {', '.join(self.founders)}: each once")
+        if self.founders and self.newcomer:
+            raise ConfigurationError("newcomer: a server that waits to be let in has no founders")
+        if not self.founders and not self.newcomer:
+            raise ConfigurationError(
+                "founders: name the servers that found the group, or set newcomer where it exists already"
+            )
+        if self.founders and self.name not in self.founders:
+            raise ConfigurationError(
+                f"founders {', '.join(self.founders)}: {self.name!r} is not among them; others are newcomers"
+            )
+        if self.durability not in (each.value for each in Durability):
+            raise ConfigurationError(f"durability {self.durability!r}: there are disk and memory")
+        for name in ("trim_every", "retention"):
+            if getattr(self, name) < 0:
+                raise ConfigurationError(f"{name} {getattr(self, name)}: at least 0")
+
+
+def replication_settings(settings: GroupSettings, datagram: int) -> ReplicationSettings:
+    """Those of the server itself, with datagrams of a size."""
+    assert isinstance(settings, ReplicationGroupSettings)
+    return ReplicationSettings(
+        names=settings.founders,
+        durability=Durability(settings.durability),
+        buffer=settings.send_messages,
+        notes=bool(settings.record),
+        trim_every=settings.trim_every,
+        retention=settings.retention,
+        snapshots=True,
+        piece_bytes=min(_PIECE, datagram - PACKET_OVERHEAD),
+    )
+
+
+def _build(site: Site, rng: Random, out: Outbox) -> Stack:
+    ring = msgspec.structs.replace(ring_settings(site.settings, site.datagram), policy=SlowPolicy.BLOCK)
+
+    def below(me: MemberId, rng: Random, out: Outbox) -> Stack:
+        return Ring(me, ring, rng, out)
+
+    settings = replication_settings(site.settings, site.datagram)
+    return Replication(site.member, settings, below, rng, out, state=site.state)
+
+
+def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
+    return _KIND
+
+
+def _largest(_site: Site) -> int:
+    return MAX_MESSAGE - _OVERHEAD
+
+
+FAMILY = FAMILIES.register(
+    Family(
+        name=REPLICATION.name,
+        protocol=Protocol(REPLICATION.name, (*RING.frames, *REPLICATION.frames)),
+        settings=ReplicationGroupSettings,
+        build=_build,
+        alike=_alike,
+        kinds=(_KIND,),
+        largest=_largest,
+        safe=True,
+        announces=False,
+        renumbers=True,
+        keeps=True,
+        transfers=True,
+        admits=True,
+    )
+)

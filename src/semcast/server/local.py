@@ -1,0 +1,120 @@
+"""A database in this process, in the shape that the server needs: long queries hold up nobody."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from semcast.engine import Database
+from semcast.engine.database import SqlAnswer, SqlReceipt, SqlResult
+from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.group.errors import GroupError
+from semcast.sql.actions import Expectation, Statement, Value
+
+_READERS = 4
+"""Queries that are answered at a time; more wait."""
+_NOTHING = "select 1"
+
+
+class LocalDatabase:
+    """A server of a database, for clients elsewhere.
+
+    Args:
+        database: open already.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.name = database.replica.name
+        self._database = database
+        self._readers = asyncio.Semaphore(_READERS)
+        self._closed = False
+
+    async def transaction(
+        self,
+        statements: Sequence[Statement],
+        *,
+        expect: Sequence[Expectation] = (),
+        level: UpdateLevel = "strict",
+        client: str = "",
+        number: int = 0,
+        floor: int = 0,
+        seen: str = "",
+        timeout: float | None = None,
+    ) -> SqlResult | SqlReceipt:
+        """Do statements together or not at all."""
+        return await self._database.transaction(
+            statements,
+            expect=[(each.sql, each.parameters, each.rows) for each in expect],  # type: ignore[misc]
+            level=level,
+            client=client,
+            number=number,
+            floor=floor,
+            seen=seen,
+            timeout=timeout,
+        )
+
+    async def query(
+        self,
+        sql: str,
+        params: Sequence[Value] = (),
+        *,
+        level: ReadLevel = "session",
+        position: int = 0,
+        timeout: float | None = None,
+    ) -> SqlAnswer:
+        """Answer a query.
+
+        The engine says when that may be; then a thread reads. It may find more than was there at that moment:
+        a later prefix of the order, which is as good.
+        """
+        database = self._database
+        if level == "linear":
+            position = (await database.query(_NOTHING, level="linear", timeout=timeout)).position
+        elif level == "dirty":
+            if database.status().reds:  # these are on the connection that writes
+                return await database.query(sql, params, level="dirty")
+            position = (await database.query(_NOTHING, level="dirty")).position
+        else:
+            answer = await database.query(_NOTHING, level=level, position=position, timeout=timeout)
+            position = answer.position
+        async with self._readers:
+            found = await asyncio.to_thread(database.green, sql, params)
+        return SqlAnswer(found.columns, found.rows, position)
+
+    def status(self) -> Mapping[str, object]:
+        """How this server is."""
+        found: dict[str, object] = msgspec.to_builtins(self._database.status())
+        return found
+
+    async def add_server(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
+        """Let a server in that waits for it."""
+        return await self._database.replica.add(server, weight=weight, timeout=timeout)
+
+    async def remove_server(self, server: str, *, timeout: float | None = None) -> int:
+        """Put a server out for good."""
+        return await self._database.replica.remove(server, timeout=timeout)
+
+    async def weigh_server(self, server: str, weight: int, *, timeout: float | None = None) -> int:
+        """Let a server count for so much in a quorum."""
+        return await self._database.replica.weigh(server, weight, timeout=timeout)
+
+    async def backup(self, target: Path) -> int:
+        """Write all that is green into a new SQLite file; returns its position."""
+        return await self._database.backup(target)
+
+    @property
+    def over(self) -> str:
+        """Why this server has ended by itself, if it has: it cannot go on, or it was removed."""
+        if self._closed:
+            return ""
+        try:
+            return "it has stopped" if self._database.replica.group.is_over() else ""
+        except GroupError as error:
+            return str(error)
+
+    async def close(self) -> None:
+        """Stop."""
+        if not self._closed:
+            self._closed = True
+            await self._database.close()

@@ -1,0 +1,21 @@
+"""What a mutant consists of."""
+
+import msgspec
+
+from semcast.core.handover import Handover
+from semcast.core.stack import Stack
+from semcast.obsolescence import OperationTracker
+from semcast.replication.machine import Machine
+from semcast.replication.reads import Reading
+
+
+class Mutant(msgspec.Struct, frozen=True):
+    """What to run instead of the real thing."""
+
+    stack: type[Stack] | None = None
+    operations: type[OperationTracker] = OperationTracker
+    handover: type[Handover] = Handover
+    machine: type[Machine] = Machine
+    reading: type[Reading] = Reading
+    by_chance: bool = True
+    """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""

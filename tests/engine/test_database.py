@@ -1,0 +1,193 @@
+"""A replicated SQLite database in process: levels, refusals, restarts, a short log, a newcomer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.test_engine import NAMES, play
+from tests.engine.test_engine_snapshots import start_of
+
+import semcast
+from semcast.engine import SqlReceipt, SqlResult
+from semcast.sql import DatabaseError, StatementError
+
+
+def server(folder: Path, name: str, **given: Any) -> semcast.Database:
+    return semcast.database("bank", **{"founders": NAMES, "data": str(folder), "name": name, **given})
+
+
+async def three(folder: Path, **given: Any) -> list[semcast.Database]:
+    servers = [server(folder, name, **given) for name in NAMES]
+    return list(await asyncio.gather(*servers))
+
+
+async def close(*servers: semcast.Database) -> None:
+    await asyncio.gather(*(each.close() for each in servers))
+
+
+async def equal(*servers: semcast.Database) -> None:
+    """All have come equally far, and have the same tables."""
+    for each in servers:
+        await each.query("select 1", level="linear")
+    while len({each.status().position for each in servers}) > 1:
+        await asyncio.sleep(0.01)
+    assert len({each.digest() for each in servers}) == 1
+
+
+def test_statements_and_queries_of_all_levels(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table accounts (id integer primary key, balance, at)")
+        made = await a.execute("insert into accounts (balance) values (?) returning id, balance", (10,))
+        assert isinstance(made, SqlResult)
+        assert (made.changes, made.rows) == (1, ((1, 10),))
+        done = await b.transaction(
+            [
+                ("update accounts set balance = balance - ? where id = ?", (4, 1)),
+                "select balance from accounts",
+            ],
+            expect=[("select balance from accounts where id = ?", (1,), [(10,)])],
+        )
+        assert isinstance(done, SqlResult)
+        assert done.rows == ((6,),)
+        with pytest.raises(semcast.ActionError, match="expectation failed"):
+            await b.transaction(
+                ["delete from accounts"], expect=[("select balance from accounts", (), [(10,)])]
+            )
+        with pytest.raises(semcast.ActionError, match="UNIQUE constraint failed"):
+            await c.execute("insert into accounts (id) values (1)")
+        receipt = await c.execute("insert into accounts (balance) values (random())", level="queued")
+        assert isinstance(receipt, SqlReceipt)
+        assert (await receipt.ordered()).last_rowid == 2
+        await c.put("accounts", {"id": 3}, {"balance": 7}, at=5)
+        early = await a.put("accounts", {"id": 3}, {"balance": 8}, at=4)
+        assert isinstance(early, SqlReceipt)
+        await early.ordered()
+        added = await b.add("accounts", {"id": 3}, "balance", 1)
+        assert isinstance(added, SqlReceipt)
+        await added.ordered()
+        for level in ("linear", "session", "weak", "dirty"):
+            answer = await b.query("select balance from accounts where id = 3", level=level)
+            assert answer.rows == [(8,)], level
+            assert answer.columns == ("balance",)
+        assert b.weak("select count(*) from accounts") == [(3,)]
+        await equal(a, b, c)
+        assert await a.backup(tmp_path / "copy.db") == a.status().position
+        await close(a, b, c)
+
+    play(scenario)
+
+
+def test_a_minority_shows_red_to_dirty_reads_only(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table stock (part primary key, count)")
+        await equal(a, b, c)
+        await close(a, b)
+        while c.status().primary:
+            await asyncio.sleep(0.01)
+        await c.add("stock", {"part": "bolt"}, "count", 3)
+        await c.add("stock", {"part": "bolt"}, "count", -1)
+        dirty = await c.query("select count from stock", level="dirty")
+        assert dirty.rows == [(2,)]
+        assert (await c.query("select count from stock", level="weak")).rows == []
+        a, b = await asyncio.gather(server(tmp_path, "a"), server(tmp_path, "b"))
+        await equal(a, b, c)
+        assert a.weak("select count from stock") == [(2,)]
+        await close(a, b, c)
+
+    play(scenario)
+
+
+def test_requests_are_done_once_also_after_a_restart_of_all(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers = await three(tmp_path)
+        session = servers[0].session(client="till")
+        await session.execute("create table t (v)")
+        first = await session.execute("insert into t values (1) returning v")
+        assert (await session.query("select count(*) from t")).rows == [(1,)]
+        token = session.token
+        await close(*servers)
+        servers = await three(tmp_path)
+        again = servers[1].session(token=token)
+        assert await again.execute("insert into t values (1) returning v", number=2) == first
+        assert (await again.query("select count(*) from t", level="linear")).rows == [(1,)]
+        await equal(*servers)
+        await close(*servers)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("durability", ["disk", "memory"])
+def test_the_log_is_short_and_who_comes_late_gets_the_file(tmp_path: Path, durability: str) -> None:
+    given = {"trim_every": 50, "retention": 20, "durability": durability}
+
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path, **given)
+        await a.execute("create table t (id integer primary key, v)")
+        await c.close()
+        for number in range(200):
+            await a.execute("insert into t (v) values (?)", (number,))
+        while min(start_of(a.replica), start_of(b.replica)) <= 100:
+            await asyncio.sleep(0.05)
+        c = await server(tmp_path, "c", **given)
+        assert start_of(c.replica) > 100
+        assert c.weak("select count(*) from t") == [(200,)]
+        await equal(a, b, c)
+        await close(a, b, c)
+        a, b, c = await three(tmp_path, **given)
+        assert a.weak("select count(*) from t") == [(200,)]
+        await equal(a, b, c)
+        await close(a, b, c)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda db: db.execute("delete from t limit 1"), StatementError, "LIMIT without ORDER BY"),
+        (lambda db: db.execute("attach 'x' as y"), semcast.ActionError, "refused"),
+        (lambda db: db.execute("vacuum"), semcast.ActionError, "VACUUM"),
+        (lambda db: db.execute("nonsense"), semcast.ActionError, "syntax error"),
+        (lambda db: db.execute(5), TypeError, "sql of type int"),
+        (lambda db: db.execute("select ?", "x"), TypeError, "parameters of type str"),
+        (lambda db: db.execute("select ?", (object(),)), TypeError, "a parameter of type object"),
+        (lambda db: db.execute("select ?", (1 << 70,)), StatementError, "parameters: can.t serialize"),
+        (lambda db: db.transaction([]), semcast.RequestError, "steps"),
+        (lambda db: db.transaction("select 1"), semcast.RequestError, "steps"),
+        (lambda db: db.execute("select 1", level="fast"), semcast.RequestError, "level 'fast'"),
+        (lambda db: db.query("select 1", level="fast"), semcast.RequestError, "level 'fast'"),
+        (lambda db: db.query("nonsense"), StatementError, "syntax error"),
+        (lambda db: db.query("nonsense", level="linear"), StatementError, "syntax error"),
+        (lambda db: db.query("delete from t"), StatementError, "only queries"),
+        (lambda db: db.put("t", {}, {}, at=1), StatementError, "key: at least one column"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_the_server_goes_on(
+    tmp_path: Path, ask: Callable[[Any], Awaitable[Any]], error: Any, words: str
+) -> None:
+    async def scenario() -> None:
+        async with server(tmp_path, "a", founders=["a"]) as db:
+            await db.execute("create table t (v)")
+            with pytest.raises(error, match=words):
+                await ask(db)
+            assert (await db.query("select count(*) from t", level="linear")).rows == [(0,)]
+
+    play(scenario)
+
+
+def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await (await server(tmp_path, "a", founders=["a"])).close()
+        path = tmp_path / "bank" / "a" / "database.sqlite"
+        for each in path.parent.glob("database.sqlite*"):
+            each.unlink()
+        path.write_bytes(b"this is no database at all" * 100)
+        for _ in range(2):
+            with pytest.raises(DatabaseError, match=r"database\.sqlite"):
+                server(tmp_path, "a", founders=["a"])
+
+    play(scenario)

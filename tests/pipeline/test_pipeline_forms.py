@@ -1,0 +1,145 @@
+"""Forms for runs that memory does not hold: confirmations, servers that replicate, total order on a ring."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+from pyspark.sql import SparkSession
+from tests.pipeline.agreement import Said, contradictions, differences, in_memory, said
+from tests.pipeline.histories import named, renumbered, swap_deliveries, write
+from tests.specs import test_specs_confirmed as by_hand
+
+from semcast.core import Item, MemberId
+from semcast.history import Event, History, Kind
+from semcast.pipeline.verify import Options, survey, verify, verify_here
+from semcast.pipeline.verify.properties import Form
+from semcast.pipeline.verify.properties import named as of_form
+from semcast.sim.replication_scenario import draw_replication
+from semcast.sim.ring_scenario import draw_ring
+from semcast.sim.simulate import simulate
+from semcast.sim.swarm import scenario_of
+from semcast.specs import Status, check
+from semcast.specs.replication import kinds
+
+SERVERS = of_form(Form.REPLICATION)
+TOTAL_ORDER = ("total_order", "uniform_total_order")
+
+
+def judged(spark: SparkSession, histories: list[History], names: tuple[str, ...], folder: Path) -> Said:
+    """As if they were too large for memory."""
+    recorded = survey([write(histories, folder)])
+    return said(verify(spark, recorded, Options(names, allow_missing=True, memory_rows=0)).verdicts)
+
+
+# --- servers that replicate -----------------------------------------------------------------------
+
+
+def changed(**fields: object) -> Callable[[Event], Event]:
+    return lambda event: msgspec.structs.replace(event, **fields)
+
+
+def stranger(event: Event) -> Event:
+    members = (*(event.members or ()), MemberId("stranger", 1))
+    return msgspec.structs.replace(event, members=members, level=f"{event.level} 1")
+
+
+def alone(event: Event) -> Event:
+    return msgspec.structs.replace(event, members=(event.members or ())[:1])
+
+
+def shifted(event: Event) -> Event:
+    return msgspec.structs.replace(event, seq=event.seq + 1)
+
+
+def further(event: Event) -> Event:
+    return msgspec.structs.replace(event, order=(event.order or 0) + 1000)
+
+
+FAULTS: dict[str, tuple[Kind, Callable[[Event], Event]]] = {
+    "repl_total_order": (kinds.COLOUR, shifted),
+    "repl_one_primary": (kinds.INSTALL, changed(view=1)),
+    "repl_green_in_primary": (kinds.PHASE, changed(level="non-prim")),
+    "repl_knowledge": (kinds.DURABLE, changed(annotation=Item("another"))),
+    "repl_white": (kinds.WHITE, further),
+    "repl_answered": (kinds.REPLY, shifted),
+    "repl_weak": (kinds.REPLY, further),
+    "repl_exchange_once": (kinds.AGAIN, changed(seq=1, count=100)),
+    "repl_join": (kinds.INSTALL, stranger),
+    "repl_leave": (kinds.GROUP, alone),
+}
+"""A row of this kind, changed like this, breaks the property."""
+
+
+def broken(history: History) -> Iterator[History]:
+    """The history with one row changed, once for each property."""
+    for name, (kind, change) in FAULTS.items():
+        for place, event in enumerate(history.events):
+            if event.kind is kind:
+                events = list(history.events)
+                events[place] = change(event)
+                found = renumbered(msgspec.structs.replace(history.info, run=f"broken-{name}"), events)
+                if check(found, [name])[0].status is Status.VIOLATED:
+                    yield found
+                    break
+
+
+def test_servers_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
+    sound = simulate(draw_replication(0)).history
+    histories = [named(sound, "sound"), *broken(sound)]
+    expected = in_memory(histories, SERVERS)
+    assert {name for name in FAULTS if (f"broken-{name}", name) in expected} == {*FAULTS}
+    assert differences(judged(interpreted, histories, SERVERS, tmp_path), expected) == []
+
+
+# --- confirmations --------------------------------------------------------------------------------
+
+
+def confirmations() -> Iterator[History]:
+    """Written by hand, and of programs that ask."""
+    for name, steps in vars(by_hand).items():
+        if getattr(steps, "__annotations__", {}).keys() == {"recorder", "return"}:
+            yield named(by_hand.history(steps), name)
+            yield named(by_hand.history(steps, quiesced=False), f"{name}-not-over", quiesced=False)
+    for stack in ("s-rm", "vsync"):
+        scenario = scenario_of(stack, 202)
+        assert scenario.bursts is not None
+        bursts = msgspec.structs.replace(scenario.bursts, confirms=1, single=True, waits=True)
+        found = simulate(msgspec.structs.replace(scenario, bursts=bursts)).history
+        yield named(found, stack)
+        events = [event for event in found.events if event.kind is not Kind.DELIVER or event.seq > 3]
+        yield renumbered(msgspec.structs.replace(found.info, run=f"{stack}-lost"), events)
+
+
+def test_confirmations_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
+    histories = [
+        history
+        for history in confirmations()
+        if any(event.kind is Kind.CONFIRMED for event in history.events)
+    ]
+    expected = in_memory(histories, ["confirmed"])
+    assert {status for status, _ in expected.values()} == {"holds", "violated", "unknown"}
+    assert differences(judged(interpreted, histories, ("confirmed",), tmp_path), expected) == []
+
+
+def test_what_was_confirmed_is_judged_without_being_asked_for(tmp_path: Path) -> None:
+    history = named(by_hand.history(by_hand.never), "never")
+    report = verify_here(survey([write([history], tmp_path)]), Options(allow_missing=True))
+    told = {verdict.property: verdict.status for verdict in report.verdicts}
+    assert told["confirmed"] is Status.VIOLATED
+
+
+# --- total order on a ring ------------------------------------------------------------------------
+
+
+def test_total_order_of_a_ring_follows_from_its_positions(interpreted: SparkSession, tmp_path: Path) -> None:
+    sound = simulate(draw_ring(2)).history
+    events = list(sound.events)
+    swap_deliveries(events, Random(1))
+    swapped = renumbered(msgspec.structs.replace(sound.info, run="swapped"), events)
+    histories = [named(sound, "sound"), swapped]
+    found = judged(interpreted, histories, TOTAL_ORDER, tmp_path)
+    expected = in_memory(histories, TOTAL_ORDER)
+    assert contradictions(found, expected) == []
+    assert {found["sound", name][0] for name in TOTAL_ORDER} == {"holds"}
+    assert {found["swapped", name] for name in TOTAL_ORDER} == {expected["swapped", n] for n in TOTAL_ORDER}
