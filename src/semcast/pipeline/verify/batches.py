@@ -69,29 +69,47 @@ def over_files(
     numbers: Mapping[Who, int],
     fold: Fold,
     schema: pa.Schema,
-    *,
-    here: bool = False,
 ) -> DataFrame:
-    """What `fold` makes of the batches of all row groups; with `here`, the driver does it."""
+    """What `fold` makes of the batches of all row groups."""
     groups = [(str(file), group) for file in files for group in range(_groups(file))]
-    known: _Known = {}
-    for (name, member), number in numbers.items():
-        seat = runs[name].run, runs[name].only.name
-        known.setdefault(seat, {})[member.name, member.incarnation] = number
+    known = _known(runs, numbers)
 
     def read(batches: Batches) -> Batches:
         return fold(_read(batches, known))
 
-    if here:
-        dealt = pa.RecordBatch.from_arrays(
-            [pa.array(column) for column in zip(*groups, strict=True)], ["a", "b"]
-        )
-        nothing = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
-        found = [nothing, *(batch.cast(schema) for batch in read(iter([dealt])))]
-        return spark.createDataFrame(pa.Table.from_batches(found, schema), schema=from_arrow_schema(schema))
-    tasks = min(len(groups), _TASKS_A_CORE * slots(spark))
-    table = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups).repartition(max(1, tasks))
-    return table.mapInArrow(read, from_arrow_schema(schema))
+    table = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups)
+    dealt = table.repartition(tasks_for(spark, len(groups)))
+    return dealt.mapInArrow(read, from_arrow_schema(schema))
+
+
+def tasks_for(spark: SparkSession, parts: int) -> int:
+    """How many tasks to cut so many parts of the work into: a few for each core, however many parts."""
+    return max(1, min(parts, _TASKS_A_CORE * slots(spark)))
+
+
+def read_here(
+    files: Sequence[Path], runs: Mapping[str, RunInfo], numbers: Mapping[Who, int]
+) -> list[pa.RecordBatch]:
+    """The batches of all row groups, if they are few, as the driver reads them."""
+    known = _known(runs, numbers)
+    return [
+        batch for file in files for group in range(_groups(file)) for batch in _row_group(file, group, known)
+    ]
+
+
+def over_batches(spark: SparkSession, batches: Batches, fold: Fold, schema: pa.Schema) -> DataFrame:
+    """What `fold` makes of batches that the driver holds."""
+    nothing = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
+    found = [nothing, *(batch.cast(schema) for batch in fold(batches))]
+    return spark.createDataFrame(pa.Table.from_batches(found, schema), schema=from_arrow_schema(schema))
+
+
+def _known(runs: Mapping[str, RunInfo], numbers: Mapping[Who, int]) -> _Known:
+    known: _Known = {}
+    for (name, member), number in numbers.items():
+        seat = runs[name].run, runs[name].only.name
+        known.setdefault(seat, {})[member.name, member.incarnation] = number
+    return known
 
 
 def scope_code(number: int, formed_by: int) -> int:
@@ -110,10 +128,11 @@ def _read(batches: Batches, known: _Known) -> Batches:
             yield from _row_group(file, group, known)
 
 
-def _row_group(file: str, group: int, known: _Known) -> Batches:
+def _row_group(file: str | Path, group: int, known: _Known) -> Batches:
     with pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=list(_NAMES)) as parquet:
-        names = [*_NAMES, *_NUMBERS, *_certificates(parquet, group)]
-        there = [name for name in names if name in parquet.schema_arrow.names]
+        columns = parquet.schema_arrow.names  # asked once: it is made anew each time
+        names = [*_NAMES, *_NUMBERS, *_certificates(parquet, columns, group)]
+        there = [name for name in names if name in columns]
         for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=there, use_threads=False):
             for part, members in _by_group(batch, known):
                 rows = numbered(part, members)
@@ -121,12 +140,12 @@ def _row_group(file: str, group: int, known: _Known) -> Batches:
                     yield rows
 
 
-def _certificates(parquet: pq.ParquetFile, group: int) -> Iterator[str]:
+def _certificates(parquet: pq.ParquetFile, columns: Sequence[str], group: int) -> Iterator[str]:
     """The columns of certificates that say anything in a row group."""
     footer = parquet.metadata.row_group(group)
     leaves = {footer.column(n).path_in_schema: footer.column(n) for n in range(footer.num_columns)}
     for name, leaf in _CERTIFICATES.items():
-        if name in parquet.schema_arrow.names:
+        if name in columns:
             known = leaves[leaf].statistics if leaf in leaves else None
             if name == VECTOR or known is None or known.num_values:
                 yield name

@@ -70,6 +70,8 @@ class _Causal:
         self._certified = Certified(given, CERTIFICATE, "vector time")
         self._members = [self._members_of(segment) for segment in given.run_index.segments]
         self._owed: dict[tuple[int, int], int] = {}
+        self._complete: list[str] = []
+        """The runs whose completeness vector times tell."""
 
     def judge(self) -> Findings:
         told = self._read()
@@ -81,12 +83,15 @@ class _Causal:
             proven = not known.wrong and run not in others
             left = list(names)
             if known.late or not proven:
-                spots = {*known.late, *known.wrong, *self._witnesses(run, known)}
+                spots = {*known.late, *known.wrong}
+                if not self._certified.excerpts.has_all(run):  # a job for each
+                    spots |= set(self._witnesses(run, known))
                 spots |= {(who, index) for who, index, _, _ in others.get(run, ())[:8]}
                 left = self._certified.ask_excerpt(run, names, spots, [DELIVERY])
             if proven and COMPLETENESS in left and not known.circular:
                 self._certified.found.unknown.pop((run, COMPLETENESS), None)
-                self._complete(run)
+                self._complete.append(run)
+        self._judge_completeness()
         self._blame(told, others)
         return self._certified.found
 
@@ -152,10 +157,13 @@ class _Causal:
                 if first is not None:
                     yield who, first
 
-    def _complete(self, run: str) -> None:
-        """Who goes on from a view has what its vector time there names."""
-        run_index, views = self._run_index, views_of(self._run_index.stays.histories[run])
-        closed = {run_index.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
+    def _judge_completeness(self) -> None:
+        """Who goes on from a view has what its vector time there names. All runs together: it takes jobs."""
+        run_index = self._run_index
+        closed = set[int]()
+        for run in self._complete:
+            views = views_of(run_index.stays.histories[run])
+            closed |= {run_index.stays.number(run, stay) for stay in views.known.stays if views.closed(stay)}
         rows = [(stay, author, upto + 1) for (stay, author), upto in self._owed.items() if stay in closed]
         if not rows:
             return

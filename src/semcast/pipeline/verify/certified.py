@@ -65,9 +65,13 @@ class Excerpts:
         sizes = run_index.totals.groupBy("run").agg(fn.sum("rows").alias("rows")).collect()
         self._sizes: Mapping[str, int] = {row["run"]: row["rows"] for row in sizes}
 
+    def has_all(self, run: str) -> bool:
+        """Whether a run is its own excerpt, so that it does not matter which rows are at fault."""
+        return self._sizes[run] <= MOST_ROWS
+
     def around(self, run: str, faults: Collection[Spot]) -> Excerpt:
         """What happened to the messages around some rows: fewer if they are many, all if the run is small."""
-        if self._sizes[run] <= MOST_ROWS:
+        if self.has_all(run):
             return Excerpt(history_of(self._run_index, run, self._whole(run)), whole=True)
         around, table = AROUND, self._around(run, faults, AROUND)
         while table.num_rows > MOST_ROWS and around:
@@ -93,7 +97,7 @@ class Excerpts:
 
     def beyond(self, run: str, lows: Mapping[Configuration, int]) -> Excerpt | None:
         """All that has a position from some on, in each of these configurations; None if that is too much."""
-        if self._sizes[run] <= MOST_ROWS:
+        if self.has_all(run):
             return Excerpt(history_of(self._run_index, run, self._whole(run)), whole=True)
         position = fn.shiftleft("ring.packet", INDEX_IN_PACKET_BITS) + fn.col("ring.index")
         beyond = fn.lit(False)

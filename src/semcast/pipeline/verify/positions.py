@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify import position_arrays
+from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import ON_RING
 from semcast.pipeline.verify.ring import judge_ring
@@ -98,7 +99,8 @@ class _Positions:
         numbers = self._going_back()
         if not numbers:
             return []
-        long = [who for who in numbers if self._length(who) > _MOST]
+        lengths = self._lengths()
+        long = [who for who in numbers if lengths[who] > _MOST]
         for who in long:
             run, process = self._run_index.everybody[who]
             reason = f"the rows of {process} are not in order, and too many to be sorted by one task"
@@ -110,13 +112,11 @@ class _Positions:
         wrong = arrays.groupBy("judged", "author").applyInArrow(position_arrays.grown, position_arrays.FOUND)
         return [_violations(wrong, "delivered at a position that is not above the one before")]
 
-    def _length(self, who: int) -> int:
-        run, process = self._run_index.everybody[who]
-        member = fn.struct(
-            fn.lit(process.name).alias("name"), fn.lit(process.incarnation).alias("incarnation")
-        )
-        rows = self._run_index.totals.where((fn.col("run") == run) & (fn.col("process") == member))
-        return int(rows.agg(fn.sum("messages")).collect()[0][0])
+    def _lengths(self) -> dict[int, int]:
+        """How many messages the rows of each process are about."""
+        counted = self._run_index.totals.groupBy("run", "process").agg(fn.sum("messages").alias("messages"))
+        numbers = self._run_index.numbers
+        return {numbers[row["run"], member_of(row["process"])]: row["messages"] for row in counted.collect()}
 
     def _different(self, found: Findings) -> list[DataFrame]:
         """Messages with several positions and positions with several messages.

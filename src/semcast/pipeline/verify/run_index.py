@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.arrays import Fold, Ints, longs
-from semcast.pipeline.verify.batches import ROWS, over_files
+from semcast.pipeline.verify.batches import ROWS, over_batches, over_files, read_here, tasks_for
 from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.folds import COLUMNS as FOLDED
 from semcast.pipeline.verify.folds import (
@@ -188,13 +188,20 @@ class RunIndex:
         if in_order:
             rows = self._over(iter, ROWS)
             who = fn.shiftright("place", INDEX_BITS)
-            apart = rows.repartition(2 if self.in_one_task else len(self.everybody), who)
+            tasks = 2 if self.in_one_task else tasks_for(self.spark, len(self.everybody))
+            apart = rows.repartition(tasks, who)
             return apart.sortWithinPartitions("place").mapInArrow(fold, from_arrow_schema(schema))
         return self._over(fold, schema)
 
     def _over(self, fold: Fold, schema: pa.Schema) -> DataFrame:
-        few = self.in_one_task
-        return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema, here=few)
+        if self.in_one_task:
+            return over_batches(self.spark, iter(self._batches), fold, schema)
+        return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema)
+
+    @cached_property
+    def _batches(self) -> list[pa.RecordBatch]:
+        """Of few rows all about messages: to open files again and again is most of the work."""
+        return read_here(self._files, self.infos, self.numbers)
 
     def apply(
         self, rows: DataFrame, key: str, work: Callable[[pa.Table], pa.Table], schema: pa.Schema
