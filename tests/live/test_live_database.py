@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_a_stop_does_not_wait_for_those_who_wait_for_a_primary(tmp_path: Path) -
 
     with Servers(tmp_path) as servers:
         asyncio.run(work(servers))
+
+
+def test_a_server_that_waits_for_the_others_can_be_stopped(tmp_path: Path) -> None:
+    alone = Server([f"db-{os.getpid()}", "--data", str(tmp_path), "--name", "a", "--with", "a,b"])
+    while not (tmp_path / f"db-{os.getpid()}").exists():
+        assert alone.process.poll() is None
+        time.sleep(0.05)
+    assert alone.end(signal.SIGTERM) == (0, "")
 
 
 @pytest.mark.parametrize(

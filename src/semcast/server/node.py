@@ -64,7 +64,9 @@ async def serve(
     wanted.place.check(tokens=wanted.tokens is not None)
     tokens = Tokens(wanted.tokens)
     counts = Counts()
-    database = await opening()
+    database = await _opened(opening, stopped)
+    if database is None:
+        return
     try:
         served = application(database, tokens, limits, counts=counts, anybody=wanted.place.insecure)
         http = HttpServer(served, wanted.place, limits)
@@ -84,6 +86,19 @@ async def serve(
             raise GroupError(f"{wanted.server} cannot go on: {ended}")
     finally:
         await database.close()
+
+
+async def _opened(opening: Callable[[], Awaitable[Opened]], stopped: asyncio.Event) -> Opened | None:
+    """The database; None if the server is stopped while it still waits for those it founds it with."""
+    work, stop = asyncio.ensure_future(opening()), asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.cancel()
+        if not work.done():
+            work.cancel()
+        await asyncio.gather(work, stop, return_exceptions=True)
+    return None if work.cancelled() else work.result()
 
 
 async def _watch(server: str, database: Opened, stopped: asyncio.Event, say: Say) -> str:

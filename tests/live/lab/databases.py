@@ -86,10 +86,14 @@ class Servers:
         self._data = data
         self._founders = ",".join(names)
         self._running: dict[str, Server] = {}
-        for name in names:
-            self.start(name)
-        for name in names:
-            self[name].until(event="state", primary=True, view=list(names))
+        try:
+            for name in names:
+                self.start(name)
+            for name in names:
+                self[name].until(event="state", primary=True, view=list(names))
+        except BaseException:  # nobody is left behind
+            self.__exit__(None, None, None)
+            raise
 
     def start(self, name: str, *words: str) -> Server:
         """Start one, or start it again."""
