@@ -2,7 +2,6 @@
 
 import logging
 
-from semcast.connecting import connect
 from semcast.core import (
     Batch,
     Item,
@@ -15,6 +14,7 @@ from semcast.core import (
     ViewChange,
 )
 from semcast.core.events import Merged, Minority
+from semcast.databases import database
 from semcast.engine import (
     ActionError,
     Answer,
@@ -30,7 +30,6 @@ from semcast.engine import (
     RequestError,
     Service,
     Session,
-    database,
     replicate,
 )
 from semcast.group import (
@@ -113,7 +112,6 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
-    "connect",
     "database",
     "join",
     "live",

@@ -25,11 +25,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
-from semcast.connecting import connect_blocking as connect
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.views import View
+from semcast.databases import database_blocking as database
 from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.group import (
     Confirm,
@@ -46,7 +46,7 @@ from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
 
-__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "connect", "join", "replicate"]
+__all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "database", "join", "replicate"]
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)

@@ -18,7 +18,8 @@ BANK = f"bank {os.getpid()}"
 
 
 def server(folder: Path, name: str, **given: Any) -> semcast.Database:
-    return semcast.database(BANK, **{"founders": NAMES, "data": str(folder), "name": name, **given})
+    settings = {"founders": NAMES, "data": str(folder), "name": name, **given}
+    return semcast.database(BANK, servers=None, **settings)
 
 
 async def three(folder: Path, **given: Any) -> list[semcast.Database]:

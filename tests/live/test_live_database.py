@@ -21,7 +21,7 @@ def test_every_update_is_done_once_though_its_server_is_killed(tmp_path: Path) -
     """Kill -9 of the server that a client talks to, again and again, while it counts."""
 
     async def work(servers: Servers) -> None:
-        async with semcast.connect(servers.database, servers.addresses()) as db:
+        async with semcast.database(servers.database, servers=servers.addresses()) as db:
             await db.execute("create table t(n integer primary key)")
             last = 0
             for round_, victim in enumerate("abc"):
@@ -57,7 +57,7 @@ async def _write(db: Client, begin: int, count: int) -> int:
 
 def test_a_server_stops_in_good_order_and_needs_only_its_folder(tmp_path: Path) -> None:
     async def write(servers: Servers, names: str, sql: str) -> None:
-        async with semcast.connect(servers.database, servers.addresses(names)) as db:
+        async with semcast.database(servers.database, servers=servers.addresses(names)) as db:
             await db.execute(sql)
 
     with Servers(tmp_path) as servers:
@@ -69,7 +69,7 @@ def test_a_server_stops_in_good_order_and_needs_only_its_folder(tmp_path: Path) 
             again.until(event="state", primary=True, view=["a", "b", "c"])
 
             async def read() -> None:
-                async with semcast.connect(servers.database, [again.address]) as db:
+                async with semcast.database(servers.database, servers=[again.address]) as db:
                     assert (await db.query("select count(*) from t")).rows == [(1,)]
 
             asyncio.run(read())
@@ -79,7 +79,7 @@ def test_a_server_stops_in_good_order_and_needs_only_its_folder(tmp_path: Path) 
 
 def test_a_stop_does_not_wait_for_those_who_wait_for_a_primary(tmp_path: Path) -> None:
     async def work(servers: Servers) -> None:
-        async with semcast.connect(servers.database, servers.addresses("c")) as db:
+        async with semcast.database(servers.database, servers=servers.addresses("c")) as db:
             await db.execute("create table t(a)")
             for name in "ab":
                 servers[name].kill()
@@ -127,7 +127,7 @@ def test_a_second_server_on_one_folder_is_refused(tmp_path: Path, words: tuple[s
 
 def test_servers_join_and_leave(tmp_path: Path) -> None:
     async def work(servers: Servers) -> None:
-        async with semcast.connect(servers.database, servers.addresses("ab")) as db:
+        async with semcast.database(servers.database, servers=servers.addresses("ab")) as db:
             await db.execute("create table t(a)")
             await db.execute("insert into t values (1)")
             newcomer = servers.start("d", "--join", "here")
@@ -137,7 +137,7 @@ def test_servers_join_and_leave(tmp_path: Path) -> None:
                 await asyncio.sleep(0.1)
             await db.add_server("d")
             await asyncio.to_thread(newcomer.until, event="state", primary=True, view=["a", "b", "d"])
-            async with semcast.connect(servers.database, [newcomer.address]) as there:
+            async with semcast.database(servers.database, servers=[newcomer.address]) as there:
                 assert (await there.query("select * from t")).rows == [(1,)]
             await db.weigh_server("a", 2)
             await db.remove_server("d")

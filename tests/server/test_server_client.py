@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def within(running: Running, work: Callable[[Client], Coroutine[Any, Any, T]], **settings: Any) -> T:
     async def run() -> T:
-        async with semcast.connect("standin", [running.address], **settings) as db:
+        async with semcast.database("standin", servers=[running.address], **settings) as db:
             return await work(db)
 
     return asyncio.run(run())
@@ -123,10 +123,10 @@ def test_an_update_whose_answer_is_lost_is_done_once(serve: Serve) -> None:
 
     async def work() -> None:
         with swallowing(running.address) as between:
-            async with semcast.connect("standin", [between, running.address]) as db:
+            async with semcast.database("standin", servers=[between, running.address]) as db:
                 await db.execute("create table t(a)")
                 assert running.address in db.server
-            async with semcast.connect("standin", [between, running.address]) as db:
+            async with semcast.database("standin", servers=[between, running.address]) as db:
                 done = await db.execute("insert into t values (1) returning a")
                 assert isinstance(done, SqlResult)
                 assert done.rows == ((1,),)
@@ -160,7 +160,7 @@ def test_the_next_server_is_taken_when_one_is_gone(serve: Serve) -> None:
     first, second = serve(), serve()
 
     async def work() -> None:
-        async with semcast.connect("standin", [first.address, second.address]) as db:
+        async with semcast.database("standin", servers=[first.address, second.address]) as db:
             assert first.address in db.server
             await asyncio.to_thread(first.stop)
             await db.execute("create table t(a)")
@@ -177,7 +177,7 @@ def test_a_server_of_another_database(serve: Serve) -> None:
 
     async def work() -> None:
         with pytest.raises(semcast.GroupError, match="serves the database 'standin', not 'bank'"):
-            await semcast.connect("bank", [running.address])
+            await semcast.database("bank", servers=[running.address])
 
     asyncio.run(work())
 
@@ -198,7 +198,7 @@ def test_a_server_of_another_database(serve: Serve) -> None:
 )
 def test_settings_that_make_no_sense(servers: Any, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
-        semcast.connect("standin", servers, **settings)
+        semcast.database("standin", servers=servers, **settings)
 
 
 def test_something_else_than_a_server(serve: Serve) -> None:
@@ -207,7 +207,7 @@ def test_something_else_than_a_server(serve: Serve) -> None:
 
         async def work() -> None:
             with pytest.raises(TimeoutError, match="connection was lost"):
-                await semcast.connect("standin", [address], timeout=0.2)
+                await semcast.database("standin", servers=[address], timeout=0.2)
 
         asyncio.run(work())
 
@@ -235,7 +235,7 @@ def test_a_closed_client_says_so(serve: Serve) -> None:
     running = serve()
 
     async def work() -> None:
-        db = await semcast.connect("standin", [running.address])
+        db = await semcast.database("standin", servers=[running.address])
         await db.close()
         for call in (db.query("select 1"), db.execute("select 1"), db.status()):
             with pytest.raises(semcast.GroupClosedError):
@@ -246,7 +246,7 @@ def test_a_closed_client_says_so(serve: Serve) -> None:
 
 def test_without_asyncio(serve: Serve) -> None:
     running = serve()
-    with semcast.blocking.connect("standin", [running.address]) as db:
+    with semcast.blocking.database("standin", servers=[running.address]) as db:
         db.execute("create table t(a integer primary key, n)")
         promise = db.add("t", {"a": 1}, "n", 2)
         assert promise.ordered().changes == 1
@@ -256,4 +256,9 @@ def test_without_asyncio(serve: Serve) -> None:
     with pytest.raises(semcast.GroupClosedError):
         db.query("select 1")
     with pytest.raises(semcast.GroupError):
-        semcast.blocking.connect("bank", [running.address])
+        semcast.blocking.database("bank", servers=[running.address])
+
+
+def test_a_client_has_no_folder() -> None:
+    with pytest.raises(semcast.ConfigurationError, match="servers: a client has no data"):
+        semcast.database("bank", servers=["127.0.0.1:7420"], data="folder")

@@ -30,7 +30,7 @@ def served(folder: Path, work: Callable[[Client], Coroutine[Any, Any, None]], **
                 HttpServer(
                     application(database, Tokens(None), Limits(**limits)), Place("127.0.0.1:0")
                 ) as http,
-                semcast.connect(name, [http.address]) as db,
+                semcast.database(name, servers=[http.address]) as db,
             ):
                 await work(db)
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain
-from semcast.connecting import connect
+from semcast.databases import database
 from semcast.engine import ActionError, RequestError
 from semcast.engine.database import SqlAnswer, SqlResult
 from semcast.engine.levels import READS, UPDATES
@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    async with connect(
+    async with database(
         args.database,
-        _servers(args),
+        servers=_servers(args),
         token=_token(args.token_file),
         tls=args.tls,
         ca=args.ca or "",

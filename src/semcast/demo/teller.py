@@ -26,7 +26,7 @@ async def main() -> None:
     database, address = sys.argv[1:]
     lines = asyncio.StreamReader(limit=1 << 20)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    async with semcast.connect(database, [address]) as db:
+    async with semcast.database(database, servers=[address]) as db:
         promises: list[Promise] = []
         while line := await lines.readline():
             try:

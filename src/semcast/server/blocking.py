@@ -25,7 +25,7 @@ class BlockingPromise:
 
 
 class BlockingClient:
-    """As `Client`. Made by `semcast.blocking.connect`; any thread may use it."""
+    """As `Client`. Made by `semcast.blocking.database`; any thread may use it."""
 
     def __init__(self, name: str, servers: Sequence[str], settings: Mapping[str, Any]) -> None:
         self._loop = LoopThread(f"client of {name}")

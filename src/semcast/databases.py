@@ -1,0 +1,66 @@
+"""`database`: a server of a replicated database in this process, or a client of servers elsewhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from semcast.engine.database import Database
+from semcast.engine.database import database as serve_here
+from semcast.group.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from semcast.server.blocking import BlockingClient
+    from semcast.server.client import Client
+
+
+@overload
+def database(group: str, /, *, servers: Sequence[str], **settings: Any) -> "Client": ...
+
+
+@overload
+def database(
+    group: str, /, *, servers: None = None, config: Path | None = None, **settings: Any
+) -> Database: ...
+
+
+def database(
+    group: str, /, *, servers: Sequence[str] | None = None, config: Path | None = None, **settings: Any
+) -> "Client | Database":
+    """A replicated SQLite database: `async with semcast.database("bank", ...) as db:`.
+
+    With `servers` this program is a client of theirs; without, it is a server itself.
+
+    Args:
+        group: the name of the database, the same at all servers.
+        servers: some of its servers, as `host:port`; where one is gone, the next is asked.
+        config: folder of `semcast.toml`, for a server.
+        settings: of a server, as for `replicate`: `data`, `name`, `founders` or `newcomer`, ...
+            Of a client: `token` (what the servers know it by), `tls=True` or `ca=FILE` (certificates that are
+            trusted), `insecure=True` (a token may travel in the open), `timeout` (seconds for each call,
+            30 by default).
+    """
+    if servers is None:
+        return serve_here(group, config=config, **settings)
+    if config is not None or "data" in settings:
+        raise ConfigurationError("servers: a client has no data and no config; leave servers out to be one")
+    _check_extra()
+    from semcast.server.client import Client  # noqa: PLC0415 (the extra may be missing)
+
+    return Client(group, servers, **settings)
+
+
+def database_blocking(group: str, /, *, servers: Sequence[str], **settings: Any) -> "BlockingClient":
+    """A client without asyncio: `with semcast.blocking.database("bank", servers=[...]) as db:`."""
+    _check_extra()
+    from semcast.server.blocking import BlockingClient  # noqa: PLC0415
+
+    return BlockingClient(group, servers, settings)
+
+
+def _check_extra() -> None:
+    try:
+        import httpx  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            "clients of databases need the extra `server`: pip install 'semcast[server]'"
+        ) from error
