@@ -175,3 +175,34 @@ def test_absurd_frames_are_dropped_and_counted(frame: Frame) -> None:
 def test_settings_that_cannot_work_are_refused(settings: ChannelSettings) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Pair(settings)
+
+
+def test_while_the_program_waits_to_send_more_is_kept_for_it() -> None:
+    """A program that reads where it sends takes nothing before it has sent."""
+    pair = Pair(ChannelSettings(buffer_messages=2, reserve_messages=3))
+    pair.q.reader.waits = True
+    pair.q.on_reader(0)
+    for payload in (b"1", b"2"):
+        assert pair.multicast(payload) == 1
+        pair.exchange()
+    payloads(pair.p_seat)
+    assert (pair.multicast(b"3"), pair.multicast(b"4")) == (1, 1)
+    pair.exchange()
+    payloads(pair.p_seat)
+    assert pair.q.queued() == 4
+    assert not pair.q.overflowing()
+    assert pair.multicast(b"5") == 1
+    pair.exchange()
+    assert pair.q.overflowing(), "who waits is told"
+    pair.q.reader.waits = False
+    pair.q.on_reader(0)
+    assert payloads(pair.q_seat) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_what_comes_next_has_room_whatever_came_before_its_time() -> None:
+    pair = Pair(ChannelSettings(buffer_messages=2, reserve_messages=8, window=8))
+    channel = pair.q.incoming[P]
+    for seq in (3, 4):
+        assert channel.receive(Batch(P, seq, [b"later"]))
+    assert channel.receive(Batch(P, 1, [b"next"]))
+    assert sorted(channel.pending) == [1, 3], "the last of them is sent again"

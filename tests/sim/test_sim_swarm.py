@@ -14,6 +14,8 @@ from semcast.sim.swarm import examine, first_catch, hunt, patrol, scenario_of
 REGRESSIONS = {
     ("s-rm", 312): "loss came back after the network had healed",
     ("s-srm", 26): "a sender whose own delivery queue was full was never told that there is room",
+    ("s-srm", 37): "programs that read where they send waited for each other for ever",
+    ("s-srm", 108): "later messages filled the room of the next one, which was refused for ever",
     ("vsync", 5023): "a program that waits in send was in the way of everybody, and nobody delivered to it",
     ("vsync", 7039): "the same, and a newcomer waited for the state of that program",
     ("vsync", 150): "members answered a decision with a decision, for ever, and talked the wire full",

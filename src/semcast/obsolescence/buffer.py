@@ -112,6 +112,10 @@ class PurgingBuffer:
         """Payload bytes held."""
         return self._bytes
 
+    def limit(self, messages: int) -> None:
+        """Hold so many messages from now on; what is above that already stays until it is taken."""
+        self._limit_messages, self._bounded = messages, True
+
     def held(self) -> tuple[int, int]:
         """Messages, and their payload bytes."""
         return self._messages, self._bytes

@@ -118,6 +118,8 @@ class Incoming:
         """Keep a message for its turn; False if it is known already."""
         if batch.first <= self.upto or batch.first in self.pending:
             return False
+        if len(self.pending) == self._most and batch.first < (last := max(self.pending)):
+            del self.pending[last]  # it is sent again; what comes before it must not stay out
         if len(self.pending) < self._most:
             self.pending[batch.first] = batch
         return True

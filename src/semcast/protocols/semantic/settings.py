@@ -82,6 +82,8 @@ class ChannelSettings(msgspec.Struct, frozen=True):
 
     buffer_messages: int = 40
     """Most messages in each buffer: one towards each destination, one for delivery."""
+    reserve_messages: int = 1024
+    """Messages that wait for delivery beyond that, while the program waits to send."""
     purging: Purging = Purging.EAGER
     window: int = 32
     """How far beyond the oldest unacknowledged message a channel sends."""
@@ -95,6 +97,8 @@ class ChannelSettings(msgspec.Struct, frozen=True):
         """Raise ValueError where these settings cannot work."""
         if self.buffer_messages < 1 or self.window < 1:
             raise ValueError("buffer_messages and window must be at least 1")
+        if self.reserve_messages < 0:
+            raise ValueError(f"reserve_messages={self.reserve_messages}: must not be below 0")
         if self.span < self.window:
             raise ValueError(f"span={self.span}: must not be below window")
         if self.purging is Purging.HELD:

@@ -3,6 +3,9 @@
 Nothing is promised once the sender crashed, so `to_send` may be purged at once. Deviation: frames carry
 the lower bound of the window instead of letting receivers infer it from "s + w arrived, so s was purged";
 it says the same, sooner, and does not need both ends to agree on w.
+
+A program that reads where it sends takes nothing while it waits to send. Meanwhile more than the buffer holds
+is kept for it, up to a reserve; else all could wait for each other (`docs/flow-control.md`).
 """
 
 from collections.abc import Sequence
@@ -116,6 +119,22 @@ class SenderMulticast(Stack):
             self._unblock()
         return batches
 
+    def on_reader(self, now: Nanos) -> None:  # noqa: ARG002 - part of the contract
+        """The program waits, or does not any more: there is more room, or less."""
+        self.to_deliver.limit(self._limit())
+        closed, self._closed = sorted(self._closed), set()
+        for member in closed:
+            self._accept_from(member)
+        self._unblock()
+
+    def queued(self) -> int:
+        """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
+        return len(self.to_deliver) + self.reader.excess
+
+    def overflowing(self) -> bool:
+        """Whether buffer and reserve are full of what waits for the program."""
+        return len(self.to_deliver) >= self.settings.buffer_messages + self.settings.reserve_messages
+
     def deliverable(self) -> bool:
         """Whether a message waits for the application."""
         return len(self.to_deliver) > 0
@@ -129,9 +148,9 @@ class SenderMulticast(Stack):
         return View(1, self.members)
 
     def buffered(self) -> int:
-        """The fullest of the buffers: each has the same bound."""
+        """The fullest of the buffers: each has the same bound. What is in the reserve has one of its own."""
         return max(
-            len(self.to_deliver),
+            min(len(self.to_deliver), self.settings.buffer_messages),
             *(len(channel.to_send) for channel in self.outgoing.values()),
             *(len(channel.pending) for channel in self.incoming.values()),
             0,
@@ -184,7 +203,7 @@ class SenderMulticast(Stack):
                 self.stats.skipped += 1
                 self.out.deliver(Purged(MessageId(source, seq)))
         self.stats.control_frames += 1
-        room = self.settings.buffer_messages - len(self.to_deliver)
+        room = max(self._limit() - len(self.to_deliver), 0)
         if room == 0:
             self._closed.add(source)
         self.out.send(source, ChannelAck(channel.upto, room))
@@ -199,6 +218,11 @@ class SenderMulticast(Stack):
         self._send_all(source, channel.on_ack(now, frame.upto, frame.room))
         self._plan_resend()
         self._unblock()
+
+    def _limit(self) -> int:
+        """How many messages may wait for the program now."""
+        reserve = self.settings.reserve_messages if self.reader.waits else 0
+        return self.settings.buffer_messages + reserve
 
     def _unblock(self) -> None:
         if self._blocked:
