@@ -188,3 +188,6 @@ def test_the_demo_of_a_partition(namespaces: bool) -> None:
     assert result["tables"] == [[[125]], [["Low St"]], [[5]]]
     levels = [(step["side"], step["level"]) for step in result["steps"]]
     assert len(levels) == len(set(levels)) == 14
+    unknown = {name for name, status in result["verdicts"].items() if status == "unknown"}
+    assert unknown == {"repl_state", "repl_queued", "repl_liveness"}, "the run was not over"
+    assert {status for name, status in result["verdicts"].items() if name not in unknown} == {"holds"}

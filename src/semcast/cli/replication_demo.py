@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import tempfile
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,9 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
         f"(the later of two reports), and there are {bolts} bolts (8 - 3).",
         markup=False,
     )
+    counts = Counter(result["verdicts"].values())
+    judged = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    console.print(f"All three were recorded, and their promises judged (see semcast check): {judged}.")
     return {
         "partition": partition.how,
         "steps": [{"side": s.side, "level": s.level, "asked": s.asked, "answer": s.answer} for s in steps],

@@ -53,6 +53,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="--bind of another server",
     )
     parser.add_argument("--key-file", default="", metavar="FILE", help="keyring that all servers share")
+    parser.add_argument("--record", default="", metavar="DIR", help="journal what it does, for semcast check")
     parser.add_argument("--insecure", action="store_true", help="beyond this host without keys or TLS")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
     parser.set_defaults(run=run)
@@ -104,6 +105,7 @@ async def _serve(args: argparse.Namespace) -> int:
         peers=(*args.peers, *([args.join] if joins and args.join != "here" else [])),
         key_file=args.key_file,
         insecure=args.insecure,
+        record=args.record,
     )
     home = home_of(site)
     place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)

@@ -18,7 +18,7 @@ class Servers:
 
     Args:
         database: its name.
-        data: folder of all three.
+        data: folder of all three, and of what they record.
         options: further words of the command line, for each server.
         prefixes: the command that runs a server somewhere else.
     """
@@ -34,8 +34,11 @@ class Servers:
         self.addresses: dict[str, str] = {}
         self._news = asyncio.Event()
         self._children: dict[str, Child] = {}
+        self.journals = data / "journals"
+        """What they record."""
         for name in NAMES:
             words = ["serve", database, "--data", str(data / name), "--name", name, "--with", ",".join(NAMES)]
+            words += ["--record", str(self.journals)]
             self._children[name] = Child(
                 "semcast", [*words, "--json", *options(name)], self._hearing(name), prefix=prefixes(name)
             )

@@ -22,6 +22,8 @@ class Site(msgspec.Struct, frozen=True):
     peers: tuple[str, ...] = ()
     key_file: str = ""
     insecure: bool = False
+    record: str = ""
+    """Folder for the journal of what it does, which `semcast check` judges."""
 
 
 def home_of(site: Site) -> Home:

@@ -18,9 +18,10 @@ async def opened(site: Site, home: Home) -> LocalDatabase:
         "peers": list(site.peers) or None,
         "key_file": site.key_file or None,
         "insecure": site.insecure or None,
+        "record": site.record or None,
         **({"founders": list(home.founders)} if home.founders else {"newcomer": True}),
     }
-    database = LocalDatabase(await semcast.database(home.database, **settings))
+    database = LocalDatabase(await semcast.database(home.database, servers=None, **settings))
     try:
         remember(site, home)
     except BaseException:
