@@ -71,7 +71,7 @@ CAUGHT_AT = {
     ("vsync", "clock-not-reset"): 12,
     ("vsync", "delivered-before-safe"): 40,
     ("vsync", "safe-with-f-votes"): 124,
-    ("vsync", "confirmed-safe-at-once"): 43,
+    ("vsync", "confirmed-safe-at-once"): 163,
     ("s-rm", "safety-counts-received"): 173,
 }
 
