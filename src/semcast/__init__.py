@@ -1,67 +1,148 @@
 """Semcast: group communication with semantic reliability."""
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from semcast.core import (
-    Batch,
-    Item,
-    MemberId,
-    Message,
-    MessageId,
-    Purged,
-    TransitionalView,
-    View,
-    ViewChange,
-)
-from semcast.core.events import Merged, Minority
-from semcast.databases import database
-from semcast.engine import (
-    ActionError,
-    Answer,
-    Context,
-    Database,
-    ForgottenError,
-    Outcome,
-    Procedure,
-    Receipt,
-    RefusedError,
-    Replica,
-    ReplicaError,
-    RequestError,
-    Service,
-    Session,
-    replicate,
-)
-from semcast.group import (
-    BacklogError,
-    ConfigurationError,
-    Confirm,
-    Confirmation,
-    Group,
-    GroupClosedError,
-    GroupDelivery,
-    GroupError,
-    GroupEvent,
-    GroupSettings,
-    GroupStatistics,
-    HeldUp,
-    Live,
-    Order,
-    Rejoining,
-    ReplicatedDict,
-    SendTimeoutError,
-    Skipped,
-    StateHooks,
-    StateLost,
-    UnconfirmedError,
-    assignments,
-    join,
-    live,
-)
+if TYPE_CHECKING:
+    from semcast.core import (
+        Batch,
+        Item,
+        MemberId,
+        Message,
+        MessageId,
+        Purged,
+        TransitionalView,
+        View,
+        ViewChange,
+    )
+    from semcast.core.events import Merged, Minority
+    from semcast.databases import database
+    from semcast.engine import (
+        ActionError,
+        Answer,
+        Context,
+        Database,
+        ForgottenError,
+        Outcome,
+        Procedure,
+        Receipt,
+        RefusedError,
+        Replica,
+        ReplicaError,
+        RequestError,
+        Service,
+        Session,
+        replicate,
+    )
+    from semcast.group import (
+        BacklogError,
+        ConfigurationError,
+        Confirm,
+        Confirmation,
+        Group,
+        GroupClosedError,
+        GroupDelivery,
+        GroupError,
+        GroupEvent,
+        GroupSettings,
+        GroupStatistics,
+        HeldUp,
+        Live,
+        Order,
+        Rejoining,
+        ReplicatedDict,
+        SendTimeoutError,
+        Skipped,
+        StateHooks,
+        StateLost,
+        UnconfirmedError,
+        assignments,
+        join,
+        live,
+    )
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "semcast.core": (
+        "Batch",
+        "Item",
+        "MemberId",
+        "Message",
+        "MessageId",
+        "Purged",
+        "TransitionalView",
+        "View",
+        "ViewChange",
+    ),
+    "semcast.core.events": (
+        "Merged",
+        "Minority",
+    ),
+    "semcast.databases": ("database",),
+    "semcast.engine": (
+        "ActionError",
+        "Answer",
+        "Context",
+        "Database",
+        "ForgottenError",
+        "Outcome",
+        "Procedure",
+        "Receipt",
+        "RefusedError",
+        "Replica",
+        "ReplicaError",
+        "RequestError",
+        "Service",
+        "Session",
+        "replicate",
+    ),
+    "semcast.group": (
+        "BacklogError",
+        "ConfigurationError",
+        "Confirm",
+        "Confirmation",
+        "Group",
+        "GroupClosedError",
+        "GroupDelivery",
+        "GroupError",
+        "GroupEvent",
+        "GroupSettings",
+        "GroupStatistics",
+        "HeldUp",
+        "Live",
+        "Order",
+        "Rejoining",
+        "ReplicatedDict",
+        "SendTimeoutError",
+        "Skipped",
+        "StateHooks",
+        "StateLost",
+        "UnconfirmedError",
+        "assignments",
+        "join",
+        "live",
+    ),
+}
+"""Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
+as the command line and Spark's workers do, does not wait for the rest."""
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
 
 __all__ = [
     "ActionError",
