@@ -19,6 +19,11 @@ def test_a_name_that_is_not_there_is_an_error() -> None:
         _ = semcast.conjure
 
 
+def test_packages_below_it_are_there_too() -> None:
+    program = "import semcast; print(semcast.blocking.join, semcast.core.MemberId)"
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
 def test_names_are_loaded_when_they_are_asked_for() -> None:
     program = "import sys, semcast; print([m for m in sys.modules if m.startswith('semcast.')])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
