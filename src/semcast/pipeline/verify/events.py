@@ -1,6 +1,7 @@
 """The rows of histories as Spark sees them, and what must be true of each in itself."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.core.ids import MemberId
-from semcast.history import HistoryError, RunInfo
+from semcast.history import Event, HistoryError, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
 from semcast.history.versions import completed
@@ -125,8 +126,24 @@ def added_kinds(rows: DataFrame) -> DataFrame:
     return rows.where(fn.col("kind").isin(added))
 
 
-def faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What is wrong with single rows, by what their family says of them; those of added kinds."""
+Told = tuple[str, frozenset[str] | None, Callable[[Event], str | None] | None]
+"""An added kind: its name, its columns, and what its family says of a row."""
+
+
+def faults_by(
+    kinds: Iterable[Kind],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Says what is wrong with single rows of kinds that families added, by what the families say of them.
+
+    The kinds travel along: a worker has not loaded what this program has.
+    """
+    told = [(kind.value, kind.columns, kind.problem) for kind in kinds if kind.columns is not None]
+    return partial(_faults, told)
+
+
+def _faults(told: Sequence[Told], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for value, columns, wrong in told:
+        KINDS.setdefault(value, Kind(value, columns, wrong))
     for batch in batches:
         found = []
         for row in rows_of(pa.Table.from_batches([batch])):

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind
-from semcast.history.schema import SCHEMA
+from semcast.history.schema import KINDS, SCHEMA
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, unconstrained
@@ -21,7 +21,7 @@ from semcast.pipeline.verify.events import (
     added_kinds,
     by_group,
     events_of,
-    faults,
+    faults_by,
     held_rows,
     malformed,
     read_rows,
@@ -172,7 +172,7 @@ class _Job:
         if added_kinds(self._totals).isEmpty():
             return
         rows = added_kinds(self._rows).select(*SCHEMA.names)
-        wrong = rows.mapInArrow(faults, "problem string").first()
+        wrong = rows.mapInArrow(faults_by(KINDS.values()), "problem string").first()
         if wrong is not None:
             raise HistoryError(wrong["problem"])
 
