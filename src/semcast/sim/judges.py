@@ -70,7 +70,7 @@ def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
 
 
 def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """Who has set something otherwise is in no view with others, and hears why if several others are."""
+    """Who has set something otherwise is in no view with others, and leaves with a cause if several others are."""
     names = member_names(scenario.size, scenario.name_bytes)
     misfits = {names[number].name for number in scenario.misfits}
     if not misfits:
@@ -78,7 +78,8 @@ def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
     views = [event.members or () for event in outcome.history.events if event.kind is Kind.VIEW]
     mixed = [view for view in views if len(view) > 1 and any(member.name in misfits for member in view)]
     stands = any(len(view.members) > 1 for view in outcome.views.values() if view is not None)
-    there = {who.name for who in outcome.views if stands}
+    judged = stands and FAMILIES.of(scenario.stack).expels_misfits
+    there = {who.name for who in outcome.views if judged}
     found = [f"terms: {_names(list(mixed[0]))} are in one view though settings differ"] if mixed else []
     return found + [f"terms: {name} never heard that its settings differ" for name in sorted(misfits & there)]
 

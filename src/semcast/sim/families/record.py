@@ -68,6 +68,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether hosts have a disk, which members are told of."""
     finds_members: bool = False
     """Whether members find each other: then a healed group ends in one view of all who are there."""
+    expels_misfits: bool = False
+    """Whether who has set something otherwise leaves, however it met the others. On a ring, who works alone
+    stays, and its log says why nobody comes."""
     heals_within: Callable[[Scenario], Nanos | None] = _whenever
     """How long after the last trouble all are in one view, at most; None where nothing is promised."""
     excused: Callable[[History], bool] = _no

@@ -137,6 +137,7 @@ VSYNC = FAMILIES.register(
         announces=True,
         transfers=_transfers,
         finds_members=True,
+        expels_misfits=True,
         disk=_disk,
         heals_within=heals_within,
         excused=excused,
