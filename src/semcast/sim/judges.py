@@ -70,7 +70,7 @@ def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
 
 
 def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
-    """Who has set something otherwise is in no view with others, and leaves with a cause if several others are."""
+    """Who has set something otherwise is in no view with others, and leaves if several others are in one."""
     names = member_names(scenario.size, scenario.name_bytes)
     misfits = {names[number].name for number in scenario.misfits}
     if not misfits:
