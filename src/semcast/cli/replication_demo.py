@@ -11,11 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
+from semcast.chaos.judge import judge
 from semcast.chaos.network import Lan, NoNamespacesError
 from semcast.demo.partition import CutNetwork, Partition, StoppedProcesses
 from semcast.demo.replication import Step, Story
 from semcast.demo.servers import NAMES
 from semcast.demo.supervisor import DemoError
+from semcast.specs import Status
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +59,11 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
         steps.append(step)
         console.print(f"{step.side:10} {step.level:12} {step.asked:26} {step.answer}", markup=False)
 
-    result = await Story(partition, folder, tell).run()
+    story = Story(partition, folder, tell)
+    result = await story.run()
+    judged = judge(story.journals)
+    result["verdicts"] = {each.property: each.status for each in judged.findings}
+    result["held"] = result["held"] and not judged.having(Status.VIOLATED)
     balance, street, bolts = (rows[0][0] for rows in result["tables"])
     console.print(
         f"\nHealed. After {result['seconds']:.1f} s all three have the same tables (digest"
@@ -67,8 +73,8 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
         markup=False,
     )
     counts = Counter(result["verdicts"].values())
-    judged = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    console.print(f"All three were recorded, and their promises judged (see semcast check): {judged}.")
+    told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    console.print(f"All three were recorded, and their promises judged (see semcast check): {told}.")
     return {
         "partition": partition.how,
         "steps": [{"side": s.side, "level": s.level, "asked": s.asked, "answer": s.answer} for s in steps],

@@ -9,12 +9,10 @@ from typing import Any
 
 import msgspec
 
-from semcast.chaos.judge import judge
 from semcast.demo.partition import MAJORITY, MINORITY, Partition
 from semcast.demo.servers import NAMES, Servers
 from semcast.demo.supervisor import DemoError
 from semcast.processes import Child, Line
-from semcast.specs import Status
 
 _PATIENCE = 30.0
 _NO_PRIMARY = 1.5
@@ -74,24 +72,22 @@ class Story:
         self._partition = partition
         self._name = f"demo-{os.getpid()}"
         self._servers = Servers(self._name, data, partition.options, partition.prefix)
+        self.journals = self._servers.journals
+        """What the servers record."""
         self._tellers: dict[str, Teller] = {}
         self._tell = tell
 
     async def run(self) -> dict[str, Any]:
-        """All of it; what came of it, and the verdicts on what was recorded."""
+        """All of it; what came of it. What the servers did is in `journals`."""
         try:
             await self._servers.start()
             await self._connect()
-            result = await self._through_a_partition()
+            return await self._through_a_partition()
         finally:
             self._partition.heal(self._servers)
             for teller in self._tellers.values():
                 await teller.stop()
             await self._servers.stop()
-        judged = judge(self._servers.journals)
-        verdicts = {each.property: each.status for each in judged.findings}
-        held = result["held"] and not judged.having(Status.VIOLATED)
-        return {**result, "held": held, "verdicts": verdicts}
 
     async def _connect(self) -> None:
         for name in NAMES:
