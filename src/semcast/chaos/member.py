@@ -205,25 +205,11 @@ class Member:
 
     async def run(self) -> None:
         """Until told to leave, or until the group ends it."""
-        obeying = asyncio.create_task(self._orders.obey())
         hands_over = FAMILIES.of(self._order["settings"]["stack"]).transfers
         state = self._ledger if hands_over else None
         group = semcast.join(self._order["group"], state=state, **self._order["settings"])
         say("begun", incarnation=group.member.incarnation)
-        entering = asyncio.create_task(group.__aenter__())
-        leaving = asyncio.create_task(self._orders.leaving.wait())
-        await asyncio.wait([entering, leaving], return_when=asyncio.FIRST_COMPLETED)
-        try:
-            if entering.done():
-                await entering
-                say("joined")
-                await self._work(group, leaving)
-        finally:
-            entering.cancel()
-            await asyncio.gather(entering, return_exceptions=True)
-            await group.close()
-            obeying.cancel()
-        say("left")
+        await self._orders.follow(group, lambda leaving: self._work(group, leaving))
 
     async def _work(self, group: semcast.Group, leaving: asyncio.Task[bool]) -> None:
         order = self._order
@@ -233,18 +219,7 @@ class Member:
         watched: set[asyncio.Task[Any]] = {leaving, self._writing, asyncio.create_task(self._report())}
         if program.reads:
             watched.add(asyncio.create_task(program.read()))
-        self._orders.ready.set()
-        try:
-            while not self._orders.leaving.is_set():
-                done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    await task  # what it raised ends the process
-                watched -= done
-        finally:
-            for task in watched:
-                task.cancel()
-            await asyncio.gather(*watched, return_exceptions=True)
-            await self._orders.stop()
+        await self._orders.watch(watched)
 
     async def _report(self) -> None:
         while True:

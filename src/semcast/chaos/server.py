@@ -120,25 +120,11 @@ class Server:
 
     async def run(self) -> None:
         """Until told to leave, or until the server fails."""
-        obeying = asyncio.create_task(self._orders.obey())
         order = self._order
         settings = {name: value for name, value in order["settings"].items() if name != "stack"}
         replica = semcast.replicate(order["group"], self._chain, **settings)
         say("begun", incarnation=replica.group.member.incarnation)
-        entering = asyncio.create_task(replica.__aenter__())
-        leaving = asyncio.create_task(self._orders.leaving.wait())
-        await asyncio.wait([entering, leaving], return_when=asyncio.FIRST_COMPLETED)
-        try:
-            if entering.done():
-                await entering
-                say("joined")
-                await self._work(replica, leaving)
-        finally:
-            entering.cancel()
-            await asyncio.gather(entering, return_exceptions=True)
-            await replica.close()
-            obeying.cancel()
-        say("left")
+        await self._orders.follow(replica, lambda leaving: self._work(replica, leaving))
 
     async def _work(self, replica: semcast.Replica, leaving: asyncio.Task[bool]) -> None:
         order = self._order
@@ -147,18 +133,7 @@ class Server:
         self._asking = asyncio.create_task(client.run())
         watching = asyncio.create_task(self._watch(replica)), asyncio.create_task(self._report(replica))
         tasks: set[asyncio.Task[Any]] = {leaving, self._asking, *watching}
-        self._orders.ready.set()
-        try:
-            while not self._orders.leaving.is_set():
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    await task  # what it raised ends the process
-                tasks -= done
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._orders.stop()
+        await self._orders.watch(tasks)
 
     async def _watch(self, replica: semcast.Replica) -> None:
         """Tell of primaries and of who is within reach."""
