@@ -132,6 +132,10 @@ def sentence(what: Mapping[str, Any]) -> str:
     """
     server = what["server"]
     match what["event"]:
+        case "starting":
+            return (
+                f"{server}: starts; where its database is founded, or where it joins, it waits for the others"
+            )
         case "serving":
             return f"{server}: serves at {what['address']}"
         case "state" if what["primary"]:

@@ -64,6 +64,7 @@ async def serve(
     wanted.place.check(tokens=wanted.tokens is not None)
     tokens = Tokens(wanted.tokens)
     counts = Counts()
+    say({"event": "starting", "server": wanted.server})
     database = await _opened(opening, stopped)
     if database is None:
         return
