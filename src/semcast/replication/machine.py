@@ -17,7 +17,7 @@ from semcast.replication import messages
 from semcast.replication.actions import Names, Run, RunId
 from semcast.replication.answers import Answers
 from semcast.replication.books import Books
-from semcast.replication.creation import Creation, Cut, Wish
+from semcast.replication.creation import QUEUED, Creation, Cut, Wish
 from semcast.replication.exchange import Exchange, greens_of, reds_in, reds_of
 from semcast.replication.ids import ConfId, Server, Weighted, servers_of
 from semcast.replication.journal import Journal, Mark
@@ -79,6 +79,8 @@ class Machine:
         """A promise was broken: two servers have different actions green at one position."""
         self.next: Vulnerable | None = None
         """The attempt that is under way."""
+        self.holds = False
+        """Whether requests wait because the service of this server is slow."""
         self._counted: tuple[Server, ...] = ()
         self._cpcs: set[Server] = set()
         self._told_line = 0
@@ -189,11 +191,11 @@ class Machine:
             self.notes.group(servers, where)
         self.books.altered.clear()
 
-    def stall(self) -> None:
-        """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
+    def stall(self, why: str) -> None:
+        """It takes too long: as after a crash, the others go on; it comes back with what it lacks."""
         if (self.state, Cause.STALLED) in MOVES:
             self._shift_to(Cause.STALLED)
-            self.exit = "the disk of this server takes too long"
+            self.exit = why
 
     def _own_red(self) -> None:
         """What may have been sent and was not delivered is red: the states tell of it (slip 3)."""
@@ -652,6 +654,7 @@ class Machine:
             and self.state in CREATES
             and self.conf is not None
             and self.accepts
+            and not self.holds
             and len(books.ongoing) < self.settings.window
         ):
             wishes = self.creation.take(self._refuse_unseen)
@@ -669,7 +672,8 @@ class Machine:
         self.notes.requests(run, wishes)
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
         self._told_line = self.told_line()
-        self.journal.keep_up()
+        if QUEUED in {wish.level for wish in wishes}:
+            self.journal.keep_up()  # the others are answered when their place is on the disk, this before it
         if self.settings.durability is Durability.MEMORY:
             self._answer()
 
