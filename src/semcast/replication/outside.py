@@ -15,6 +15,7 @@ from semcast.replication.actions import Run
 from semcast.replication.frames import LOOK, SNAPSHOT, TAIL, HandedIn, Offered, Piece, Wanted
 from semcast.replication.machine import Machine
 from semcast.replication.parcels import Download, Parcels
+from semcast.replication.strangers import foundation
 
 _SILENCES = 2
 _LONELY = 10
@@ -89,7 +90,9 @@ class Outside:
             if self._unheard > _LONELY and self._machine.books.prim.index:
                 self._go_back_unasked()
                 return
-        wanted = Wanted(self._machine.server, self._position, LOOK if self._donor is None else self._what)
+        machine, what = self._machine, LOOK if self._donor is None else self._what
+        group = foundation(machine.books.members.founders)
+        wanted = Wanted(machine.server, self._position, what, group)
         if self._donor is None:
             self._out.announce(wanted)
         else:

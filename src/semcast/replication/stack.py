@@ -26,11 +26,12 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.replication import outside
+from semcast.replication import outside, pull
 from semcast.replication.actions import CHANGE, Run, body_of, plain
 from semcast.replication.backlog import Backlog
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, STRICT, Wish
+from semcast.replication.fitness import Vitals
 from semcast.replication.frames import FRAMES, Fetch, HandedIn, Offered, Piece, Wanted
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
@@ -107,6 +108,8 @@ class Replication(Stack):
         self._recovered = False
         self._now: Nanos = 0
         self._awaited = 0  # the sync that the disk timer is about
+        self.vitals = Vitals()
+        """What it tells of itself: to be filled in before it starts."""
         self.whole = False
         """Whether actions are handed over with who asked for them, and not only their bodies."""
         self.strangers: dict[str, Server] = {}
@@ -126,6 +129,7 @@ class Replication(Stack):
 
     def _become(self, machine: Machine) -> None:
         self.machine = machine
+        machine.vitals = self.vitals
         self.reading = self.reading_kind(machine)
         self.supply = Supply(machine, self.out, self._parcels, self.want_state)
         self.stats: Statistics = machine.stats
@@ -266,6 +270,7 @@ class Replication(Stack):
             state=self.hands_over,
         )
         new._recovered = True
+        new.vitals = self.vitals
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)
         new._given, new._rest, new._views = self._given, self._rest, self._views
@@ -367,6 +372,8 @@ class Replication(Stack):
         elif self.machine.state not in IN_GROUP or not self._running:
             self.stats.stale += 1
         elif isinstance(frame, Wanted):
+            if pull.is_foreign(self.machine, frame.foundation):
+                return
             if frame.server not in self.books.members and len(self.strangers) < _STRANGERS:
                 self.strangers[frame.server.name] = frame.server
             self.supply.on_wanted(now, source, frame)
@@ -593,6 +600,8 @@ class Replication(Stack):
         """Why requests wait."""
         if not len(self.machine.creation):
             return None
+        if self.machine.unfit:
+            return HeldBack(self.me, self.machine.unfit)
         if self.machine.holds:
             return HeldBack(self.me, "its service is slower than the order of all")
         return HeldBack(None, f"the server is in {self.machine.state.value}")
