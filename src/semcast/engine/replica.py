@@ -130,7 +130,7 @@ class Replica:
             self.group.discard()
             raise
         self._requests.attach(self.group.call)
-        self._replication().whole = True
+        self._replication().handing.whole = True
         self._replication().vitals.wall = _milliseconds
         self._told = ""  # what was last said of this server in the log
         self._first = self.group.member
