@@ -106,6 +106,10 @@ class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
     terms: Terms
 
 
+class Goodbye(Frame, frozen=True, array_like=True, tag=46, gc=False):
+    """I am in no view, and look for one no more."""
+
+
 class Standing(Frame, frozen=True, array_like=True, tag=37, gc=False):
     """There is a view, and you are not in it: do not found another group."""
 
@@ -226,6 +230,7 @@ WholeFrame = (
     | Init
     | Pred
     | Hello
+    | Goodbye
     | Welcome
     | Standing
     | Refused
