@@ -335,7 +335,7 @@ def test_a_call_is_always_welcome_where_nothing_waits() -> None:
     handover.send(Outgoing([b"."] * 100))
     assert not handover.room_for(1)
     assert handover.unsent == 100
-    handover.taken(99)
+    handover.taken(99, 99)
     assert handover.room_for(1)
     assert not handover.room_for(2)
 
@@ -347,7 +347,7 @@ def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> Non
     desk.handover.wait(reading=False)
     desk.handover.wait(reading=False)
     desk.handover.waited(reading=False)
-    assert desk.handover.taken(0)
+    assert desk.handover.taken(0, 0)
 
 
 def test_a_turn_that_only_makes_room_wakes_who_waits() -> None:

@@ -275,6 +275,7 @@ class Host:
         excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
         waiting = self.stack.queued() - handover.reader.excess + excess
         self.stats.queued = max(self.stats.queued, waiting)
+        self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1

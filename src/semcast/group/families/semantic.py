@@ -32,6 +32,7 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     chosen = Settings(
         buffer_messages=max(site.settings.queue_messages, len(site.members)),
         queue_messages=site.settings.queue_messages,
+        queue_bytes=parse_size(site.settings.queue_bytes),
         reserve_bytes=parse_size(site.settings.reserve),
         purging=Purging.OFF if site.settings.policy == "block" else Purging.EAGER,
         buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),

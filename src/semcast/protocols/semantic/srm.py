@@ -180,6 +180,10 @@ class SemanticMulticast(Stack):
         """Purge what is obsolete of what waits for the program."""
         self.buffers.purge_late()
 
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
+        return self.backlog.bytes
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
         return self.backlog.overflowing()

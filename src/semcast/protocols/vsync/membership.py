@@ -120,7 +120,9 @@ class Membership(ABC):
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
         self.backlog = self.backlog_kind(
-            settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
+            settings.queue_messages or settings.buffer_messages,
+            settings.queue_bytes or settings.buffer_bytes,
+            settings.reserve_bytes,
         )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = self.transfer_kind(settings.frame_bytes, out)

@@ -300,6 +300,10 @@ class VirtualSynchrony(Membership, Stack):
         """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.backlog.messages
 
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
+        return self.backlog.bytes
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
         return self.backlog.overflowing()

@@ -61,6 +61,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "one-account": Mutant(vsync_flow.OneAccount, by_chance=False),
         "unplaced-takes-room": Mutant(vsync_flow.UnplacedTakesRoom, by_chance=False),
         "no-reserve": Mutant(vsync_flow.NoReserve, by_chance=False),
+        "bytes-uncounted": Mutant(vsync_flow.BytesUncounted, by_chance=False),
         "no-slots": Mutant(vsync_flow.NoSlots, by_chance=False),
         "nobody-exempt": Mutant(vsync_flow.NobodyExempt, by_chance=False),
         "stop-when-full": Mutant(vsync_flow.StopWhenFull, by_chance=False),
