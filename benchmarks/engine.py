@@ -23,6 +23,8 @@ ACTIONS = int(os.environ.get("SEMCAST_BENCH_ACTIONS", "60_000"))
 """Of all servers together."""
 SIZE = 64
 CLIENTS, AT_ONCE = 8, 250
+ONE_BY_ONE = 256
+"""Clients of a server that ask for one statement at a time."""
 NAMES = ("a", "b", "c")
 
 
@@ -46,7 +48,7 @@ class Service:
         self.last = state
 
 
-async def _engine(name: str, data: str, durability: str) -> dict[str, float]:
+async def _engine(name: str, data: str, durability: str) -> None:
     given: dict[str, Any] = {"name": name, "founders": NAMES, "data": data, "durability": durability}
     async with semcast.replicate("bench", Service(), **given) as replica:
         action = bytes(SIZE)
@@ -59,13 +61,10 @@ async def _engine(name: str, data: str, durability: str) -> dict[str, float]:
         async with _measured() as found:
             await asyncio.gather(*(client() for _ in range(CLIENTS)))
             await replica.query(b"", position=calls * CLIENTS * AT_ONCE * len(NAMES))
-        await replica.update(b"over")
-        while replica.status().position < calls * CLIENTS * AT_ONCE * len(NAMES) + len(NAMES):
-            await asyncio.sleep(0.01)
-        return {**found, "count": calls * CLIENTS * AT_ONCE * len(NAMES)}
+        await _report({**found, "count": calls * CLIENTS * AT_ONCE * len(NAMES)})
 
 
-async def _sql(name: str, data: str, rows: str) -> dict[str, float]:
+async def _sql(name: str, data: str, rows: str) -> None:
     each = int(rows)
     async with semcast.database("bench", name=name, founders=NAMES, data=data) as db:
         if name == "a":
@@ -75,20 +74,17 @@ async def _sql(name: str, data: str, rows: str) -> dict[str, float]:
         upsert = "insert into t values (?, ?) on conflict (id) do update set v = excluded.v"
 
         async def client(first: int) -> None:
-            for number in range(first, total, CLIENTS * 8):
+            for number in range(first, total, ONE_BY_ONE):
                 steps = [(upsert, ((number * each + step) % 1000, "x" * SIZE)) for step in range(each)]
                 await db.transaction(steps)
 
         async with _measured() as found:
-            await asyncio.gather(*(client(first) for first in range(CLIENTS * 8)))
+            await asyncio.gather(*(client(first) for first in range(ONE_BY_ONE)))
             await db.query("select 1", position=1 + total * len(NAMES))
-        await db.execute("insert into t (v) values (1)")
-        while db.status().position < 1 + total * len(NAMES) + len(NAMES):
-            await asyncio.sleep(0.01)
-        return {**found, "count": total * each * len(NAMES)}
+        await _report({**found, "count": total * each * len(NAMES)})
 
 
-async def _ring(name: str, data: str, _mode: str) -> dict[str, float]:
+async def _ring(name: str, data: str, _mode: str) -> None:
     async with semcast.join(Path(data).name, name=name, minimum=3, policy="block") as group:
         payload, mine = bytes(SIZE), ACTIONS // len(NAMES)
 
@@ -104,8 +100,13 @@ async def _ring(name: str, data: str, _mode: str) -> dict[str, float]:
                 if count >= mine // AT_ONCE * AT_ONCE * len(NAMES):
                     break
             await sending
-        await asyncio.sleep(1)
-        return {**found, "count": count}
+        await _report({**found, "count": count})
+
+
+async def _report(found: dict[str, float]) -> None:
+    """Tell what was measured, and stay until all have: those who are left behind could not end."""
+    print(json.dumps(found), flush=True)
+    await asyncio.to_thread(sys.stdin.read)
 
 
 @asynccontextmanager
@@ -126,11 +127,15 @@ def measure(kind: str, mode: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory(prefix="semcast-bench-", dir=Path.cwd()) as data:
         running = [
             subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "benchmarks.engine", kind, name, data, mode], stdout=subprocess.PIPE
+                [sys.executable, "-m", "benchmarks.engine", kind, name, data, mode],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
             )
             for name in NAMES
         ]
-        found = [json.loads(each.communicate()[0]) for each in running]
+        found = [json.loads(each.stdout.readline()) for each in running if each.stdout]
+        for each in running:
+            each.communicate()
     count = found[0]["count"]
     return count / max(each["wall"] for each in found), sum(each["cpu"] for each in found) / count * 1e6
 
@@ -152,4 +157,4 @@ def run() -> list[Row]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_KINDS[sys.argv[1]](*sys.argv[2:]))))
+    asyncio.run(_KINDS[sys.argv[1]](*sys.argv[2:]))

@@ -32,6 +32,8 @@ Parameters: TypeAlias = Sequence[Value]
 Step: TypeAlias = str | tuple[str, Parameters] | Statement
 """A statement of a transaction: SQL alone, or with its parameters."""
 
+_VALUES = (int, float, str, bytes)
+_NO_LISTS = (str, bytes, Mapping)
 _LOOK = 1.0
 """Seconds between two looks whether the log can be trimmed."""
 
@@ -304,10 +306,10 @@ def _statement(step: Step) -> Statement:
     sql, parameters = (step, ()) if isinstance(step, str) else step
     if not isinstance(sql, str):
         raise TypeError(f"sql of type {type(sql).__name__}: a statement is a text")
-    if isinstance(parameters, str | bytes | Mapping):
+    if type(parameters) is not tuple and isinstance(parameters, _NO_LISTS):
         raise TypeError(f"parameters of type {type(parameters).__name__}: a list, by position")
     for value in parameters:
-        if value is not None and not isinstance(value, int | float | str | bytes):
+        if value is not None and not isinstance(value, _VALUES):
             raise TypeError(f"a parameter of type {type(value).__name__}: SQLite has no such values")
     return Statement(sql, tuple(parameters))
 

@@ -40,6 +40,10 @@ class Ordered(NamedTuple):
     seed: int
 
 
+Actions = Sequence[tuple[bytes, int, int]]
+"""Each as `Ordered` has it."""
+
+
 class SqliteStore:
     """A SQLite file that applies ordered actions and answers queries.
 
@@ -78,7 +82,7 @@ class SqliteStore:
 
     def apply(
         self,
-        actions: Sequence[Ordered],
+        actions: Actions,
         notes: Notes | Callable[[list[SqlOutcome]], Notes] | None = None,
         upto: int | None = None,
     ) -> list[SqlOutcome]:
@@ -96,7 +100,7 @@ class SqliteStore:
         position = self.position + len(actions) if upto is None else upto
         self._writer.ours("BEGIN IMMEDIATE")
         try:
-            outcomes = [self._one(action) for action in actions]
+            outcomes = self._do(actions)
             self._keep(notes(outcomes) if callable(notes) else notes or {})
             self._writer.ours("UPDATE _semcast_line SET position = ?, stamp = ?", (position, self._stamp))
             self._writer.ours("COMMIT")
@@ -107,9 +111,14 @@ class SqliteStore:
         self.position = position
         return outcomes
 
-    def _one(self, action: Ordered) -> SqlOutcome:
-        self._stamp = max(self._stamp, action.stamp_ms)
-        return self._writer.apply(action.body, self._stamp, action.seed)
+    def _do(self, actions: Actions) -> list[SqlOutcome]:
+        stamp, one = self._stamp, self._writer.apply
+        outcomes: list[SqlOutcome] = []
+        for body, stamp_ms, seed in actions:
+            stamp = max(stamp, stamp_ms)
+            outcomes.append(one(body, stamp, seed))
+        self._stamp = stamp
+        return outcomes
 
     def _keep(self, notes: Mapping[bytes, bytes | None]) -> None:
         for key, value in notes.items():
@@ -129,12 +138,12 @@ class SqliteStore:
         """The highest stamp of all that was done."""
         return self._stamp
 
-    def show_red(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
+    def show_red(self, actions: Actions) -> list[SqlOutcome]:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
             self._writer.ours("BEGIN IMMEDIATE")
         stamp = self._stamp
-        outcomes = [self._one(action) for action in actions]
+        outcomes = self._do(actions)
         self._stamp = stamp
         self._reds += len(actions)
         return outcomes
