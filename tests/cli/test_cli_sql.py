@@ -165,3 +165,27 @@ def test_the_prompt_shows_how_the_server_is(
     printed = capsys.readouterr()
     assert "no such table: nowhere" in printed.err
     assert "queries dirty, updates strict" in printed.out
+
+
+def test_a_backup_is_restored_where_nothing_is_lost_or_that_is_said(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sql("create table t(a integer primary key)") == 0
+    assert sql("insert into t values (1), (2)") == 0
+    assert sql("--backup", str(tmp_path / "copy.db")) == 0
+    assert sql("delete from t") == 0
+    capsys.readouterr()
+    assert sql("--restore", str(tmp_path / "copy.db")) == 3
+    assert "nothing was restored: the database is not empty, it has t" in capsys.readouterr().err
+    assert sql("--restore", str(tmp_path / "copy.db"), "--replace", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == {"t": 2}
+    assert sql("select count(*) from t", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[2]]
+    (tmp_path / "text").write_text("no database")
+    for words, said in (
+        (("--restore", str(tmp_path / "text")), "the file is no SQLite database"),
+        (("--restore", str(tmp_path / "nowhere")), "there is no such file"),
+        (("--replace",), "--replace is for --restore"),
+    ):
+        assert sql(*words) == 2
+        assert said in capsys.readouterr().err

@@ -195,3 +195,30 @@ def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: 
                 server(tmp_path, "a", founders=["a"])
 
     play(scenario)
+
+
+def test_a_backup_is_restored_at_all_servers_at_one_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (id integer primary key, v)")
+        for number in range(20):
+            await a.execute("insert into t (v) values (?)", (bytes(10_000) + bytes([number]),))
+        await a.backup(tmp_path / "backup.db")
+        await b.execute("delete from t")
+        with pytest.raises(semcast.ActionError, match="the database is not empty, it has t"):
+            await b.restore(tmp_path / "backup.db")
+        with pytest.raises(StatementError, match="there is no such file"):
+            await b.restore(tmp_path / "nowhere.db")
+        done, _ = await asyncio.gather(
+            c.restore(tmp_path / "backup.db", replace=True),
+            a.execute("create table late (a)", level="queued"),
+        )
+        assert (done.changes, done.rows) == (20, (("t", 20),))
+        await equal(a, b, c)
+        await close(a, b, c)
+        a, b, c = await three(tmp_path)  # and it is in the log like any other action
+        await equal(a, b, c)
+        assert a.weak("select count(*) from t") == [(20,)]
+        await close(a, b, c)
+
+    play(scenario)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from semcast.engine import ActionError
 from semcast.server.interface import Receipt
 from semcast.sql import SqlAction, SqliteStore, Statement
-from semcast.sql.actions import Expectation, Row, Value, encode
+from semcast.sql.actions import Expectation, Restore, Row, Stage, Value, encode
 from semcast.sql.refusals import check
+from semcast.sql.restoring import digest_of, pieces_of
 from semcast.sql.snapshot import take
 from semcast.sql.store import Ordered
 
@@ -118,3 +119,15 @@ class StandIn:
 
     async def backup(self, target: Path) -> int:
         return take(self.store.path, target)
+
+    async def restore(self, source: Path, *, replace: bool = False, timeout: float | None = None) -> Done:
+        def applied(deed: Stage | Restore) -> Done:
+            (outcome,) = self.store.apply([Ordered(encode(SqlAction((), (), deed)), 1000, 7)])
+            if outcome.error:
+                raise ActionError(outcome.error)
+            return Done(self.store.position, outcome.changes, 0, outcome.columns, outcome.rows)
+
+        pieces = list(pieces_of(source))
+        for number, piece in enumerate(pieces):
+            applied(Stage("upload", number, piece))
+        return applied(Restore("upload", len(pieces), digest_of(source), replace))

@@ -15,8 +15,9 @@ from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain
 from semcast.databases import database
 from semcast.engine import ActionError, RequestError
-from semcast.engine.database import SqlAnswer, SqlResult
+from semcast.engine.database import SqlAnswer
 from semcast.engine.levels import READS, UPDATES
+from semcast.engine.results import SqlResult
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import StatementError
 from semcast.sql.refusals import writes
@@ -57,6 +58,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
     what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
     what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
+    what.add_argument(
+        "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="with --restore: all that is there already may be lost"
+    )
     parser.set_defaults(run=run)
 
 
@@ -64,16 +71,18 @@ def run(args: argparse.Namespace) -> int:
     """Do what is asked; 1 where a statement could not be done."""
     if not args.timeout > 0:
         raise UsageError("--timeout: more than 0 seconds")
-    others = (args.status, args.members, args.add, args.remove, args.weight, args.backup)
+    others = (args.status, args.members, args.add, args.remove, args.weight, args.backup, args.restore)
+    if args.replace and args.restore is None:
+        raise UsageError("--replace is for --restore")
     if args.statement is not None and any(others):
         raise UsageError("a statement, or something about the servers; not both")
     if args.statement is not None:
         check_level(args.level, args.statement)
     try:
         return asyncio.run(_run(args))
-    except (RequestError, ConfigurationError) as error:
+    except (RequestError, ConfigurationError, StatementError) as error:
         raise UsageError(str(error)) from error
-    except (GroupError, TimeoutError) as error:
+    except (GroupError, TimeoutError, ActionError) as error:
         raise JobError(str(error)) from error
 
 
@@ -191,6 +200,8 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     elif args.backup is not None:
         position = await db.backup(args.backup)
         _show({"file": str(args.backup), "position": position}, as_json=args.json)
+    elif args.restore is not None:
+        await _restore(db, args)
     elif args.members or args.add or args.remove or args.weight:
         if args.add:
             await db.add_server(args.add)
@@ -205,6 +216,19 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     else:
         return False
     return True
+
+
+async def _restore(db: "Client", args: argparse.Namespace) -> None:
+    from semcast.server.client import RESTORE_TIMEOUT  # noqa: PLC0415
+
+    seconds = max(args.timeout, RESTORE_TIMEOUT)
+    try:
+        done = await db.restore(args.restore, replace=args.replace, timeout=seconds)
+    except ActionError as error:
+        hint = "" if args.replace else " (--replace)"
+        raise JobError(f"nothing was restored: {plain(str(error))}{hint}") from error
+    tables = {str(table): rows for table, rows in done.rows}
+    _show({"position": done.position, "rows": done.changes, "tables": tables}, as_json=args.json)
 
 
 def _show(found: Any, *, as_json: bool) -> None:

@@ -69,6 +69,7 @@ def application(
         route("/v1/members", "GET", Role.READ, ours.members),
         route("/v1/members", "POST", Role.ADMIN, ours.change_members),
         route("/v1/backup", "GET", Role.ADMIN, ours.backup),
+        route("/v1/restore", "POST", Role.ADMIN, ours.restore),
         route("/metrics", "GET", Role.READ, metrics),
         route("/db/execute", "POST", Role.WRITE, theirs.execute),
         route("/db/query", "GET", Role.READ, theirs.query),

@@ -6,8 +6,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from semcast.engine.blocking import LoopThread
-from semcast.engine.database import SqlAnswer, SqlResult, Step
-from semcast.server.client import Client, Expected, Promise
+from semcast.engine.database import SqlAnswer, Step
+from semcast.engine.results import SqlResult
+from semcast.server.client import RESTORE_TIMEOUT, Client, Expected, Promise
 from semcast.sql.actions import Value
 
 T = TypeVar("T")
@@ -146,6 +147,10 @@ class BlockingClient:
     def backup(self, target: Path) -> int:
         """As `Client.backup`."""
         return self._call(self._client.backup(target))
+
+    def restore(self, source: Path, *, replace: bool = False, timeout: float = RESTORE_TIMEOUT) -> SqlResult:
+        """As `Client.restore`."""
+        return self._call(self._client.restore(source, replace=replace, timeout=timeout))
 
 
 async def _opened(name: str, servers: Sequence[str], settings: Mapping[str, Any]) -> Client:

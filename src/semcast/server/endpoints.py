@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from semcast.server.answers import answer_response, bounded, members_json, outcome_response
 from semcast.server.backups import BackupResponse
-from semcast.server.bodies import read_body
+from semcast.server.bodies import keep_file, read_body
 from semcast.server.interface import Database
 from semcast.server.limits import Limits
 from semcast.server.messages import (
@@ -19,9 +19,11 @@ from semcast.server.messages import (
     Execute,
     Numbered,
     Query,
+    Restoring,
     Transaction,
     expectations,
     read,
+    read_query,
     statements,
     values,
 )
@@ -42,6 +44,7 @@ class Endpoints:
         self._database = database
         self._limits = limits
         self._backups = 0
+        self._restores = False
         self._waiting = 0
 
     async def execute(self, request: Request) -> Response:
@@ -134,6 +137,22 @@ class Endpoints:
 
     def _backed_up(self) -> None:
         self._backups -= 1
+
+    async def restore(self, request: Request) -> Response:
+        """Put the tables of a SQLite file in the place of all that are here."""
+        asked = read_query(request, Restoring)
+        if self._restores:
+            raise busy("another file is being restored: try again later")
+        self._restores = True
+        seconds = self._seconds(asked.timeout)
+        try:
+            with tempfile.TemporaryDirectory(prefix="semcast-restore-") as folder:
+                path = Path(folder) / "upload.sqlite"
+                await keep_file(request, self._limits, path)
+                work = self._database.restore(path, replace=asked.replace, timeout=seconds)
+                return outcome_response(await updated(work, seconds), self._limits)
+        finally:
+            self._restores = False
 
     def _seconds(self, wanted: float) -> float:
         return min(wanted, self._limits.timeout)

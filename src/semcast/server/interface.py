@@ -106,3 +106,6 @@ class Database(Protocol):
 
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
+
+    async def restore(self, source: Path, *, replace: bool = False, timeout: float | None = None) -> Outcome:
+        """Put the tables of a SQLite file in the place of all that are here, at every server."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 
 from semcast.engine import Database
-from semcast.engine.database import SqlAnswer, SqlReceipt, SqlResult
+from semcast.engine.database import SqlAnswer, SqlReceipt
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupError
 from semcast.sql.actions import Expectation, Statement, Value
 
@@ -102,6 +103,12 @@ class LocalDatabase:
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
         return await self._database.backup(target)
+
+    async def restore(
+        self, source: Path, *, replace: bool = False, timeout: float | None = None
+    ) -> SqlResult:
+        """Put the tables of a SQLite file in the place of all that are here, at every server."""
+        return await self._database.restore(source, replace=replace, timeout=timeout)
 
     @property
     def over(self) -> str:
