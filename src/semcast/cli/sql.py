@@ -61,6 +61,18 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     what.add_argument(
         "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
     )
+    what.add_argument(
+        "--load",
+        type=Path,
+        metavar="FILE",
+        help="many rows (.csv, .tsv) or statements (anything else); begun once more, it goes on where it was",
+    )
+    parser.add_argument("--table", help="with --load: where the rows go (default: the name of the file)")
+    parser.add_argument("--no-header", action="store_true", help="with --load: the first line is a row, too")
+    parser.add_argument("--null", default="", help="with --load: what stands for NULL (default: nothing)")
+    parser.add_argument(
+        "--load-as", default="", metavar="NAME", help="with --load: of this load, to do it once more"
+    )
     parser.add_argument(
         "--replace", action="store_true", help="with --restore: all that is there already may be lost"
     )
@@ -71,9 +83,20 @@ def run(args: argparse.Namespace) -> int:
     """Do what is asked; 1 where a statement could not be done."""
     if not args.timeout > 0:
         raise UsageError("--timeout: more than 0 seconds")
-    others = (args.status, args.members, args.add, args.remove, args.weight, args.backup, args.restore)
+    others = (
+        args.status,
+        args.members,
+        args.add,
+        args.remove,
+        args.weight,
+        args.backup,
+        args.restore,
+        args.load,
+    )
     if args.replace and args.restore is None:
         raise UsageError("--replace is for --restore")
+    if args.load is None and (args.table or args.no_header or args.null or args.load_as):
+        raise UsageError("--table, --no-header, --null and --load-as are for --load")
     if args.statement is not None and any(others):
         raise UsageError("a statement, or something about the servers; not both")
     if args.statement is not None:
@@ -202,6 +225,8 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
         _show({"file": str(args.backup), "position": position}, as_json=args.json)
     elif args.restore is not None:
         await _restore(db, args)
+    elif args.load is not None:
+        await _load(db, args)
     elif args.members or args.add or args.remove or args.weight:
         if args.add:
             await db.add_server(args.add)
@@ -229,6 +254,35 @@ async def _restore(db: "Client", args: argparse.Namespace) -> None:
         raise JobError(f"nothing was restored: {plain(str(error))}{hint}") from error
     tables = {str(table): rows for table, rows in done.rows}
     _show({"position": done.position, "rows": done.changes, "tables": tables}, as_json=args.json)
+
+
+async def _load(db: "Client", args: argparse.Namespace) -> None:
+    from semcast.cli.loading import Form, batches_of, label  # noqa: PLC0415 (the extra may be missing)
+    from semcast.server.loading import Loaded, load  # noqa: PLC0415
+
+    path: Path = args.load
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
+    if delimiter is None and (args.table or args.no_header or args.null):
+        raise UsageError(f"{path}: --table, --no-header and --null are for .csv and .tsv; others are SQL")
+    form = Form(args.table or path.stem, not args.no_header, delimiter, args.null) if delimiter else None
+    terminal = sys.stderr.isatty()
+
+    def told(done: Loaded) -> None:
+        if terminal:
+            print(f"\r{done.rows} rows", end="", file=sys.stderr, flush=True)
+
+    try:
+        done = await load(db, label(path, form, args.load_as), batches_of(path, form), told, args.timeout)
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+    if done.rows and done.before == done.rows:
+        print("it was loaded before; to load it once more, name that with --load-as", file=sys.stderr)
+    _show({"rows": done.rows, "before": done.before, "position": done.position}, as_json=args.json)
 
 
 def _show(found: Any, *, as_json: bool) -> None:

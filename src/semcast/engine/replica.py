@@ -549,7 +549,9 @@ def _check_weight(weight: int) -> None:
 
 def _raised(outcome: Outcome) -> Outcome:
     if outcome.error:
-        raise ActionError(outcome.error)
+        error = ActionError(outcome.error)
+        error.position = outcome.position
+        raise error
     return outcome
 
 

@@ -107,7 +107,7 @@ class Caller:
         if answer.status_code == httpx.codes.OK:
             return found
         code, sentence = str(found.get("code", "")), str(found.get("error", answer.reason_phrase))
-        problem = meant(code, sentence)
+        problem = meant(code, sentence, int(found.get("position", 0)))
         if code in ELSEWHERE or code == "":
             return problem
         raise problem

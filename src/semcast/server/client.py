@@ -259,6 +259,14 @@ class Client:
                 self._settle(number)  # nobody took it
             raise
 
+    async def numbered(self, path: str, content: Content, timeout: float | None = None) -> int:
+        """Do an update under a client and a number of its own; returns its position."""
+        self._check_open()
+        found = await self._caller.post(path, {**content, "level": STRICT}, self._seconds(timeout))
+        position = int(found["position"])
+        self._position = max(self._position, position)
+        return position
+
     def _settle(self, number: int) -> None:
         self._numbers.settle(number)
         self._promises.pop(number, None)
