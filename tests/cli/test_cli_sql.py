@@ -265,3 +265,27 @@ def test_files_that_cannot_be_loaded(
     assert said in capsys.readouterr().err
     assert sql("--table", "t") == 2
     assert "are for --load" in capsys.readouterr().err
+
+
+def test_tables_are_compared_between_servers(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sql("create table t(a)") == 0
+    capsys.readouterr()
+    assert sql("--verify") == 0
+    assert "position 1, servers a: 2 digests are equal" in capsys.readouterr().out
+    assert sql("--verify", "--server", running.address, "--server", "127.0.0.1:1") == 3
+    assert "http://127.0.0.1:1: not compared: " in capsys.readouterr().out
+    running.database.servers["b"] = 1
+    assert sql("--verify") == 3
+    assert "b: not compared: no server that answered has this name" in capsys.readouterr().out
+    other = Running(tmp_path / "other", Place("127.0.0.1:0"))
+    try:
+        other.database.server = "b/2"
+        assert sql("--verify", "--server", running.address, "--server", other.address) == 1
+        assert "t: DIFFERENT: a: " in capsys.readouterr().out
+        words = ("--verify", "--server", running.address, "--server", other.address, "--json")
+        assert sql(*words) == 1
+        assert json.loads(capsys.readouterr().out)["differences"]["t"]["missing"] == ["b"]
+    finally:
+        other.stop()

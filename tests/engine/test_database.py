@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,35 @@ def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: 
         for _ in range(2):
             with pytest.raises(DatabaseError, match=r"database\.sqlite"):
                 server(tmp_path, "a", founders=["a"])
+
+    play(scenario)
+
+
+def test_tables_are_compared_at_one_place_and_who_differs_is_found(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (v)")
+        await a.execute("create table u (v)")
+        await a.execute("insert into t values (cast(x'ff' as text))")  # no text that could be shown
+        writing = asyncio.gather(*(b.execute("insert into u values (?)", (each,)) for each in range(200)))
+        position = await c.mark()
+        await writing
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1] == found[2]
+        assert set(found[0]) == {"t", "u", "(schema)"}
+        with pytest.raises(semcast.RequestError, match="nobody marked it"):
+            await a.digests(1)
+        await close(a, b, c)
+        path = next(tmp_path.glob("*/c/database.sqlite"))
+        with sqlite3.connect(path) as damaged:
+            damaged.execute("delete from t")
+        damaged.close()
+        a, b, c = await three(tmp_path)
+        position = await a.mark()
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1]
+        assert {name for name in found[0] if found[0][name] != found[2][name]} == {"t"}
+        await close(a, b, c)
 
     play(scenario)
 

@@ -58,6 +58,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
     what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
     what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
+    what.add_argument("--verify", action="store_true", help="compare the tables of all servers")
     what.add_argument(
         "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
     )
@@ -92,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         args.backup,
         args.restore,
         args.load,
+        args.verify,
     )
     if args.replace and args.restore is None:
         raise UsageError("--replace is for --restore")
@@ -121,6 +123,8 @@ async def _run(args: argparse.Namespace) -> int:
     ) as db:
         if args.statement is not None:
             return await once(db, args.statement, args.level, as_json=args.json)
+        if args.verify:
+            return await _verify(db, as_json=args.json)
         if await _about_servers(db, args):
             return 0
         from semcast.cli.prompt import Prompt  # noqa: PLC0415 (readline takes over the terminal)
@@ -241,6 +245,30 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     else:
         return False
     return True
+
+
+async def _verify(db: "Client", *, as_json: bool) -> int:
+    """1 where tables differ, 3 where a server could not be compared."""
+    found = await db.verify()
+    differences = found.differences()
+    if as_json:
+        shown = {
+            "position": found.position,
+            "servers": sorted(found.tables),
+            "differences": differences,
+            "silent": found.silent,
+        }
+        print(json.dumps(shown))
+    else:
+        for table, which in differences.items():
+            groups = "; ".join(f"{', '.join(servers)}: {digest}" for digest, servers in which.items())
+            print(plain(f"{table}: DIFFERENT: {groups}"))
+        for server, why in found.silent.items():
+            print(plain(f"{server}: not compared: {why}"))
+        count = len({name for tables in found.tables.values() for name in tables})
+        equal = "" if differences else f": {count} digests are equal"
+        print(plain(f"position {found.position}, servers {', '.join(sorted(found.tables))}{equal}"))
+    return 1 if differences else 3 if found.silent else 0
 
 
 async def _restore(db: "Client", args: argparse.Namespace) -> None:

@@ -213,6 +213,21 @@ class Database:
         """Of all tables as they are green here: equal at servers with equal `status().position`."""
         return digest(self._store.sqlite.reader()).hex()
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self.replica.mark(timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, as it was at a place that was marked; `RequestError` where it was not."""
+        async with asyncio.timeout(timeout):
+            await self.replica.until(position)
+            future = self._store.marks.at(position)
+            if future is None:
+                raise RequestError(
+                    f"position {position}: nobody marked it, or it was long ago, or in a snapshot"
+                )
+            return await asyncio.wrap_future(future)
+
     async def backup(self, path: Path) -> int:
         """Copy what is green here into a new file; returns its position."""
         return await asyncio.to_thread(copies.take, self._store.sqlite.path, path)

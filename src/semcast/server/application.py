@@ -68,6 +68,8 @@ def application(
         route("/v1/status", "GET", Role.READ, ours.status),
         route("/v1/members", "GET", Role.READ, ours.members),
         route("/v1/members", "POST", Role.ADMIN, ours.change_members),
+        route("/v1/mark", "POST", Role.ADMIN, ours.mark),
+        route("/v1/digests", "POST", Role.ADMIN, ours.digests),
         route("/v1/backup", "GET", Role.ADMIN, ours.backup),
         route("/v1/restore", "POST", Role.ADMIN, ours.restore),
         route("/metrics", "GET", Role.READ, metrics),

@@ -9,6 +9,7 @@ from semcast.engine.blocking import LoopThread
 from semcast.engine.database import SqlAnswer, Step
 from semcast.engine.results import SqlResult
 from semcast.server.client import RESTORE_TIMEOUT, Client, Expected, Promise
+from semcast.server.verifying import Verified
 from semcast.sql.actions import Value
 
 T = TypeVar("T")
@@ -143,6 +144,10 @@ class BlockingClient:
     def weigh_server(self, server: str, weight: int, *, timeout: float | None = None) -> int:
         """As `Client.weigh_server`."""
         return self._call(self._client.weigh_server(server, weight, timeout=timeout))
+
+    def verify(self, *, timeout: float | None = None) -> Verified:
+        """As `Client.verify`."""
+        return self._call(self._client.verify(timeout=timeout))
 
     def backup(self, target: Path) -> int:
         """As `Client.backup`."""

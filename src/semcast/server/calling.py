@@ -80,6 +80,18 @@ class Caller:
                     self._at = (self._at + 1) % len(self._servers)
             await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
 
+    async def each(self, path: str, content: Content, timeout: float) -> dict[str, Content | Exception]:
+        """What every server says, by its address."""
+
+        async def asked(url: str) -> Content | Exception:
+            try:
+                return await self._try(url, path, content, timeout)
+            except Exception as error:
+                return error
+
+        urls = [server.url for server in self._servers]
+        return dict(zip(urls, await asyncio.gather(*map(asked, urls)), strict=True))
+
     async def get(self, path: str, timeout: float) -> Content:
         """The same for what is only looked at."""
         return await self.post(path, {}, timeout)

@@ -23,6 +23,7 @@ from semcast.server.errors import PendingError
 from semcast.server.limits import SQLITE
 from semcast.server.numbers import Numbers
 from semcast.server.values import row_from_json, row_to_json, rows_to_json
+from semcast.server.verifying import Verified, verified
 from semcast.sql import updates
 from semcast.sql.actions import Row, Statement, Value
 from semcast.sql.errors import StatementError
@@ -346,6 +347,15 @@ class Client:
         content = {"change": change, "server": server, "weight": weight}
         found = await self._caller.post("/v1/members", content, self._seconds(timeout))
         return int(found["position"])
+
+    async def verify(self, *, timeout: float | None = None) -> Verified:
+        """Compare the tables of all servers that this client was given, at one place in the order."""
+        self._check_open()
+        seconds = self._seconds(timeout)
+        position = int((await self._caller.post("/v1/mark", {"timeout": seconds}, seconds))["position"])
+        said = await self._caller.each("/v1/digests", {"position": position}, seconds)
+        members = await self.members()
+        return verified(position, said, list(members["servers"]))
 
     async def backup(self, target: Path) -> int:
         """Write all that has a place into a new SQLite file; returns its position."""

@@ -17,6 +17,8 @@ from semcast.server.limits import Limits
 from semcast.server.messages import (
     Change,
     Execute,
+    Marked,
+    Marking,
     Numbered,
     Query,
     Restoring,
@@ -115,6 +117,20 @@ class Endpoints:
                 raise malformed(f"change: one of add, remove, weight, not {other[:40]!r}")
         position = await updated(work, seconds)
         return bounded({"position": position, **members_json(self._database.status())}, self._limits)
+
+    async def mark(self, request: Request) -> Response:
+        """Have every server make digests of its tables at one place in the order."""
+        seconds = self._seconds(read(await read_body(request, self._limits), Marking).timeout)
+        position = await answered(self._database.mark(timeout=seconds), seconds)
+        return bounded({"position": position}, self._limits)
+
+    async def digests(self, request: Request) -> Response:
+        """Of each table here, at a place that was marked."""
+        asked = read(await read_body(request, self._limits), Marked)
+        seconds = self._seconds(asked.timeout)
+        tables = await answered(self._database.digests(asked.position, timeout=seconds), seconds)
+        server = str(self._database.status()["server"]).rpartition("/")[0]
+        return bounded({"server": server, "tables": dict(tables)}, self._limits)
 
     async def backup(self, request: Request) -> Response:  # noqa: ARG002
         """All that is green, as a SQLite file."""

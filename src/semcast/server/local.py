@@ -100,6 +100,14 @@ class LocalDatabase:
         """Let a server count for so much in a quorum."""
         return await self._database.replica.weigh(server, weight, timeout=timeout)
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self._database.mark(timeout=timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, at a place that was marked."""
+        return await self._database.digests(position, timeout=timeout)
+
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
         return await self._database.backup(target)

@@ -92,6 +92,19 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds = DEFAULT_TIMEOUT
 
 
+class Marking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place at which the servers are to be compared."""
+
+    timeout: Seconds = DEFAULT_TIMEOUT
+
+
+class Marked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place at which they were."""
+
+    position: Number
+    timeout: Seconds = DEFAULT_TIMEOUT
+
+
 class Restoring(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the file in the body is to be restored."""
 
