@@ -1,7 +1,8 @@
 """What a program wants to be sent: checked, numbered, and handed over."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from semcast.core.annotations import Annotation, Enumeration, Item
@@ -141,22 +142,28 @@ class Drafts:
         self._sound.add(item)
 
 
-def portions(sizes: Sequence[int], messages: int, size: int) -> list[tuple[int, int]]:
-    """Where to cut messages of these sizes: at most so many together, and so many bytes but for the last.
+def portions(
+    sizes: Iterable[int], count: int, size: int, messages: int, most: int
+) -> list[tuple[int, int, int]]:
+    """Where to cut `count` messages with `size` bytes, and the bytes of each part.
 
-    >>> portions([9, 9, 9, 1, 1], 2, 10)
-    [(0, 2), (2, 4), (4, 5)]
-    >>> portions([9, 9, 9, 1, 1], 4, 10)
-    [(0, 2), (2, 4), (4, 5)]
+    At most `messages` are together, and `most` bytes but for the last. Where all are no more than that,
+    nobody looks at them: each part has its share.
+
+    >>> portions([9, 9, 9, 1, 1], 5, 29, 2, 10)
+    [(0, 2, 18), (2, 4, 10), (4, 5, 1)]
+    >>> portions([9, 9, 9, 1, 1], 5, 29, 3, 100)
+    [(0, 3, 17), (3, 5, 12)]
     """
-    if sum(sizes) <= size:
-        return [(start, min(start + messages, len(sizes))) for start in range(0, len(sizes), messages)]
-    found: list[tuple[int, int]] = []
+    if size <= most:
+        cuts = [*range(0, count, messages), count]
+        return [(start, stop, size * stop // count - size * start // count) for start, stop in pairwise(cuts)]
+    found: list[tuple[int, int, int]] = []
     start = held = 0
     for stop, each in enumerate(sizes, 1):
         held += each
-        if stop - start == messages or held >= size or stop == len(sizes):
-            found.append((start, stop))
+        if stop - start == messages or held >= most or stop == count:
+            found.append((start, stop, held))
             start, held = stop, 0
     return found
 

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -362,17 +362,17 @@ class Group:
         size = self._drafts.check(payloads, None, order)
         if confirm is None and self._open_for(len(payloads), size):
             return self._drafts.many(payloads[:], order, size)
-        sizes = list(map(len, payloads))
         answers: list[asyncio.Future[Confirmed]] = []
 
-        def hand_over(start: int, stop: int) -> MessageId:
+        def hand_over(start: int, stop: int, some: int) -> MessageId:
             ticket = None
             if confirm is not None and stop == len(payloads):
                 ticket, answer = self._confirmations.open(confirm)
                 answers.append(answer)
-            return self._drafts.many(payloads[start:stop], order, sum(sizes[start:stop]), ticket)
+            return self._drafts.many(payloads[start:stop], order, some, ticket)
 
-        last = await self._in_portions(sizes, timeout, hand_over)
+        cuts = self._portions(map(len, payloads), len(payloads), size)
+        last = await self._in_portions(cuts, timeout, hand_over)
         return await self._confirmation(last, answers[0]) if answers else last
 
     async def send_items(
@@ -389,12 +389,10 @@ class Group:
         size = self._drafts.check_updates(updates, order)
         if self._open_for(len(updates), size):
             return self._drafts.updates(updates, order, size)
-        sizes = [len(payload) for _, payload in updates]
-
-        def hand_over(start: int, stop: int) -> MessageId:
-            return self._drafts.updates(updates[start:stop], order, sum(sizes[start:stop]))
-
-        return await self._in_portions(sizes, timeout, hand_over)
+        cuts = self._portions((len(payload) for _, payload in updates), len(updates), size)
+        return await self._in_portions(
+            cuts, timeout, lambda start, stop, some: self._drafts.updates(updates[start:stop], order, some)
+        )
 
     def try_send(
         self,
@@ -415,22 +413,25 @@ class Group:
         one = count <= self.settings.send_messages and size <= self._send_bytes
         return one and self._room.open_for(count)
 
+    def _portions(self, sizes: Iterable[int], count: int, size: int) -> list[tuple[int, int, int]]:
+        return portions(sizes, count, size, self.settings.send_messages, self._send_bytes)
+
     async def _in_portions(
         self,
-        sizes: Sequence[int],
+        cuts: Sequence[tuple[int, int, int]],
         timeout: float | None,
-        hand_over: Callable[[int, int], MessageId],
+        hand_over: Callable[[int, int, int], MessageId],
     ) -> MessageId:
-        """Hand over messages of these sizes, as there is room."""
+        """Hand over messages cut like this, as there is room."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        for start, stop in portions(sizes, self.settings.send_messages, self._send_bytes):
+        for start, stop, size in cuts:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 await self._wait_for_room(stop - start, left)
             except GroupError as error:
                 error.accepted = start
                 raise
-            last = hand_over(start, stop)
+            last = hand_over(start, stop, size)
         return last
 
     async def _wait_for_room(self, count: int, timeout: float | None) -> None:

@@ -4,7 +4,11 @@ import msgspec
 
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.obsolescence import Purging
+from semcast.protocols.semantic.frames import Terms
 from semcast.wire.limits import MAX_PAYLOAD
+
+VERSION = 1
+"""Of the protocol: members of different ones do not hear each other."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -52,6 +56,10 @@ class Settings(msgspec.Struct, frozen=True):
     def queue_size(self) -> int:
         """Q in bytes."""
         return self.queue_bytes or self.buffer_bytes
+
+    def terms(self) -> Terms:
+        """What all members must have set alike."""
+        return Terms(VERSION, self.uniform, self.max_message, self.window)
 
     def repair_frames(self) -> int:
         """Frames that may be asked for at a time."""

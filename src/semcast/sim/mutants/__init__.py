@@ -32,6 +32,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "lost-last-message": Mutant(semantic.LostLastMessage),
         "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
         "confirmed-safe-at-once": Mutant(semantic.ConfirmedSafeAtOnce),
+        "terms-ignored": Mutant(semantic.TermsIgnored, by_chance=False),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
     "ring": {**ring.MUTANTS},
