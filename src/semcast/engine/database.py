@@ -195,7 +195,7 @@ class Database:
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Rows of what is green here, at once, on the thread that calls; any thread may."""
-        return self.green(sql, parameters).rows
+        return self._store.sqlite.rows(sql, parameters)
 
     def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
         """The same, with the names of the columns."""
