@@ -58,6 +58,18 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
     what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
     what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
+    what.add_argument(
+        "--export-lost",
+        type=Path,
+        metavar="DIR",
+        help="print what a stopped server keeps in its folder and nobody has ordered, as lines of JSON",
+    )
+    parser.add_argument(
+        "--after",
+        type=int,
+        metavar="POSITION",
+        help="with --export-lost: and what it has ordered behind this position",
+    )
     what.add_argument("--verify", action="store_true", help="compare the tables of all servers")
     what.add_argument(
         "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
@@ -94,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
         args.restore,
         args.load,
         args.verify,
+        args.export_lost,
     )
     if args.replace and args.restore is None:
         raise UsageError("--replace is for --restore")
@@ -103,7 +116,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("a statement, or something about the servers; not both")
     if args.statement is not None:
         check_level(args.level, args.statement)
+    if args.after is not None and args.export_lost is None:
+        raise UsageError("--after is for --export-lost")
     try:
+        if args.export_lost is not None:
+            return _export_lost(args)
         return asyncio.run(_run(args))
     except (RequestError, ConfigurationError, StatementError) as error:
         raise UsageError(str(error)) from error
@@ -245,6 +262,22 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     else:
         return False
     return True
+
+
+def _export_lost(args: argparse.Namespace) -> int:
+    """What a server has that the others may lack."""
+    from semcast.server.home import known  # noqa: PLC0415
+    from semcast.server.lost import lost  # noqa: PLC0415
+
+    home = known(args.export_lost)
+    if home.database != args.database:
+        raise UsageError(f"{args.export_lost} belongs to the database {home.database!r}")
+    count = 0
+    for line in lost(args.export_lost, home, args.after):
+        print(line)
+        count += 1
+    print(f"{count} actions of {home.server}", file=sys.stderr)
+    return 0
 
 
 async def _verify(db: "Client", *, as_json: bool) -> int:

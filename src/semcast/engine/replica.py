@@ -84,6 +84,8 @@ class Status(msgspec.Struct, frozen=True):
     """Servers that want to be let in."""
     alarm: str
     """A promise was broken, and which."""
+    forgotten: tuple[str, ...] = ()
+    """Servers that an operator gave up (`semcast serve --forget`)."""
 
 
 class Receipt:
@@ -520,6 +522,7 @@ class Replica:
             servers={server.name: weight for server, weight in members.weighted()},
             strangers=tuple(sorted(stack.strangers)),
             alarm=machine.alarm,
+            forgotten=tuple(sorted(server.name for server in books.prim.forgot)),
         )
 
     async def add(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
