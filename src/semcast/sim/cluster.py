@@ -76,7 +76,8 @@ class Cluster:
         self._over = False  # everybody reads from now on
         self._troubled_until: Nanos = 0
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
-        around = (scheduler, network, codec, self.recorder, cpu or CpuModel())
+        numbers = {member.name: number for number, member in enumerate(self.members)}
+        around = (scheduler, network, numbers, codec, self.recorder, cpu or CpuModel())
         self._around = Surroundings(*around, programs, announces, self._renew)
         self._disks = [self._disk(number) for number in range(size if disks else 0)]
         self.hosts = [self._build(number, member) for number, member in enumerate(self.members)]
@@ -164,12 +165,11 @@ class Cluster:
         return sent, delivered, skipped, read, [host.view for host in self.hosts]
 
     def _build(self, number: int, member: MemberId) -> Host:
-        others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         stack = self._stack(member, self.members, Random(self._rng.getrandbits(64)), Outbox())
         bursts = self._around.programs.bursts
         rng = None if bursts is None else Random(self._rng.getrandbits(64))
         disk = self._disks[number] if self._disks else None
-        host = Host(number, member, stack, others, self._around, rng, disk)
+        host = Host(number, member, stack, self._around, rng, disk)
         if self._over:
             host.application.catch_up()
         return host

@@ -91,6 +91,20 @@ class Loss(Fault, frozen=True, tag="loss"):
     above: int = 0
 
 
+class LinkLoss(Fault, frozen=True, tag="link-loss"):
+    """Packets are lost on every link, for all members behind it."""
+
+    duration: Nanos
+    rate: float
+
+
+class LinkDown(Fault, frozen=True, tag="link-down"):
+    """Nothing passes a wire between two nodes of a routed network. Nobody finds another way."""
+
+    duration: Nanos
+    nodes: tuple[int, int]
+
+
 class Cut(Fault, frozen=True, tag="cut"):
     """Nothing passes from each `source` to each `dest`. One way: the other direction still works."""
 
@@ -163,6 +177,8 @@ AnyFault = (
     | Leave
     | Sleep
     | Loss
+    | LinkLoss
+    | LinkDown
     | Cut
     | Partition
     | SlowLink

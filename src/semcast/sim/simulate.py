@@ -149,12 +149,17 @@ def datagram_of(scenario: Scenario) -> int:
 
 def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network:
     """The network a scenario asks for."""
-    conditions = Conditions(scenario.loss, scenario.duplication, scenario.jitter, scenario.mtu)
+    conditions = Conditions(
+        scenario.loss, scenario.duplication, scenario.jitter, scenario.mtu, scenario.link_loss
+    )
     if scenario.network == "shared":
         return SharedSegment(scheduler, rng, scenario.size, conditions, latency=scenario.latency)
     if scenario.network == "routed":
         topology = tiered(rng, core=3, regions=4, fringe=scenario.size)
-        return RoutedNetwork(scheduler, rng, conditions, topology, range(7, 7 + scenario.size))
+        places = range(7, 7 + scenario.size)
+        return RoutedNetwork(
+            scheduler, rng, conditions, topology, places, queue_packets=scenario.queue_packets
+        )
     return SwitchedNetwork(
         scheduler, rng, scenario.size, conditions, bandwidth=BANDWIDTH, latency=scenario.latency
     )
