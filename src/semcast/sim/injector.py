@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from semcast.core.ids import MICROSECOND, Nanos
+from semcast.sim.absence import Absence
 from semcast.sim.ambushes import caught_by
 from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
@@ -16,6 +17,7 @@ from semcast.sim.faults import (
     Cut,
     Deed,
     Delay,
+    Disconnect,
     DiskFull,
     DiskLost,
     DiskStall,
@@ -24,6 +26,7 @@ from semcast.sim.faults import (
     LinkLoss,
     Loss,
     Partition,
+    Reconnect,
     Recover,
     Sleep,
     SlowLink,
@@ -44,6 +47,7 @@ class FaultInjector:
         disks: of the hosts; none if they have none.
         rng: chance.
         restart: starts the next incarnation of a member that crashed.
+        absence: what a program says to its stack that knows when its machine is away.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class FaultInjector:
         disks: list[HostDisk],
         rng: Random,
         restart: Callable[[int], None],
+        absence: Absence,
     ) -> None:
         self._scheduler = scheduler
         self._network = network
@@ -61,6 +66,7 @@ class FaultInjector:
         self._disks = disks
         self._rng = rng
         self._restart = restart
+        self._absence = absence
         self._ordinary_loss = network.conditions.loss
         self._ordinary_link_loss = network.conditions.link_loss
         self._close: dict[Ambush, Nanos] = {}  # those that look after every turn, and until when
@@ -89,6 +95,15 @@ class FaultInjector:
                 self._scheduler.at(now + LEAVE_PATIENCE, self._give_up, self._hosts[number])
             case Sleep(member=number, duration=duration):
                 self._hosts[number].sleep(now + duration)
+            case Disconnect(member=number, notice=None):
+                self._network.unplug(number)
+            case Disconnect(member=number, notice=int(notice)):
+                self._hosts[number].call(self._absence.goes)
+                self._scheduler.at(now + notice, self._network.unplug, number)
+            case Reconnect(member=number, announced=announced):
+                self._network.plug_in(number)
+                if announced:
+                    self._hosts[number].call(self._absence.returns)
             case Loss() | LinkLoss() | LinkDown() | Delay() | Cut() | Partition() | SlowLink():
                 self._harm_network(fault)
             case DiskStall() | DiskFull() | DiskLost() | BitRot():

@@ -62,6 +62,7 @@ class Network(ABC):
         self.hosts = hosts
         self.conditions = conditions
         self._cuts: Counter[tuple[int, int]] = Counter()  # by how many faults
+        self._away = [False] * hosts
         self._host_loss = [0.0] * hosts
         self._host_delay = [0] * hosts
         self._spared = [0] * hosts  # packets up to so many bytes are neither lost nor delayed at this host
@@ -77,6 +78,9 @@ class Network(ABC):
 
     def transmit(self, at: Nanos, packet: Packet, dest: int | None) -> None:
         """Put one packet on the wire for one host, or, with None, for every other host."""
+        if self._away[packet.source]:
+            self.lost += self._count(dest)
+            return
         self.packets += 1
         self.bytes += packet.size
         mtu = self.conditions.mtu
@@ -93,6 +97,14 @@ class Network(ABC):
         """Undo cuts; what another fault has cut, too, stays so."""
         self._cuts.subtract(pairs)
         self._cuts = +self._cuts  # without those that no fault has cut
+
+    def unplug(self, host: int) -> None:
+        """Its links are down: it sends nothing from now on, and nothing reaches it."""
+        self._away[host] = True
+
+    def plug_in(self, host: int) -> None:
+        """Its links are up again."""
+        self._away[host] = False
 
     def disturb_host(
         self, host: int, *, loss: float | None = None, delay: Nanos | None = None, above: int = 0
@@ -148,7 +160,7 @@ class Network(ABC):
 
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions
-        if (self._cuts and self._cuts.get((packet.source, dest))) or self._lost(packet, dest):
+        if self._cut_off(packet.source, dest) or self._lost(packet, dest):
             self.lost += 1
             return
         for host in (packet.source, dest):
@@ -162,6 +174,9 @@ class Network(ABC):
             receive = self._receive[dest]
             if receive is not None:
                 self._scheduler.at(arrival + extra, receive, packet)
+
+    def _cut_off(self, source: int, dest: int) -> bool:
+        return self._away[dest] or (bool(self._cuts) and (source, dest) in self._cuts)
 
     def _lost(self, packet: Packet, dest: int) -> bool:
         loss = self.conditions.loss

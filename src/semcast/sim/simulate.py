@@ -88,7 +88,10 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
 
 
 def build(scenario: Scenario, mutant: Mutant) -> Cluster:
-    """The cluster a scenario describes, ready to start."""
+    """The cluster a scenario describes, ready to start; ValueError if its family has no groups so large."""
+    largest = FAMILIES.of(scenario.stack).largest
+    if largest is not None and scenario.size > largest:
+        raise ValueError(f"{scenario.stack}: {scenario.size} members, a group has {largest} at most")
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
     members = member_names(scenario.size, scenario.name_bytes)
@@ -139,6 +142,8 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         record=info,
         announces=family.announces,
         disks=family.disk(scenario),
+        quiet=family.quiet(scenario),
+        absence=family.absence,
     )
 
 
