@@ -75,13 +75,16 @@ def test_delivered_before_the_start() -> None:
 
 
 def test_logged_and_never_delivered() -> None:
-    script = Script().opened(retention="live").start(P).start(Q)
-    script.about(P, "multicast", 1, 2).about(P, "deliver", 1, 2).about(L, "log", 1, 2).about(Q, "deliver", 1)
-    assert script.broken() == {"gossip_delivery", "gossip_agreement"}
-    script.about(Q, "lost", 2, level="abandoned")
-    assert script.broken() == {"gossip_delivery", "gossip_agreement"}
-    script.about(Q, "lost", 2, level="expired")
-    assert script.broken() == set()
+    for retention in ("live", "limits"):
+        script = Script().opened(retention=retention).start(P).start(Q)
+        script.about(P, "multicast", 1, 2).about(P, "deliver", 1, 2).about(L, "log", 1, 2)
+        script.about(Q, "deliver", 1)
+        assert script.broken() == {"gossip_delivery", "gossip_agreement"}
+        script.about(Q, "lost", 2, level="abandoned")
+        assert script.broken() == {"gossip_delivery", "gossip_agreement"}
+        script.about(Q, "lost", 2, level="expired")
+        excused = retention == "limits"
+        assert script.broken() == (set() if excused else {"gossip_delivery", "gossip_agreement"})
 
 
 def test_a_replacement_will_do() -> None:

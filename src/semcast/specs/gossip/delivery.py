@@ -6,7 +6,7 @@
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
-from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, START
+from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, LIMITS, START
 from semcast.specs.gossip.ledger import Incarnation, Ledger, Session, ledger_of
 from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
@@ -161,6 +161,8 @@ def _lacks(
             if session.last.at_most_once:
                 continue  # it waits for a word of the sender, and is owed nothing before
             begin = 0
+        if ledger.disk_lost and stream in session.last.starts:  # where it was may be lost with the disk
+            begin = max(begin, session.last.starts[stream].seq)
         after = runs.minus(Runs([(1, begin)]) if begin else _NOTHING)
         lacking = after.minus(has.get(stream, _NOTHING)).minus(excused.get(stream, _NOTHING))
         findings.count(lacking.total())
@@ -172,8 +174,9 @@ def _lacks(
 
 
 def _excused(ledger: Ledger, session: Session, *, abandoned: bool) -> dict[MemberId, Runs]:
-    """What a session may lack: what it gave up, and what that replaced."""
-    levels = (EXPIRED, ABANDONED) if abandoned else (EXPIRED,)
+    """What a session may lack: what it gave up for a reason, and what that replaced."""
+    limited = ledger.disk_lost or any(log.retention == LIMITS for log in ledger.logs)
+    levels = [level for level, may in ((EXPIRED, limited), (ABANDONED, abandoned)) if may]
     given_up = {stream: union(session.lost(stream, level) for level in levels) for stream in ledger.streams}
     return ledger.covered(given_up)
 
@@ -202,7 +205,11 @@ def _silent(findings: Findings, ledger: Ledger, each: Incarnation, stream: Membe
 def _unreplaced(findings: Findings, ledger: Ledger, session: Session) -> None:
     last = session.last
     has = ledger.has(session)
-    excused = _excused(ledger, session, abandoned=True)
+    given_up = {
+        stream: union(session.lost(stream, level) for level in (EXPIRED, ABANDONED))
+        for stream in ledger.streams
+    }
+    excused = ledger.covered(given_up)
     for stream, runs in last.purged.items():
         left = runs.minus(has.get(stream, _NOTHING)).minus(excused.get(stream, _NOTHING))
         findings.count(left.total())

@@ -6,6 +6,8 @@ its incarnations belong together.
 - start: what a session is owed of a stream comes after `seq`; `level` says how it counts after a crash:
   "at-least-once" or "at-most-once";
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
+- fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
+  its session goes on;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
@@ -22,6 +24,7 @@ from semcast.history.schema import add_kind
 _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
+LIMITS = "limits"
 LOGGER, PROGRAM = "logger", "program"
 
 
@@ -59,6 +62,7 @@ START = add_kind("start", ("sender", "seq", "level"), _start)
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
+FENCED = add_kind("fenced", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level"), _opened)

@@ -11,6 +11,7 @@ from semcast.specs.gossip.kinds import (
     AT_MOST_ONCE,
     COLLECT,
     DISCONNECT,
+    FENCED,
     KEPT,
     LOG,
     LOST,
@@ -21,6 +22,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.runs import Runs, union
 
 _NOTHING = Runs()
+_SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
 
 
 class Incarnation:
@@ -36,6 +38,8 @@ class Incarnation:
         self.purged: dict[MemberId, Runs] = {}
         self.end: Event | None = None
         """How it ended, if it did."""
+        self.fenced = any(row.kind is FENCED for row in rows)
+        """Whether its stream was closed though it was there: then its session goes on."""
         away = False
         for row in rows:
             away = row.kind is DISCONNECT or (away and row.kind is not RECONNECT)
@@ -84,7 +88,7 @@ class Session:
     def left(self) -> Event | None:
         """Where it left for good, if it did."""
         end = self.last.end
-        return end if end is not None and end.kind is Kind.LEFT else None
+        return end if end is not None and end.kind is Kind.LEFT and not self.last.fenced else None
 
     @property
     def counted(self) -> list[Incarnation]:
@@ -132,7 +136,7 @@ class Ledger:
         for process in sorted(history.processes):
             if process.name not in loggers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
-        self.sessions = [Session(name, each) for name, each in by_name.items()]
+        self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
         self.logs: list[Log] = []
         self.recovered: list[tuple[Event, Log, dict[MemberId, Runs]]] = []
         """Where a logger started on a log that was there, and what should have been on it."""
@@ -179,14 +183,27 @@ class Ledger:
                 found.setdefault(message.process, []).append(Runs([(message.seq, message.seq)]))
         return {stream: union(each) for stream, each in found.items()}
 
-    def first_had(self, session: Session, until: Nanos) -> dict[MemberId, Runs]:
-        """What a session had at a moment, itself or a replacement; all its incarnations count."""
-        some: dict[MemberId, Runs] = {}
+    def had_at(self, session: Session) -> dict[MemberId, dict[int, Nanos]]:
+        """When a session first had each message, or a replacement of it, or gave it up.
+
+        All its incarnations count. So does what it purged: that its replacement comes is for the other
+        checkers to see.
+        """
+        found: dict[MemberId, dict[int, Nanos]] = {stream: {} for stream in self.streams}
         for each in session.incarnations:
             for row in self._rows[each.process]:
-                if row.at <= until and row.sender is not None and row.kind in (Kind.DELIVER, LOST):
-                    _add(some, row.sender, row)
-        return self.covered(some)
+                if row.sender in found and row.kind in _SETTLED:
+                    times, last = found[row.sender], min(row.last, self.multicast(row.sender).highest())
+                    for seq in range(row.seq, last + 1):
+                        times[seq] = min(times.get(seq, row.at), row.at)
+        messages = self.relation.messages
+        for new in self.relation.sequence:
+            at = found.get(messages[new].process, {}).get(messages[new].seq)
+            if at is not None:
+                for old in self.relation.replaced[new]:
+                    times = found[messages[old].process]
+                    times[messages[old].seq] = min(times.get(messages[old].seq, at), at)
+        return found
 
     def _read_logs(self, name: str, processes: list[MemberId]) -> None:
         log: Log | None = None
@@ -210,6 +227,16 @@ class Ledger:
                         _add(log.logged, row.sender, row)
                     elif row.kind is COLLECT:
                         _add(log.collected, row.sender, row)
+
+
+def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
+    """Who left and came back has another session."""
+    parts: list[list[Incarnation]] = [[]]
+    for each in incarnations:
+        parts[-1].append(each)
+        if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
+            parts.append([])
+    return [part for part in parts if part]
 
 
 def _add(to: dict[MemberId, Runs], stream: MemberId, row: Event) -> None:

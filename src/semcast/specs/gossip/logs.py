@@ -1,10 +1,10 @@
 """What loggers keep, and for how long: Sun 2000, 5.2, and what senders may forget."""
 
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import GONE, Kind
 from semcast.specs.gossip.kinds import BLOCKED, COLLECT, KEPT, LETGO, LOG, LOGGER, STABLE
-from semcast.specs.gossip.ledger import Ledger, Session, ledger_of
+from semcast.specs.gossip.ledger import Session, ledger_of
 from semcast.specs.runs import Runs
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -63,10 +63,11 @@ def gossip_collection(history: History) -> Verdict:
     if ledger.relation.endless:
         return unknown("gossip_collection", "the obsolescence relation is not an order")
     findings = Findings("gossip_collection")
-    for row in history.events:
-        if row.kind is COLLECT and row.level == STABLE:
-            for session in ledger.sessions:
-                _collected_early(findings, ledger, session, row)
+    collected = [row for row in history.events if row.kind is COLLECT and row.level == STABLE]
+    for session in ledger.sessions if collected else ():
+        had = ledger.had_at(session)
+        for row in collected:
+            _collected_early(findings, had, session, row)
     return findings.verdict()
 
 
@@ -102,7 +103,9 @@ def gossip_progress(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _collected_early(findings: Findings, ledger: Ledger, session: Session, row: Event) -> None:
+def _collected_early(
+    findings: Findings, had: dict[MemberId, dict[int, Nanos]], session: Session, row: Event
+) -> None:
     assert row.sender is not None
     left = session.left
     if left is not None and left.at <= row.at:
@@ -114,8 +117,9 @@ def _collected_early(findings: Findings, ledger: Ledger, session: Session, row: 
     begun = [start.seq for start in starts if start.at <= row.at]
     if not begun:
         return
-    owed = Runs([(row.seq, row.last)]).minus(Runs([(1, min(begun))]) if min(begun) else _NOTHING)
-    early = owed.minus(ledger.first_had(session, row.at).get(row.sender, _NOTHING))
+    times = had.get(row.sender, {})
+    owed = range(max(row.seq, min(begun) + 1), row.last + 1)
+    early = Runs((seq, seq) for seq in owed if times.get(seq, row.at + 1) > row.at)
     _count(findings, row.sender, early, f"was collected before {session.name} had it")
 
 
