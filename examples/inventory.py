@@ -9,8 +9,8 @@ import tempfile
 from secrets import token_hex
 
 import semcast
-from semcast.engine.database import SqlResult
 from semcast.engine.levels import ReadLevel
+from semcast.engine.results import SqlResult
 
 NAMES = ("depot", "shop", "web")
 BOLTS = {"part": "bolt"}

@@ -47,6 +47,10 @@ class Scenario(msgspec.Struct, frozen=True):
     network: NetworkKind = "switched"
     latency: Nanos = 20 * MICROSECOND
     loss: float = 0.0
+    link_loss: float = 0.0
+    """On each link: lost for everybody behind it."""
+    queue_packets: int | None = None
+    """How many packets may wait for a link of a routed network; None for as many as fit."""
     duplication: float = 0.0
     jitter: Nanos = 0
     mtu: int | None = None

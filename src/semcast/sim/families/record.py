@@ -9,9 +9,12 @@ from semcast.core.ids import Nanos
 from semcast.core.registry import Registry
 from semcast.history import History
 from semcast.history.schema import FIFO
+from semcast.sim.absence import UNTOLD, Absence
+from semcast.sim.cluster import QUIET
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
+from semcast.wire.limits import MAX_MEMBERS
 
 
 def _buffer(scenario: Scenario) -> int | None:
@@ -36,6 +39,10 @@ def _ample(_scenario: Scenario) -> int:
 
 def _unknown(_scenario: Scenario) -> int | None:
     return None
+
+
+def _quiet(_scenario: Scenario) -> Nanos:
+    return QUIET
 
 
 def _no(_about: object) -> bool:
@@ -83,6 +90,13 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     stays, and its log says why nobody comes."""
     heals_within: Callable[[Scenario], Nanos | None] = _whenever
     """How long after the last trouble all are in one view, at most; None where nothing is promised."""
+    largest: int | None = MAX_MEMBERS
+    """Members of a group, at most; None for any number."""
+    quiet: Callable[[Scenario], Nanos] = _quiet
+    """How long nothing happens to messages in a healed group before all is done that will be: longer than
+    anything that its members repeat. What never rests, gossip and reports, does not count."""
+    absence: Absence = UNTOLD
+    """What a program says to its stack that knows when its machine is away (`Disconnect`, `Reconnect`)."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
 

@@ -121,6 +121,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "joiner-votes-without-state": Mutant(machine=replication.JoinerVotesWithoutState, by_chance=False),
         "behind-server-votes": Mutant(machine=replication.BehindServerVotes, by_chance=False),
         "forget-by-quorum": Mutant(machine=replication.ForgetByQuorum, by_chance=False),
+        "estranged-takes-part": Mutant(machine=replication.EstrangedTakesPart, by_chance=False),
         "writes-before-founding": Mutant(machine=replication.WritesBeforeFounding, by_chance=False),
         "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
         "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
