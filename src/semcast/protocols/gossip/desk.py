@@ -56,9 +56,9 @@ class Desk:
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
         self.logged = LoggedNumbers()
-        durable = bool(settings.loggers)
-        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, durable=durable)
-        self.logger = MemberId(settings.loggers[0]) if durable else None
+        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        logged = None if self.logger is None else self.logged.numbers
+        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:

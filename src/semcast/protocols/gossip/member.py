@@ -444,7 +444,7 @@ class Member(Stack):
                 self.out.send(logger, data_of(batch))
         if self.session.admitted:
             self.repair.on_round(now)
-        self.desk.buffer.age(self.desk.round, self.desk.logged.numbers)
+        self.desk.buffer.age(self.desk.round)
 
     def _heartbeat(self, now: Nanos) -> None:
         """3.1 tick, 5.1: an idle sender says its number; once, where hashes spread it."""

@@ -169,8 +169,8 @@ class SlowMemberBlocks(Member):
 
 
 class _ShortBuffer(GossipBuffer):
-    def __init__(self, rounds: int, most: int, *, durable: bool) -> None:  # noqa: ARG002
-        super().__init__(rounds, most, durable=False)
+    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:  # noqa: ARG002
+        super().__init__(rounds, most, None)
 
 
 class _ShortDesk(Desk):
