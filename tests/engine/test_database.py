@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -193,5 +194,61 @@ def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: 
         for _ in range(2):
             with pytest.raises(DatabaseError, match=r"database\.sqlite"):
                 server(tmp_path, "a", founders=["a"])
+
+    play(scenario)
+
+
+def test_tables_are_compared_at_one_place_and_who_differs_is_found(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (v)")
+        await a.execute("create table u (v)")
+        await a.execute("insert into t values (cast(x'ff' as text))")  # no text that could be shown
+        writing = asyncio.gather(*(b.execute("insert into u values (?)", (each,)) for each in range(200)))
+        position = await c.mark()
+        await writing
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1] == found[2]
+        assert set(found[0]) == {"t", "u", "(schema)"}
+        with pytest.raises(semcast.RequestError, match="nobody marked it"):
+            await a.digests(1)
+        await close(a, b, c)
+        path = next(tmp_path.glob("*/c/database.sqlite"))
+        with sqlite3.connect(path) as damaged:
+            damaged.execute("delete from t")
+        damaged.close()
+        a, b, c = await three(tmp_path)
+        position = await a.mark()
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1]
+        assert {name for name in found[0] if found[0][name] != found[2][name]} == {"t"}
+        await close(a, b, c)
+
+    play(scenario)
+
+
+def test_a_backup_is_restored_at_all_servers_at_one_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (id integer primary key, v)")
+        for number in range(20):
+            await a.execute("insert into t (v) values (?)", (bytes(10_000) + bytes([number]),))
+        await a.backup(tmp_path / "backup.db")
+        await b.execute("delete from t")
+        with pytest.raises(semcast.ActionError, match="the database is not empty, it has t"):
+            await b.restore(tmp_path / "backup.db")
+        with pytest.raises(StatementError, match="there is no such file"):
+            await b.restore(tmp_path / "nowhere.db")
+        done, _ = await asyncio.gather(
+            c.restore(tmp_path / "backup.db", replace=True),
+            a.execute("create table late (a)", level="queued"),
+        )
+        assert (done.changes, done.rows) == (20, (("t", 20),))
+        await equal(a, b, c)
+        await close(a, b, c)
+        a, b, c = await three(tmp_path)  # and it is in the log like any other action
+        await equal(a, b, c)
+        assert a.weak("select count(*) from t") == [(20,)]
+        await close(a, b, c)
 
     play(scenario)

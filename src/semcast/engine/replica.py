@@ -84,6 +84,8 @@ class Status(msgspec.Struct, frozen=True):
     """Servers that want to be let in."""
     alarm: str
     """A promise was broken, and which."""
+    forgotten: tuple[str, ...] = ()
+    """Servers that an operator gave up (`semcast serve --forget`)."""
 
 
 class Receipt:
@@ -117,7 +119,7 @@ class Replica:
         self.name = name
         self._procedures = dict(procedures or {})
         self._loop = asyncio.get_running_loop()
-        self._waiters = Waiters()
+        self._waiters = Waiters(self._loop)
         self._requests = Requests(self._loop, self._hear)
         self.group = Group(name, settings, _Hooks(self._export, self._restore), watchers=[self._requests])
         try:
@@ -299,7 +301,9 @@ class Replica:
         Raises `ActionError` where the service refuses, `RefusedError` where this server cannot take it.
         """
         check_bytes("action", action, self._largest)
-        wanted = expectations(expect)
+        wanted = expectations(expect) if expect else ()
+        if level == STRICT and client == "" and number == floor == 0 and seen == "" and not wanted:
+            return _raised((await _within(timeout, self._order([action]), "the outcome"))[0])
         kind = contents.CALL if wanted else contents.UPDATE
         body = contents.call(action, "", 0, wanted) if wanted else action
         return await self._request(kind, body, level, client, number, floor, seen, timeout)
@@ -335,13 +339,17 @@ class Replica:
         """
         for each in actions:
             check_bytes("action", each, self._largest)
-        self._check_open()
         if not actions:
             return []
+        return await _within(timeout, self._order(actions), "the outcomes")
+
+    def _order(self, actions: Sequence[bytes]) -> "asyncio.Future[list[Outcome]]":
+        """Strict actions that nobody may ask for again: what is asked for most, so it has to be quick."""
+        self._check_open()
         first, waiter = self._waiters.open(len(actions))
         self._waiters.await_actions(first, len(actions), waiter)
         self._requests.add(list(map(Wish, contents.plain_updates(_milliseconds(), first, actions))))
-        return await _within(timeout, waiter.future, "the outcomes")
+        return waiter.future
 
     async def _request(
         self,
@@ -444,6 +452,21 @@ class Replica:
         outcome = (await _within(timeout, waiter.future, "a primary"))[0]
         return Answer(outcome.result, outcome.position)
 
+    async def mark(self, timeout: float | None = None) -> int:
+        """Have every server remember what it has at one place in the order; returns that place."""
+        self._check_open()
+        token, waiter = self._waiters.open()
+        self._waiters.await_actions(token, 1, waiter)
+        self._requests.add(
+            [Wish(plain(contents.written(contents.MARK, STRICT, _milliseconds(), token, b"")))]
+        )
+        return (await _within(timeout, waiter.future, "a primary"))[0].position
+
+    async def until(self, position: int, timeout: float | None = None) -> None:
+        """Wait until all up to a position is done here."""
+        self._check_open()
+        await _within(timeout, self._waiters.until(lambda: self._store.position >= position), "that position")
+
     async def _look(self, client: str) -> Shown:
         """What a dirty read shows, with all that was asked for here before."""
         found: asyncio.Future[Shown] = self._loop.create_future()
@@ -499,6 +522,7 @@ class Replica:
             servers={server.name: weight for server, weight in members.weighted()},
             strangers=tuple(sorted(stack.strangers)),
             alarm=machine.alarm,
+            forgotten=tuple(sorted(server.name for server in books.prim.forgot)),
         )
 
     async def add(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
@@ -549,13 +573,17 @@ def _check_weight(weight: int) -> None:
 
 def _raised(outcome: Outcome) -> Outcome:
     if outcome.error:
-        raise ActionError(outcome.error)
+        error = ActionError(outcome.error)
+        error.position = outcome.position
+        raise error
     return outcome
 
 
 async def _within(
     timeout: float | None, awaited: "asyncio.Future[T] | Coroutine[Any, Any, T]", what: str
 ) -> T:
+    if timeout is None:
+        return await awaited
     try:
         async with asyncio.timeout(timeout):
             return await awaited

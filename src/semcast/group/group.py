@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
 from semcast.core.views import View
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
-from semcast.group.drafts import Drafts, Order
+from semcast.group.drafts import Drafts, Order, portions
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
@@ -30,7 +30,7 @@ from semcast.group.gathering import Gathering
 from semcast.group.inbox import Inbox
 from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings
+from semcast.group.settings import GroupSettings, parse_size
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks
@@ -80,10 +80,13 @@ class Group:
         self._receipts = Receipts()
         self._openings = Openings()
         self._log = GroupLog(name, parts.member)
+        self._send_bytes = parse_size(settings.send_bytes)
         self._handover = Handover(
             settings.send_messages,
             hooks=None if state is None else CheckedHooks(state),
             queue_messages=settings.queue_messages,
+            queue_bytes=parse_size(settings.queue_bytes),
+            send_bytes=self._send_bytes,
             receives=settings.receive,
         )
         self._seat = Seat(
@@ -350,24 +353,26 @@ class Group:
 
         With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
 
-        They are handed over in portions of at most `send_messages`, so those of other tasks may come between.
+        They are handed over in portions of at most `send_messages` and about `send_bytes`, so those of other
+        tasks may come between.
         If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
         are sent, and the rest is not.
         """
         check_confirm(confirm)
-        self._drafts.check(payloads, None, order)
-        if confirm is None and self._open_for(len(payloads)):
-            return self._drafts.many(payloads[:], order)
+        size = self._drafts.check(payloads, None, order)
+        if confirm is None and self._open_for(len(payloads), size):
+            return self._drafts.many(payloads[:], order, size)
         answers: list[asyncio.Future[Confirmed]] = []
 
-        def hand_over(start: int, stop: int) -> MessageId:
+        def hand_over(start: int, stop: int, some: int) -> MessageId:
             ticket = None
             if confirm is not None and stop == len(payloads):
                 ticket, answer = self._confirmations.open(confirm)
                 answers.append(answer)
-            return self._drafts.many(payloads[start:stop], order, ticket)
+            return self._drafts.many(payloads[start:stop], order, some, ticket)
 
-        last = await self._in_portions(len(payloads), timeout, hand_over)
+        cuts = self._portions(map(len, payloads), len(payloads), size)
+        last = await self._in_portions(cuts, timeout, hand_over)
         return await self._confirmation(last, answers[0]) if answers else last
 
     async def send_items(
@@ -381,11 +386,12 @@ class Group:
 
         In portions, as `send_many`.
         """
-        self._drafts.check_updates(updates, order)
-        if self._open_for(len(updates)):
-            return self._drafts.updates(updates, order)
+        size = self._drafts.check_updates(updates, order)
+        if self._open_for(len(updates), size):
+            return self._drafts.updates(updates, order, size)
+        cuts = self._portions((len(payload) for _, payload in updates), len(updates), size)
         return await self._in_portions(
-            len(updates), timeout, lambda start, stop: self._drafts.updates(updates[start:stop], order)
+            cuts, timeout, lambda start, stop, some: self._drafts.updates(updates[start:stop], order, some)
         )
 
     def try_send(
@@ -402,28 +408,30 @@ class Group:
             return None
         return self._drafts.one(payload, item, items, obsoletes, order)
 
-    def _open_for(self, count: int) -> bool:
+    def _open_for(self, count: int, size: int) -> bool:
         """Whether so many messages are one portion, and need not wait."""
-        return count <= self.settings.send_messages and self._room.open_for(count)
+        one = count <= self.settings.send_messages and size <= self._send_bytes
+        return one and self._room.open_for(count)
+
+    def _portions(self, sizes: Iterable[int], count: int, size: int) -> list[tuple[int, int, int]]:
+        return portions(sizes, count, size, self.settings.send_messages, self._send_bytes)
 
     async def _in_portions(
         self,
-        count: int,
+        cuts: Sequence[tuple[int, int, int]],
         timeout: float | None,
-        hand_over: Callable[[int, int], MessageId],
+        hand_over: Callable[[int, int, int], MessageId],
     ) -> MessageId:
-        """Hand over so many messages, as there is room."""
-        most = self.settings.send_messages
+        """Hand over messages cut like this, as there is room."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        for start in range(0, count, most):
-            stop = min(start + most, count)
+        for start, stop, size in cuts:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 await self._wait_for_room(stop - start, left)
             except GroupError as error:
                 error.accepted = start
                 raise
-            last = hand_over(start, stop)
+            last = hand_over(start, stop, size)
         return last
 
     async def _wait_for_room(self, count: int, timeout: float | None) -> None:

@@ -7,6 +7,7 @@ creator are known; a gap is an error, not something to drop. Yellow is in the bo
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from struct import pack
 
 import msgspec
 
@@ -183,7 +184,6 @@ def chained(digest: bytes, run: Run) -> bytes:
     """The chain hash with one more run."""
     chain = blake2b(digest, digest_size=16)
     chain.update(f"{run.creator} {run.first} {len(run.actions)}".encode())
-    for action in run.actions:
-        chain.update(len(action).to_bytes(4, "little"))
+    chain.update(pack(f"<{len(run.actions)}I", *map(len, run.actions)))
     chain.update(b"".join(run.actions))
     return chain.digest()

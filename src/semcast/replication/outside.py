@@ -82,6 +82,8 @@ class Outside:
             return
         if not pull.may_enter(self._machine, offer) or not offer.takes:
             return
+        if not pull.follows(self._machine, offer):
+            return
         if self._donor is None:
             self._donor, self._what = source, TAIL
         elif self._donor != source:

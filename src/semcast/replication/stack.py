@@ -551,11 +551,12 @@ class Replication(Stack):
 
     def _as_they_are(self, run: Run, position: int) -> Batch:
         """A run with all its positions; what is not for the service is empty there."""
-        void = self.books.void
-        actions = [
-            b"" if action[0] == CHANGE or (void and place in void) else action
-            for place, action in enumerate(run.actions, position)
-        ]
+        void, actions = self.books.void, run.actions
+        if not run.plain:
+            actions = [
+                b"" if action[0] == CHANGE or (void and place in void) else action
+                for place, action in enumerate(run.actions, position)
+            ]
         size = sum(map(len, actions))
         return Batch(run.creator.member, run.first, actions, None, size, order=position)
 

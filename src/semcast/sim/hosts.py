@@ -5,7 +5,7 @@ bounded queue, as in a socket buffer; how many of them one turn takes in is for 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from random import Random
 
@@ -46,6 +46,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Virtual time."""
     network: Network
     """The wires."""
+    numbers: Mapping[str, int]
+    """Of the members, by name."""
     codec: Codec
     recorder: Recorder | None
     """Of the run; None where nothing is recorded."""
@@ -65,7 +67,6 @@ class Host:
         number: int,
         member: MemberId,
         stack: Stack,
-        others: dict[str, int],
         around: Surroundings,
         rng: Random | None,
         disk: HostDisk | None,
@@ -75,8 +76,7 @@ class Host:
         self.crashed = self.started = False
         self.after_turn: Callable[[], None] | None = None
         """Called after every turn, where somebody looks closely."""
-        self._others = others
-        self._everybody = sorted(others.values())
+        self._numbers = around.numbers
         self._scheduler = around.scheduler
         self._network = around.network
         self._codec = around.codec
@@ -275,6 +275,7 @@ class Host:
         excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
         waiting = self.stack.queued() - handover.reader.excess + excess
         self.stats.queued = max(self.stats.queued, waiting)
+        self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
 
     def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
         self.stats.datagrams_in += 1
@@ -340,7 +341,8 @@ class Host:
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
-            to = self._everybody if dest is None else [self._others[dest.name]]
+            to = None if dest is None else self._numbers[dest.name]
+            assert to != self.number, "a stack sends to itself"
             for data in self._codec.encode(self.member, [frame for _, frame in run]):
                 self._spend(now, self._cpu.send)
                 self.stats.datagrams_out += 1

@@ -40,26 +40,32 @@ class Reader:
         self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LENGTH)
         self.connection.set_authorizer(self._guard)
         self.connection.set_progress_handler(self._stepped, STEP)
+        self._cursor = self.connection.cursor()
         self._deadline = 0.0
 
     def query(self, sql: str, parameters: Sequence[Value]) -> Answer:
+        """Answer one query: `rows`, with the names of the columns."""
+        rows = self.rows(sql, parameters)
+        return Answer(tuple([each[0] for each in self._cursor.description or ()]), rows)
+
+    def rows(self, sql: str, parameters: Sequence[Value]) -> list[Row]:
         """Answer one query.
 
         Raises:
             StatementError: the query is wrong, or wants to write.
             DatabaseError: the file cannot be read.
         """
-        self._guard.why = ""
+        cursor = self._cursor
         self._deadline = time.monotonic() + MAX_SECONDS
         try:
-            cursor = self.connection.execute(sql, parameters)
-            rows = cursor.fetchmany(MAX_ROWS + 1)
+            rows = cursor.execute(sql, parameters).fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise self._translated(error) from error
         if len(rows) > MAX_ROWS:
             cursor.close()
+            self._cursor = self.connection.cursor()
             raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")
-        return Answer(tuple([each[0] for each in cursor.description or ()]), rows)
+        return rows
 
     def _stepped(self) -> int:
         return int(time.monotonic() > self._deadline)
@@ -72,7 +78,8 @@ class Reader:
         bad = trouble(error)
         if bad:
             return DatabaseError(f"{self._path}: {bad}: {error}")
-        return StatementError(self._guard.why or str(error))
+        why, self._guard.why = self._guard.why, ""
+        return StatementError(why or str(error))
 
 
 class Readers:
@@ -90,10 +97,10 @@ class Readers:
 
     def mine(self) -> Reader:
         """The connection of this thread."""
-        reader: Reader | None = getattr(self._mine, "reader", None)
-        if reader is None:
-            reader = Reader(self._path)
-            self._mine.reader = reader
+        try:
+            reader: Reader = self._mine.reader
+        except AttributeError:
+            reader = self._mine.reader = Reader(self._path)
             with self._lock:
                 self._all.append(reader)
         return reader
@@ -101,6 +108,10 @@ class Readers:
     def query(self, sql: str, parameters: Sequence[Value]) -> Answer:
         """Answer a query on the connection of this thread."""
         return self.mine().query(sql, parameters)
+
+    def rows(self, sql: str, parameters: Sequence[Value]) -> list[Row]:
+        """The rows of the answer alone."""
+        return self.mine().rows(sql, parameters)
 
     def close(self) -> None:
         """Close them all."""

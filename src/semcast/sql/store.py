@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from semcast.sql.actions import SqlOutcome, Value
+from semcast.sql.actions import Row, SqlOutcome, Value
 from semcast.sql.errors import DatabaseError, StatementError
 from semcast.sql.failures import trouble
 from semcast.sql.reading import Answer, Readers
 from semcast.sql.refusals import writes
+from semcast.sql.restoring import STAGED
 from semcast.sql.writer import MAX_ROWS, Writer
 
 _TABLES = (
@@ -26,6 +27,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS _semcast_line (id INTEGER PRIMARY KEY CHECK (id = 0), "
     "position INTEGER NOT NULL, stamp INTEGER NOT NULL)",
     "INSERT OR IGNORE INTO _semcast_line VALUES (0, 0, 0)",
+    STAGED,
 )
 
 
@@ -38,6 +40,10 @@ class Ordered(NamedTuple):
     body: bytes
     stamp_ms: int
     seed: int
+
+
+Actions = Sequence[tuple[bytes, int, int]]
+"""Each as `Ordered` has it."""
 
 
 class SqliteStore:
@@ -78,7 +84,7 @@ class SqliteStore:
 
     def apply(
         self,
-        actions: Sequence[Ordered],
+        actions: Actions,
         notes: Notes | Callable[[list[SqlOutcome]], Notes] | None = None,
         upto: int | None = None,
     ) -> list[SqlOutcome]:
@@ -96,7 +102,7 @@ class SqliteStore:
         position = self.position + len(actions) if upto is None else upto
         self._writer.ours("BEGIN IMMEDIATE")
         try:
-            outcomes = [self._one(action) for action in actions]
+            outcomes = self._do(actions)
             self._keep(notes(outcomes) if callable(notes) else notes or {})
             self._writer.ours("UPDATE _semcast_line SET position = ?, stamp = ?", (position, self._stamp))
             self._writer.ours("COMMIT")
@@ -107,9 +113,14 @@ class SqliteStore:
         self.position = position
         return outcomes
 
-    def _one(self, action: Ordered) -> SqlOutcome:
-        self._stamp = max(self._stamp, action.stamp_ms)
-        return self._writer.apply(action.body, self._stamp, action.seed)
+    def _do(self, actions: Actions) -> list[SqlOutcome]:
+        stamp, one = self._stamp, self._writer.apply
+        outcomes: list[SqlOutcome] = []
+        for body, stamp_ms, seed in actions:
+            stamp = max(stamp, stamp_ms)
+            outcomes.append(one(body, stamp, seed))
+        self._stamp = stamp
+        return outcomes
 
     def _keep(self, notes: Mapping[bytes, bytes | None]) -> None:
         for key, value in notes.items():
@@ -129,12 +140,12 @@ class SqliteStore:
         """The highest stamp of all that was done."""
         return self._stamp
 
-    def show_red(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
+    def show_red(self, actions: Actions) -> list[SqlOutcome]:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
             self._writer.ours("BEGIN IMMEDIATE")
         stamp = self._stamp
-        outcomes = [self._one(action) for action in actions]
+        outcomes = self._do(actions)
         self._stamp = stamp
         self._reds += len(actions)
         return outcomes
@@ -152,6 +163,10 @@ class SqliteStore:
             StatementError: it is no query, or a wrong one.
         """
         return self._readers.query(sql, parameters)
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """The same, without the names of the columns: what is asked most has to be quick."""
+        return self._readers.rows(sql, parameters)
 
     def reader(self) -> sqlite3.Connection:
         """A connection that sees what is green, and cannot write; for this thread."""

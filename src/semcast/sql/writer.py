@@ -1,17 +1,29 @@
 """The one connection that writes: applies actions, one at a time, in the order it is told."""
 
 import sqlite3
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from semcast.sql.actions import Expectation, Row, SqlAction, SqlOutcome, Statement, decode_action
+from semcast.sql import restoring
+from semcast.sql.actions import (
+    Deed,
+    Expectation,
+    Restore,
+    Row,
+    SqlAction,
+    SqlOutcome,
+    decode_action,
+)
 from semcast.sql.errors import DatabaseError
 from semcast.sql.failures import trouble
 from semcast.sql.functions import Moment
 from semcast.sql.guard import Guard
 from semcast.sql.refusals import OURS
+from semcast.sql.remembered import remembered
 
 STEP: Final = 100_000
 MAX_STEPS: Final = 2_000_000_000
@@ -24,6 +36,7 @@ CACHED: Final = 512
 OUTCOMES: Final = (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, TypeError)
 
 
+@remembered
 def _asks_last(sql: str) -> bool:
     """Whether a statement may ask what the statement before it did."""
     words = sql.lower()
@@ -83,15 +96,15 @@ class Writer:
         self.moment.set(stamp_ms, seed)
         self._steps = 0
         self.guard.why = self.moment.why = ""
-        alone = len(action.statements) == 1 and not action.expect
-        return self._alone(action.statements[0]) if alone else self._together(action)
-
-    def _alone(self, statement: Statement) -> SqlOutcome:
-        """A statement that fails undoes itself."""
-        try:
+        if action.deed is not None:
+            return self._deed(action.deed, stamp_ms)
+        if len(action.statements) != 1 or action.expect:
+            return self._together(action)
+        statement = action.statements[0]
+        try:  # a statement that fails undoes itself
             if self._state_words or _asks_last(statement.sql):
                 self._forget_last()
-            return self._do(statement)
+            return self._outcome(self.connection.execute(statement.sql, statement.parameters))
         except OUTCOMES as error:
             return SqlOutcome(error=self._why(error))
 
@@ -107,6 +120,26 @@ class Writer:
         self.ours("RELEASE action")
         return outcome
 
+    def _deed(self, deed: Deed, stamp_ms: int) -> SqlOutcome:
+        self.ours("SAVEPOINT deed")
+        self._steps = -sys.maxsize  # as long as it takes: the administrator asked for it
+        self.guard.ours = True
+        try:
+            outcome = restoring.do(self.connection, Path(self._path), deed, stamp_ms)
+        except OSError as error:
+            raise DatabaseError(f"{self._path}: {error.strerror or error}") from error
+        except OUTCOMES as error:
+            outcome = SqlOutcome(error=self._why(error))
+        finally:
+            self.guard.ours = False
+        if outcome.error:
+            self.ours("ROLLBACK TO deed")
+        self.ours("RELEASE deed")
+        if isinstance(deed, Restore):
+            self.ours(restoring.FORGET, (deed.upload,))
+            self._state_words = self._triggers_ask()
+        return outcome
+
     def _all(self, action: SqlAction) -> SqlOutcome:
         for expected in action.expect:
             if self._found(expected) != [tuple(row) for row in expected.rows]:
@@ -114,18 +147,25 @@ class Writer:
         changes = last_rowid = 0
         columns: tuple[str, ...] = ()
         rows: tuple[Row, ...] = ()
+        execute = self.connection.execute
         for statement in action.statements:
-            one = self._do(statement)
+            cursor = execute(statement.sql, statement.parameters)
+            if cursor.description is None and cursor.rowcount >= 0:  # nearly all: worth a way of its own
+                changes += cursor.rowcount
+                last_rowid = cursor.lastrowid or last_rowid
+                continue
+            one = self._outcome(cursor)
             changes += one.changes
             last_rowid = one.last_rowid or last_rowid
-            columns, rows = (one.columns, one.rows) if one.columns else (columns, rows)
+            if one.columns:
+                columns, rows = one.columns, one.rows
         return SqlOutcome(changes, last_rowid, columns, rows)
 
     def _found(self, expected: Expectation) -> list[Row]:
         return self.connection.execute(expected.sql, expected.parameters).fetchmany(len(expected.rows) + 1)
 
-    def _do(self, statement: Statement) -> SqlOutcome:
-        cursor = self.connection.execute(statement.sql, statement.parameters)
+    def _outcome(self, cursor: sqlite3.Cursor) -> SqlOutcome:
+        """Of a statement that was executed."""
         if cursor.description is None:
             if cursor.rowcount < 0:  # a change of the schema: it may have made a trigger
                 self._state_words = self._triggers_ask()
