@@ -1,13 +1,12 @@
-"""LBRM, pbcast and rpbcast with a logger, in swarms: nothing is broken, and every mutant is caught."""
+"""LBRM, pbcast and rpbcast with a logger, in swarms. Its mutants are hunted with those of all stacks."""
 
 import pytest
 
 from semcast.history import Kind
 from semcast.protocols.gossip import GossipSettings, Protocol
-from semcast.sim.mutants import swarmed
 from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.simulate import simulate
-from semcast.sim.swarm import examine, first_catch, patrol
+from semcast.sim.swarm import examine, patrol
 from semcast.specs import Status, check
 
 STACKS = [protocol.value for protocol in Protocol]
@@ -61,11 +60,3 @@ def test_control_frames_fit_into_any_network(stack: str) -> None:
     )
     assert outcome.oversized == 0
     assert outcome.settled
-
-
-@pytest.mark.parametrize(
-    ("stack", "mutant"),
-    [(stack, mutant) for stack in STACKS for mutant in swarmed(stack)],
-)
-def test_every_mutant_is_caught(stack: str, mutant: str) -> None:
-    assert first_catch(mutant, stack, range(100)) is not None

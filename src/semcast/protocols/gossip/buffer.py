@@ -71,16 +71,16 @@ class GossipBuffer:
     Args:
         rounds: GCLIMIT.
         most: messages, beyond which the oldest leave.
-        durable: whether there is a logger: then what is not logged stays.
+        logged: what is on a logger's disk: what is not stays. None where there is no logger.
     """
 
-    def __init__(self, rounds: int, most: int, *, durable: bool) -> None:
+    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:
         self._rounds = rounds
         self._most = most
-        self._durable = durable
+        self._logged = logged
         self._kept: dict[MemberId, Kept] = {}
         self._ages: deque[tuple[int, MemberId, int]] = deque()
-        self._old: dict[MemberId, deque[int]] = {}  # old enough, and not logged
+        self._old: dict[MemberId, list[int]] = {}  # old enough, and not logged
         self._count = 0
 
     def __len__(self) -> int:
@@ -95,27 +95,35 @@ class GossipBuffer:
             kept.add(batch)
             self._count += 1
             self._ages.append((number, batch.sender, batch.first))
+            self._forget(number)
 
     def get(self, stream: MemberId) -> Kept | None:
         """What is kept of a stream."""
         return self._kept.get(stream)
 
-    def age(self, number: int, logged: Mapping[MemberId, int]) -> None:
-        """Another round: forget what is old, or too much, unless it is not logged."""
+    def age(self, number: int) -> None:
+        """Another round: forget what is old, and what was, if it is logged by now."""
+        self._forget(number)
+        for stream, seqs in list(self._old.items()):
+            waiting = [seq for seq in seqs if not self._may_leave(stream, seq)]
+            for seq in set(seqs).difference(waiting):
+                self._drop(stream, seq)
+            self._old[stream] = waiting
+            if not waiting:
+                del self._old[stream]
+
+    def _forget(self, number: int) -> None:
+        """The oldest leave: because of their age, or because there are too many."""
         ages = self._ages
         while ages and (ages[0][0] + self._rounds <= number or self._count > self._most):
             _, stream, seq = ages.popleft()
-            if self._durable and seq > logged.get(stream, 0):
-                self._old.setdefault(stream, deque()).append(seq)
+            if self._may_leave(stream, seq):
+                self._drop(stream, seq)
             else:
-                self._drop(stream, seq)
-        for stream, seqs in list(self._old.items()):
-            upto = logged.get(stream, 0)
-            for seq in [seq for seq in seqs if seq <= upto]:
-                seqs.remove(seq)
-                self._drop(stream, seq)
-            if not seqs:
-                del self._old[stream]
+                self._old.setdefault(stream, []).append(seq)
+
+    def _may_leave(self, stream: MemberId, seq: int) -> bool:
+        return self._logged is None or seq <= self._logged.get(stream, 0)
 
     def forget(self, stream: MemberId) -> None:
         """The stream is over, and all of it that anybody has is in a log."""

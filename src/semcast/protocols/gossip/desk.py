@@ -32,6 +32,8 @@ def data_of(batch: Batch, answers: int = 0) -> Data:
 class Desk:
     """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
 
+    buffer_kind: type[GossipBuffer] = GossipBuffer
+
     def __init__(
         self,
         me: MemberId,
@@ -54,9 +56,9 @@ class Desk:
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
         self.logged = LoggedNumbers()
-        durable = bool(settings.loggers)
-        self.buffer = GossipBuffer(settings.gc_rounds, settings.gossip_messages, durable=durable)
-        self.logger = MemberId(settings.loggers[0]) if durable else None
+        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        logged = None if self.logger is None else self.logged.numbers
+        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:

@@ -35,7 +35,7 @@ class LoggedNumbers:
 
     @property
     def numbers(self) -> Mapping[MemberId, int]:
-        """All of it."""
+        """All of it, as it grows."""
         return self._upto
 
     def some(self, turn: int) -> list[Entry]:

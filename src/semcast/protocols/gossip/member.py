@@ -4,7 +4,7 @@ Membership is fixed: a list of names, some of which are loggers. A restart is a 
 stream; whom it follows up on is for the session to say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -72,7 +72,7 @@ class Member(Stack):
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
-    repairs: dict[Protocol, type[Repair]] = REPAIRS
+    repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -88,7 +88,7 @@ class Member(Stack):
         self._me = me
         self._rng = rng
         self._names = {member.name for member in members}
-        self.receiver = self.receiver_kind(settings, self.stats, out)
+        self.receiver = self.receiver_kind(me, settings, self.stats, out)
         self.sender = self.sender_kind(me, settings)
         self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
         others = [member for member in members if member.name != me.name]
@@ -270,6 +270,8 @@ class Member(Stack):
         stream = self.receiver.streams.get(sender)
         if stream is not None or sender in self.receiver.ended or sender.name not in self._names:
             return stream
+        if sender.name == self._me.name and sender > self._me:
+            return None  # nobody comes after this one
         start = self.session.start_of(sender)
         if start is None and self.session.logger is None:
             start = heard
@@ -442,7 +444,7 @@ class Member(Stack):
                 self.out.send(logger, data_of(batch))
         if self.session.admitted:
             self.repair.on_round(now)
-        self.desk.buffer.age(self.desk.round, self.desk.logged.numbers)
+        self.desk.buffer.age(self.desk.round)
 
     def _heartbeat(self, now: Nanos) -> None:
         """3.1 tick, 5.1: an idle sender says its number; once, where hashes spread it."""

@@ -27,7 +27,10 @@ _SKIPPED = 4096
 class Receiver:
     """The receiving side of a member."""
 
-    def __init__(self, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
+    stream_kind: type[Stream] = Stream
+
+    def __init__(self, me: MemberId, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
+        self._me = me
         self.streams: dict[MemberId, Stream] = {}
         self.ended = Ended()
         self._settings = settings
@@ -42,12 +45,12 @@ class Receiver:
 
     def open(self, sender: MemberId, start: int, level: str) -> Stream | None:
         """Begin to receive a stream after a number; None if its sender has too many."""
-        same = sorted(other for other in self.streams if other.name == sender.name)
+        same = sorted(other for other in self.streams if other.name == sender.name and other != self._me)
         if len(same) >= (_OPEN if self._durable else _OPEN_WITHOUT_LOGGER):
             if self._durable or sender < same[0]:
                 return None
             self.finish(same[0])
-        stream = self.streams[sender] = Stream(sender, start)
+        stream = self.streams[sender] = self.stream_kind(sender, start)
         self._taken[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream

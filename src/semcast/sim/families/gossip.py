@@ -40,8 +40,15 @@ def _disk(scenario: Scenario) -> bool:
     return bool(settings_of(scenario).loggers)
 
 
-def _limit(_scenario: Scenario) -> int | None:
-    return None
+def _limit(scenario: Scenario) -> int:
+    """What is kept for others, what no logger has yet, what is held out of order, and what waits.
+
+    Every restart is another stream.
+    """
+    settings = settings_of(scenario)
+    streams = scenario.size * (1 + len(scenario.faults))
+    waiting = settings.queue_messages + settings.reserve_messages
+    return settings.gossip_messages + streams * (settings.window + settings.hold) + waiting
 
 
 def _queue(scenario: Scenario) -> int:

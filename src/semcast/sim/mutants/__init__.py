@@ -5,6 +5,8 @@ swarm, or, where chance is a poor tester, by a directed test.
 """
 
 from semcast.sim.mutants import (
+    gossip,
+    gossip_loggers,
     programs,
     replication,
     ring,
@@ -136,6 +138,38 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     },
 }
 """By stack, its mutants."""
+
+_LOGGERS: dict[str, Mutant] = {
+    "logged-before-synced": Mutant(logger=gossip_loggers.LoggedBeforeSynced),
+    "confirm-before-synced": Mutant(logger=gossip_loggers.ConfirmBeforeSynced),
+    "disconnected-forgotten": Mutant(logger=gossip_loggers.DisconnectedForgotten),
+    "compact-before-logged": Mutant(logger=gossip_loggers.CompactBeforeLogged),
+    "compact-across-operation": Mutant(logger=gossip_loggers.CompactAcrossOperation),
+    "receipt-lost-with-segment": Mutant(logger=gossip_loggers.ReceiptLostWithSegment),
+    "recollected-message-readded": Mutant(logger=gossip_loggers.RecollectedMessageReadded),
+    "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
+    "no-holes": Mutant(logger=gossip_loggers.NoHoles),
+    "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+}
+"""Mutants of a logger, whatever its members do."""
+
+MUTANTS["rpbcast"] = {
+    "gc-note-as-printed": Mutant(gossip.GcNoteAsPrinted),
+    "notes-only": Mutant(gossip.NotesOnly, by_chance=False),
+    "ack-from-gossip-phase": Mutant(gossip.AckFromGossipPhase),
+    "joiner-from-zero": Mutant(gossip.JoinerFromZero),
+    "sender-forgets-early": Mutant(gossip.SenderForgetsEarly),
+    "silent-expiry": Mutant(gossip.SilentExpiry),
+    "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "spill-forgets": Mutant(gossip.SpillForgets),
+    "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
+    "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
+    "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
+    "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
+    "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    **_LOGGERS,
+}
+MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
     "unseen-views": Mutant(handover=programs.UnseenViews),

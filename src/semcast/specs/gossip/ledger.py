@@ -138,6 +138,8 @@ class Ledger:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
         self.logs: list[Log] = []
+        self.readded: list[tuple[Log, Event]] = []
+        """Where a logger took in again what it had collected."""
         self.recovered: list[tuple[Event, Log, dict[MemberId, Runs]]] = []
         """Where a logger started on a log that was there, and what should have been on it."""
         for name in sorted(loggers):
@@ -225,6 +227,10 @@ class Ledger:
                 elif log is not None and row.sender is not None:
                     if row.kind in (LOG, KEPT):
                         _add(log.logged, row.sender, row)
+                        if row.kind is LOG:
+                            back = Runs([(row.seq, row.last)])
+                            kept = back.minus(log.collected.get(row.sender, _NOTHING))
+                            self.readded += [(log, row)] if kept.total() < row.count else []
                     elif row.kind is COLLECT:
                         _add(log.collected, row.sender, row)
 

@@ -72,13 +72,19 @@ def gossip_collection(history: History) -> Verdict:
 
 
 def gossip_collected(history: History) -> Verdict:
-    """Where everybody is there and the run is over, nothing that is stable is left in a log."""
+    """Where everybody is there and the run is over, nothing that is stable is left in a log.
+
+    And what was collected never comes back.
+    """
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
     if ledger.disk_lost or any(not each.there and each.left is None for each in ledger.sessions):
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
+    for log, row in ledger.readded:
+        findings.count(1)
+        findings.example(f"{log.logger} took in again what it had collected", row)
     for log in ledger.logs:
         if log.retention == STABLE and log.logger in ledger.running:
             for stream, runs in log.logged.items():
