@@ -1,6 +1,7 @@
 """`database` and `Database`: a replicated SQLite database, with a server of it in this process."""
 
 import asyncio
+import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -361,4 +362,5 @@ def database(group: str, *, config: Path | None = None, **settings: Any) -> Data
     stack = replica.group.stack
     assert isinstance(stack, Replication)
     stack.snapshots = volatile
+    stack.vitals.versions = (f"SQLite {sqlite3.sqlite_version}",)
     return Database(replica, stores[0], trims=not volatile)
