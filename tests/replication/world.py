@@ -352,7 +352,9 @@ class World:
         """A server outside gets what another has on its disk, and hands in its reds."""
         machine, other = self.nodes[name].machine, self.nodes[donor].machine
         image = pull.image(other, machine.server)
-        if not pull.may_enter(machine, pull.offer(other, machine.server)):
+        offer = pull.offer(other, machine.server)
+        if not pull.may_enter(machine, offer) or not pull.follows(machine, offer):
+            self.nodes[name].drain()
             return False
         self.stats["pulls"] += 1
         if image.start > machine.books.colours.line:

@@ -8,6 +8,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.engine.contents import (
     CALL,
+    MARK,
     PLAIN_BYTES,
     READ,
     UPDATE,
@@ -76,10 +77,12 @@ class Applier:
             content = read(action)
             if content is None:
                 continue
-            if content.kind == READ:
-                if mine:
+            if content.kind in (READ, MARK):
+                if content.kind == MARK:
+                    self._mark(content, position, mine=mine)
+                elif mine:
                     self._answer(content, position)
-                    done, todos = store.position, self._todos
+                done, todos = store.position, self._todos
                 continue
             stamp = store.stamp = max(stamp, content.stamp)
             todos.append(_todo(content, position, stamp, seed + position, content.token if mine else 0))
@@ -97,6 +100,14 @@ class Applier:
                 waiter.fail(error)
             else:
                 waiter.done(content.token, Outcome(position, answer))
+
+    def _mark(self, content: Content, position: int, *, mine: bool) -> None:
+        """All that is before it is done, and nothing behind it."""
+        self._do(position - 1)
+        self._store.mark(position)
+        waiter = self._waiters.by_token.pop(content.token, None) if mine else None
+        if waiter is not None:
+            waiter.done(content.token, Outcome(position))
 
     def _do(self, upto: int) -> None:
         """Have the store do what was gathered, and tell who waits."""
@@ -139,7 +150,7 @@ class Applier:
             seed, applied = _seeds(member), self._cut.get(member, 0)
             for index, action in enumerate(run.actions, run.first):
                 content = read(action) if index > applied else None
-                if content is None or content.kind == READ:
+                if content is None or content.kind in (READ, MARK):
                     continue
                 asked = content.asked
                 if asked is not None and (

@@ -16,6 +16,8 @@ from semcast.engine.levels import DIRTY, LINEAR, ReadLevel, UpdateLevel, check_r
 from semcast.engine.outcomes import Outcome
 from semcast.engine.replica import Receipt, Replica, Status, engine_settings
 from semcast.engine.requesting import Seen
+from semcast.engine.restoring import restored
+from semcast.engine.results import SqlResult, result_of
 from semcast.engine.session import Session
 from semcast.engine.sqlstore import FILE, SqlStore, question, rows_of
 from semcast.group.settings import check_group
@@ -23,7 +25,7 @@ from semcast.replication.machine import Machine
 from semcast.replication.stack import Replication
 from semcast.sql import SqlAction, Statement, StatementError
 from semcast.sql import snapshot as copies
-from semcast.sql.actions import Expectation, Row, Value, decode_outcome, encode
+from semcast.sql.actions import Expectation, Row, Value, encode
 from semcast.sql.digest import digest
 from semcast.sql.reading import Answer as ReadAnswer
 from semcast.sql.refusals import check
@@ -37,17 +39,6 @@ _VALUES = (int, float, str, bytes)
 _NO_LISTS = (str, bytes, Mapping)
 _LOOK = 1.0
 """Seconds between two looks whether the log can be trimmed."""
-
-
-class SqlResult(msgspec.Struct, frozen=True):
-    """What statements did."""
-
-    position: int
-    """Their place in the order of all."""
-    changes: int = 0
-    last_rowid: int = 0
-    columns: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
 
 
 class SqlAnswer(msgspec.Struct, frozen=True):
@@ -69,7 +60,7 @@ class SqlReceipt:
 
     async def ordered(self) -> SqlResult:
         """Wait until they have their place and were done here."""
-        return _result(await self._receipt.ordered())
+        return result_of(await self._receipt.ordered())
 
 
 class Database:
@@ -225,9 +216,38 @@ class Database:
         """Of all tables as they are green here: equal at servers with equal `status().position`."""
         return digest(self._store.sqlite.reader()).hex()
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self.replica.mark(timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, as it was at a place that was marked; `RequestError` where it was not."""
+        async with asyncio.timeout(timeout):
+            await self.replica.until(position)
+            future = self._store.marks.at(position)
+            if future is None:
+                raise RequestError(
+                    f"position {position}: nobody marked it, or it was long ago, or in a snapshot"
+                )
+            return await asyncio.wrap_future(future)
+
     async def backup(self, path: Path) -> int:
         """Copy what is green here into a new file; returns its position."""
         return await asyncio.to_thread(copies.take, self._store.sqlite.path, path)
+
+    async def restore(self, path: Path, *, replace: bool = False, timeout: float | None = None) -> SqlResult:
+        """Put the tables of a SQLite file, a backup or any other, in the place of all that are here.
+
+        It happens at every server, at one place in the order, or not at all; rows of the result tell how much
+        each table has. It waits for a primary.
+
+        Args:
+            path: the file.
+            replace: the database has tables already, and these are lost.
+            timeout: seconds; then TimeoutError, and it may happen all the same.
+        """
+        async with asyncio.timeout(timeout):
+            return await restored(self.replica, self._store.sqlite.reader, path, replace=replace)
 
 
 class DatabaseSession:
@@ -317,12 +337,7 @@ def _statement(step: Step) -> Statement:
 
 def wrapped(done: Outcome | Receipt) -> SqlResult | SqlReceipt:
     """What the engine says, for a database."""
-    return SqlReceipt(done) if isinstance(done, Receipt) else _result(done)
-
-
-def _result(outcome: Outcome) -> SqlResult:
-    found = decode_outcome(outcome.result)
-    return SqlResult(outcome.position, found.changes, found.last_rowid, found.columns, found.rows)
+    return SqlReceipt(done) if isinstance(done, Receipt) else result_of(done)
 
 
 def database(group: str, *, config: Path | None = None, **settings: Any) -> Database:

@@ -87,6 +87,8 @@ class Status(msgspec.Struct, frozen=True):
     alarm: str
     """What whoever runs the servers should look at: a promise that was broken, a clock or a version that does
     not fit, another group of the same name."""
+    forgotten: tuple[str, ...] = ()
+    """Servers that an operator gave up (`semcast serve --forget`)."""
 
 
 class Receipt:
@@ -471,6 +473,21 @@ class Replica:
         outcome = (await _within(timeout, waiter.future, "a primary"))[0]
         return Answer(outcome.result, outcome.position)
 
+    async def mark(self, timeout: float | None = None) -> int:
+        """Have every server remember what it has at one place in the order; returns that place."""
+        self._check_open()
+        token, waiter = self._waiters.open()
+        self._waiters.await_actions(token, 1, waiter)
+        self._requests.add(
+            [Wish(plain(contents.written(contents.MARK, STRICT, _milliseconds(), token, b"")))]
+        )
+        return (await _within(timeout, waiter.future, "a primary"))[0].position
+
+    async def until(self, position: int, timeout: float | None = None) -> None:
+        """Wait until all up to a position is done here."""
+        self._check_open()
+        await _within(timeout, self._waiters.until(lambda: self._store.position >= position), "that position")
+
     async def _look(self, client: str) -> Shown:
         """What a dirty read shows, with all that was asked for here before."""
         found: asyncio.Future[Shown] = self._loop.create_future()
@@ -526,6 +543,7 @@ class Replica:
             servers={server.name: weight for server, weight in members.weighted()},
             strangers=tuple(sorted(stack.strangers)),
             alarm=machine.trouble,
+            forgotten=tuple(sorted(server.name for server in books.prim.forgot)),
         )
 
     async def add(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
@@ -576,7 +594,9 @@ def _check_weight(weight: int) -> None:
 
 def _raised(outcome: Outcome) -> Outcome:
     if outcome.error:
-        raise ActionError(outcome.error)
+        error = ActionError(outcome.error)
+        error.position = outcome.position
+        raise error
     return outcome
 
 

@@ -13,6 +13,7 @@ from semcast.replication.actions import Asked
 from semcast.sql import SqliteStore, Statement
 from semcast.sql import snapshot as copies
 from semcast.sql.actions import SqlOutcome, encode
+from semcast.sql.marks import Marks
 from semcast.sql.reading import Answer
 
 FILE = "database.sqlite"
@@ -50,6 +51,7 @@ class SqlStore:
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
         self._path = path
+        self.marks = Marks(path)
         if fresh:
             copies.remove(path)
         self._open()
@@ -113,6 +115,10 @@ class SqlStore:
             self.sqlite.show_red([_ordered(todo) for todo in new])
             self._shown += new
 
+    def mark(self, position: int) -> None:
+        """By digests of all tables."""
+        self.marks.set(position)
+
     def snapshot(self) -> bytes:
         """The whole file, as it is committed."""
         with TemporaryDirectory(dir=self._path.parent) as folder:
@@ -138,6 +144,7 @@ class SqlStore:
 
     def close(self) -> None:
         """Close the file."""
+        self.marks.close()
         self.sqlite.close()
 
 

@@ -49,6 +49,9 @@ class Store(Protocol):
     def dirty(self, question: bytes, reds: Sequence[Todo]) -> bytes:
         """Answer from what is green, and from these in their order behind it."""
 
+    def mark(self, position: int) -> None:
+        """Remember what is green: it is asked for by this position."""
+
     def snapshot(self) -> bytes:
         """All of it."""
 
@@ -124,6 +127,9 @@ class ServiceStore:
             fork = self._fork = Fork(_copied(self._service), self._procedures)
         fork.show(reds)
         return fork.service.query(question)
+
+    def mark(self, position: int) -> None:
+        """Only its program knows what is equal in a service."""
 
     def snapshot(self) -> bytes:
         """Everything."""

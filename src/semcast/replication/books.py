@@ -14,6 +14,7 @@ from semcast.replication.colours import Colours
 from semcast.replication.dedupe import Answered, Requests
 from semcast.replication.ids import Creator, Server, Weighted
 from semcast.replication.knowledge import Prim, Vulnerable
+from semcast.replication.lineage import made_up
 from semcast.replication.membership import Membership, Roll
 from semcast.replication.records import (
     Base,
@@ -228,8 +229,16 @@ class Books:
         self.members.found(servers)
         self.settled.members.found(servers)
 
+    def _know(self, prim: Prim) -> None:
+        """A primary; and who was given up before it."""
+        self.prim = prim
+        if prim.forgot:
+            for tables in (self.tables, self.settled):
+                tables.members.forget(set(prim.forgot))
+
     def _learnt(self, record: Learnt) -> None:
-        self.prim, self.attempt = record.prim, record.attempt
+        self._know(record.prim)
+        self.attempt = record.attempt
         self.vulnerable, self.yellow = record.vulnerable, record.yellow
 
     def _install(self, record: Install) -> None:
@@ -252,16 +261,14 @@ class Books:
             self._mark_green(run)
         self._fetched = []
         if record.prim.rank > self.prim.rank:
-            self.prim, self.attempt = record.prim, record.attempt
+            self._know(record.prim)
+            self.attempt = record.attempt
             self._forget_yellow()
 
     def _forgot(self, record: Forgot) -> None:
-        rest = tuple(pair for pair in self.prim.servers if pair[0] not in record.servers)
-        self.prim = Prim(self.prim.index + 1, servers=rest, whole=True, lineage=record.lineage)
+        self._know(made_up(self.prim, record, self.members))
         self.attempt, self.vulnerable = 0, None
         self._forget_yellow()
-        for tables in (self.tables, self.settled):
-            tables.members.forget(set(record.servers))
 
     def _on_base(self, record: Base) -> None:
         self._base = Rebuilt(record, [], [])

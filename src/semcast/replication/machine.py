@@ -23,6 +23,7 @@ from semcast.replication.fitness import Vitals, unfit
 from semcast.replication.ids import ConfId, Server, Weighted, servers_of
 from semcast.replication.journal import Journal, Mark
 from semcast.replication.knowledge import Accounts, Knowledge, Prim, Vulnerable, learn
+from semcast.replication.lineage import estranged, given_up, past_of
 from semcast.replication.messages import Actions, Again, Cpc, Done, Installed, Line, Said
 from semcast.replication.notes import RED, YELLOW, Notes
 from semcast.replication.plan import Planner, Share
@@ -376,7 +377,6 @@ class Machine:
         assert exchange is not None
         if self.state is State.EXCHANGE_STATES and exchange.add(sender, state):
             self._set_strangers_aside(exchange)
-            self._check_digests(exchange)
             self.unfit = unfit(self.server, exchange.states, allow_mixed=self.vitals.allow_mixed)
             self._plan(exchange)
 
@@ -386,9 +386,11 @@ class Machine:
         self.refusal = strangers.refusal(self.server, founders, states)
         exchange.set_aside(strangers.foreign(self.server, founders, states))
 
-    def _check_digests(self, exchange: Exchange) -> None:
+    def _check_digests(self, exchange: Exchange, prim: Prim) -> None:
         """Equal lines have equal hashes. If not, a promise was broken somewhere: no primary with that one."""
         for server, state in exchange.states.items():
+            if estranged(server, state.prim, prim):
+                continue
             mine = self.books.colours.digest_at(state.green)
             if mine is not None and mine != state.digest:
                 self.alarm = f"{server} has other actions than this server up to position {state.green}"
@@ -397,6 +399,10 @@ class Machine:
     def _plan(self, exchange: Exchange) -> None:
         plan = exchange.plan = self._planner.plan(exchange.states)
         self._counted = plan.members
+        if not estranged(self.server, self.books.prim, plan.prim):
+            self._check_digests(exchange, plan.prim)
+        elif self.stop_for(plan.prim):
+            return
         if self.server not in plan.members:
             self._shift_to(Cause.ABSENT)
             self.exit = "not counted in the exchange: this server pulls what it lacks"
@@ -404,6 +410,14 @@ class Machine:
         self._learn_founders(plan.founders)
         self._shift_to(Cause.STATES)
         self._take_turn(exchange)
+
+    def stop_for(self, prim: Prim) -> bool:
+        """Whether what this server has cannot go on into a primary, whatever it is given: then it stops."""
+        why = given_up(self.server, self.books.prim, self.books.colours.line, prim)
+        if why:
+            self._shift_to(Cause.REMOVED)
+            self.exit = why
+        return bool(why)
 
     def _learn_founders(self, founders: Weighted) -> None:
         """Before any action is taken: the servers of the group are those and what actions made of them."""
@@ -565,7 +579,15 @@ class Machine:
         assert attempt is not None
         before, line = books.prim, books.colours.line
         lineage = before.lineage or _lineage(exchange.conf)
-        prim = Prim(attempt.index + 1, attempt.attempt, exchange.conf, attempt.servers, False, lineage)
+        prim = Prim(
+            attempt.index + 1,
+            attempt.attempt,
+            exchange.conf,
+            attempt.servers,
+            lineage=lineage,
+            past=past_of(before, line),
+            forgot=before.forgot,
+        )
         self._write_install(prim, self._turning())
         for position, run in books.colours.after(line):
             self._placed(run, position)

@@ -105,6 +105,8 @@ class Outside:
             return
         if not pull.may_enter(self._machine, offer) or not offer.takes:
             return
+        if not pull.follows(self._machine, offer):
+            return
         self._unheard = 0
         if self._donor is None:
             self._donor, self._what = source, TAIL

@@ -78,7 +78,9 @@ def offer(machine: Machine, server: Server) -> Offer:
     """How this server stands, for one who asks."""
     found = image(machine, server)
     founded = foundation(found.founders)
-    return Offer(found.line, found.start, found.prim.index > 0, found.takes, found.welcome, founded)
+    return Offer(
+        found.line, found.start, found.prim.index > 0, found.takes, found.welcome, found.prim, founded
+    )
 
 
 def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
@@ -108,12 +110,20 @@ def may_enter(machine: Machine, offered: Offer) -> bool:
     return not fresh or founding or offered.welcome
 
 
+def follows(machine: Machine, offered: Offer) -> bool:
+    """Whether this server can go on with what the other has; it stops where it never can (`lineage.py`)."""
+    known, other = machine.books.prim, offered.prim
+    if not known.index or not other.index or known.lineage == other.lineage:
+        return machine.server not in other.forgot or not machine.stop_for(other)
+    return other.rank > known.rank and not machine.stop_for(other)
+
+
 def take(machine: Machine, runs: list[Run], offered: Image) -> None:
     """Write what was pulled: all or nothing counts after a crash."""
     books = machine.books
-    if not offered.prim.index or (offered.line <= books.colours.line and books.prim.index):
+    line, known = books.colours.line, books.prim
+    if not offered.prim.index or (known.index and (offered.line, offered.prim.rank) <= (line, known.rank)):
         return
-    line = books.colours.line
     for run in runs:
         machine.journal.write(Fetched(run))
     machine.journal.write(Pulled(offered.prim, offered.attempt, offered.founders))

@@ -60,6 +60,8 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.NO, Cause.UNDECIDED): State.UN,
     (State.UN, Cause.ACTION): State.TRANS_PRIM,
     (State.UN, Cause.REMOVED): State.STOPPED,
+    (State.EXCHANGE_STATES, Cause.REMOVED): State.STOPPED,
+    (State.OUT, Cause.REMOVED): State.STOPPED,
     (State.REG_PRIM, Cause.REMOVED): State.STOPPED,
     (State.OUT, Cause.RETURNED): State.NON_PRIM,
     (State.NON_PRIM, Cause.STALLED): State.OUT,

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 
 from semcast.engine import Database
-from semcast.engine.database import SqlAnswer, SqlReceipt, SqlResult
+from semcast.engine.database import SqlAnswer, SqlReceipt
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupError
 from semcast.sql.actions import Expectation, Statement, Value
 
@@ -99,9 +100,23 @@ class LocalDatabase:
         """Let a server count for so much in a quorum."""
         return await self._database.replica.weigh(server, weight, timeout=timeout)
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self._database.mark(timeout=timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, at a place that was marked."""
+        return await self._database.digests(position, timeout=timeout)
+
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
         return await self._database.backup(target)
+
+    async def restore(
+        self, source: Path, *, replace: bool = False, timeout: float | None = None
+    ) -> SqlResult:
+        """Put the tables of a SQLite file in the place of all that are here, at every server."""
+        return await self._database.restore(source, replace=replace, timeout=timeout)
 
     @property
     def over(self) -> str:

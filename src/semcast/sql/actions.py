@@ -26,16 +26,46 @@ class Expectation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rows: tuple[Row, ...]
 
 
+class Stage(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A piece of a SQLite file that is to be restored: kept beside the tables until all are there."""
+
+    upload: str
+    number: int
+    data: bytes
+
+
+class Restore(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """All tables are replaced by those of the file whose pieces were staged.
+
+    Args:
+        upload: of these pieces.
+        pieces: how many.
+        digest: of the file.
+        replace: whether the database may have tables already, which are lost.
+    """
+
+    upload: str
+    pieces: int
+    digest: bytes
+    replace: bool = False
+
+
+Deed: TypeAlias = Stage | Restore
+"""What a server does that is no statement."""
+
+
 class SqlAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Statements that are done together or not at all, at one position of the order.
 
     Args:
         statements: done in this order.
         expect: what the client read before; if anything differs now, nothing is done.
+        deed: what is done in the place of statements.
     """
 
     statements: tuple[Statement, ...]
     expect: tuple[Expectation, ...] = ()
+    deed: Deed | None = None
 
 
 class SqlOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):

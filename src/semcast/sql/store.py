@@ -15,6 +15,7 @@ from semcast.sql.errors import DatabaseError, StatementError
 from semcast.sql.failures import trouble
 from semcast.sql.reading import Answer, Readers
 from semcast.sql.refusals import writes
+from semcast.sql.restoring import STAGED
 from semcast.sql.writer import MAX_ROWS, Writer
 
 _TABLES = (
@@ -26,6 +27,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS _semcast_line (id INTEGER PRIMARY KEY CHECK (id = 0), "
     "position INTEGER NOT NULL, stamp INTEGER NOT NULL)",
     "INSERT OR IGNORE INTO _semcast_line VALUES (0, 0, 0)",
+    STAGED,
 )
 
 

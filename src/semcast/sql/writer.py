@@ -1,12 +1,23 @@
 """The one connection that writes: applies actions, one at a time, in the order it is told."""
 
 import sqlite3
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from semcast.sql.actions import Expectation, Row, SqlAction, SqlOutcome, decode_action
+from semcast.sql import restoring
+from semcast.sql.actions import (
+    Deed,
+    Expectation,
+    Restore,
+    Row,
+    SqlAction,
+    SqlOutcome,
+    decode_action,
+)
 from semcast.sql.errors import DatabaseError
 from semcast.sql.failures import trouble
 from semcast.sql.functions import Moment
@@ -85,6 +96,8 @@ class Writer:
         self.moment.set(stamp_ms, seed)
         self._steps = 0
         self.guard.why = self.moment.why = ""
+        if action.deed is not None:
+            return self._deed(action.deed, stamp_ms)
         if len(action.statements) != 1 or action.expect:
             return self._together(action)
         statement = action.statements[0]
@@ -105,6 +118,26 @@ class Writer:
         if outcome.error:
             self.ours("ROLLBACK TO action")
         self.ours("RELEASE action")
+        return outcome
+
+    def _deed(self, deed: Deed, stamp_ms: int) -> SqlOutcome:
+        self.ours("SAVEPOINT deed")
+        self._steps = -sys.maxsize  # as long as it takes: the administrator asked for it
+        self.guard.ours = True
+        try:
+            outcome = restoring.do(self.connection, Path(self._path), deed, stamp_ms)
+        except OSError as error:
+            raise DatabaseError(f"{self._path}: {error.strerror or error}") from error
+        except OUTCOMES as error:
+            outcome = SqlOutcome(error=self._why(error))
+        finally:
+            self.guard.ours = False
+        if outcome.error:
+            self.ours("ROLLBACK TO deed")
+        self.ours("RELEASE deed")
+        if isinstance(deed, Restore):
+            self.ours(restoring.FORGET, (deed.upload,))
+            self._state_words = self._triggers_ask()
         return outcome
 
     def _all(self, action: SqlAction) -> SqlOutcome:
