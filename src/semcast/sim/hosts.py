@@ -25,7 +25,7 @@ from semcast.sim.programs import Programs
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
-from semcast.wire import Codec, Datagram, Malformed
+from semcast.wire import Codec, Datagram
 
 Input = Packet | Timer | Synced | Command
 INBOX_LIMIT = 4096
@@ -250,7 +250,7 @@ class Host:
         synced: list[int] = []
         for each in inputs:
             if isinstance(each, Packet):
-                self._open(now, each, arrivals)
+                self._open(now, each, arrivals, alone=len(inputs) == 1)
             elif isinstance(each, Timer):
                 timers.append(each)
             elif isinstance(each, Synced):
@@ -272,23 +272,25 @@ class Host:
     def _count_what_waits(self) -> None:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
         handover = self.application.handover
-        excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
-        waiting = self.stack.queued() - handover.reader.excess + excess
+        excess = handover.mailbox.held - 2 * self._queue_messages
+        waiting = self.stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
         self.stats.queued = max(self.stats.queued, waiting)
         self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
 
-    def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
+    def _open(
+        self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool
+    ) -> None:
+        """The frames of a packet, after those that came before it; all hosts that got it share the list."""
         self.stats.datagrams_in += 1
         decoded = packet.decoded
-        if isinstance(decoded, Malformed):
+        if not isinstance(decoded, Datagram):
             self.stats.malformed += 1
             return
-        assert isinstance(decoded, Datagram)
         self._spend(now, self._cpu.receive + self._cpu.frame * len(decoded.frames))
         if arrivals and arrivals[-1][0] == decoded.source:
             arrivals[-1][1].extend(decoded.frames)
         else:
-            arrivals.append((decoded.source, list(decoded.frames)))
+            arrivals.append((decoded.source, decoded.frames if alone else list(decoded.frames)))
 
     def _on_timer(self, timer: Timer, at: Nanos) -> None:
         if self._timers.get(timer) == at and not self.crashed:
@@ -352,7 +354,7 @@ class Host:
 
     def _spend(self, now: Nanos, cost: Nanos) -> None:
         if cost:
-            self._free_at = max(self._free_at, now) + cost
+            self._free_at = (self._free_at if self._free_at > now else now) + cost
             self.stats.busy += cost
 
 

@@ -65,6 +65,7 @@ class Network(ABC):
         self._away = [False] * hosts
         self._host_loss = [0.0] * hosts
         self._host_delay = [0] * hosts
+        self._troubled = False  # whether any of these says something
         self._spared = [0] * hosts  # packets up to so many bytes are neither lost nor delayed at this host
         self._receive: list[Callable[[Packet], None] | None] = [None] * hosts
         self.packets = 0
@@ -92,19 +93,23 @@ class Network(ABC):
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Let nothing pass from the first to the second of each pair, from now on."""
         self._cuts.update(pairs)
+        self._look_for_trouble()
 
     def mend(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Undo cuts; what another fault has cut, too, stays so."""
         self._cuts.subtract(pairs)
         self._cuts = +self._cuts  # without those that no fault has cut
+        self._look_for_trouble()
 
     def unplug(self, host: int) -> None:
         """Its links are down: it sends nothing from now on, and nothing reaches it."""
         self._away[host] = True
+        self._look_for_trouble()
 
     def plug_in(self, host: int) -> None:
         """Its links are up again."""
         self._away[host] = False
+        self._look_for_trouble()
 
     def disturb_host(
         self, host: int, *, loss: float | None = None, delay: Nanos | None = None, above: int = 0
@@ -115,6 +120,7 @@ class Network(ABC):
             self._host_loss[host] = loss
         if delay is not None:
             self._host_delay[host] = delay
+        self._look_for_trouble()
 
     def limit_host(self, host: int, bandwidth: int) -> None:
         """Give the link of one host another bandwidth, in bits a second."""
@@ -158,7 +164,18 @@ class Network(ABC):
         self.lost += behind
         return None
 
+    def _look_for_trouble(self) -> None:
+        self._troubled = bool(self._cuts or any(self._away) or any(self._host_loss) or any(self._host_delay))
+
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
+        """Hand a packet to a host, unless something happens to it at the last moment."""
+        conditions, receive = self.conditions, self._receive[dest]
+        if self._troubled or conditions.loss or conditions.duplication or conditions.jitter:
+            self._arrive_in_trouble(packet, dest, arrival)
+        elif receive is not None:
+            self._scheduler.at(arrival, receive, packet)
+
+    def _arrive_in_trouble(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions
         if self._cut_off(packet.source, dest) or self._lost(packet, dest):
             self.lost += 1
