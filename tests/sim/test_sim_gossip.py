@@ -18,7 +18,10 @@ def test_the_swarm_finds_nothing(stack: str) -> None:
         assert not report.broken, f"seed {report.seed}: {report.broken} {report.scenario}"
 
 
-@pytest.mark.parametrize(("stack", "seed"), [("lbrm", 16), ("lbrm", 20), ("lbrm", 86), ("lbrm", 107), ("lbrm", 121), ("rpbcast", 61)])
+@pytest.mark.parametrize(
+    ("stack", "seed"),
+    [("lbrm", 16), ("lbrm", 20), ("lbrm", 86), ("lbrm", 107), ("lbrm", 121), ("rpbcast", 61)],
+)
 def test_seeds_that_once_failed(stack: str, seed: int) -> None:
     """16: a stream was dropped while a session was away. 20: fenced. 86, 61: rows lost with a disk.
 
