@@ -64,6 +64,7 @@ def one_client() -> list[Row]:
         split = busy.hear()
         for each in (busy, *others):
             each.end()
+    gap = split["most"] * 1e3
     target = f"<= token_loss + 150 ms + 3 syncs = {TOKEN_LOSS + 150 + 3 * sync:.0f} ms"
     return [
         against("one client, disk, p50 / a sync", calm["p50"] * 1e3, "ms", sync, "<= 2 ms"),
