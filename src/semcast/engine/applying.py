@@ -42,7 +42,6 @@ class Applier:
         self._waiters = waiters
         self._mine = mine
         self._todos: list[Todo] = []
-        self._tokens: list[int] = []  # of each of them; 0 where nobody here waits
         self._taken = 0  # the last position that was handed over
         self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
 
@@ -63,7 +62,7 @@ class Applier:
             raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
         self._taken = position + len(batch.payloads)
         mine, seed = self._mine(sender), _seeds(sender) + batch.first - batch.order
-        done, stamp, todos, tokens = store.position, store.stamp, self._todos, self._tokens
+        done, stamp, todos = store.position, store.stamp, self._todos
         for action in batch.payloads:
             position += 1
             if position <= done:
@@ -73,8 +72,7 @@ class Applier:
                 if made > stamp:
                     stamp = store.stamp = made
                 context = Context(position, stamp, seed + position, UPDATES[level & 3])
-                todos.append(Todo(action[PLAIN_BYTES:], context))
-                tokens.append(token if mine else 0)
+                todos.append(Todo(action[PLAIN_BYTES:], context, token if mine else 0))
                 continue
             content = read(action)
             if content is None:
@@ -84,11 +82,10 @@ class Applier:
                     self._mark(content, position, mine=mine)
                 elif mine:
                     self._answer(content, position)
-                done, todos, tokens = store.position, self._todos, self._tokens
+                done, todos = store.position, self._todos
                 continue
             stamp = store.stamp = max(stamp, content.stamp)
-            todos.append(_todo(content, position, stamp, seed + position))
-            tokens.append(content.token if mine else 0)
+            todos.append(_todo(content, position, stamp, seed + position, content.token if mine else 0))
         self._cut[sender] = batch.first + len(batch.payloads) - 1
         return position
 
@@ -117,14 +114,14 @@ class Applier:
         store, waiters = self._store, self._waiters
         if upto <= store.position:
             return
-        todos, tokens = self._todos, self._tokens
-        self._todos, self._tokens = [], []
-        outcomes = store.apply(todos, upto)
+        todos, self._todos = self._todos, []
         by_token = waiters.by_token
-        for todo, token, outcome in zip(todos, tokens, outcomes, strict=True):
-            waiter = by_token.pop(token, None) if token else None
+        for todo, outcome in zip(todos, store.apply(todos, upto), strict=True):
+            if outcome is None:
+                continue
+            waiter = by_token.pop(todo.token, None)
             if waiter is not None:
-                waiter.done(token, outcome)
+                waiter.done(todo.token, outcome)
             if todo.asked is not None:
                 waiters.request_done(todo.asked, outcome)
 
@@ -161,18 +158,18 @@ class Applier:
                 ):
                     continue
                 stamp = max(stamp, content.stamp)
-                found.append(_todo(content, 0, stamp, seed + index))
+                found.append(_todo(content, 0, stamp, seed + index, 0))
         return found
 
 
-def _todo(content: Content, position: int, stamp: int, seed: int) -> Todo:
+def _todo(content: Content, position: int, stamp: int, seed: int, token: int) -> Todo:
     asked = content.asked
     client, number = ("", 0) if asked is None else (asked.client, asked.number)
     context = Context(position, stamp, seed, content.level, client, number)
     if content.kind == CALL:
         call = read_call(content.body)
-        return Todo(call.body, context, call, asked)
-    return Todo(content.body, context, None, asked)
+        return Todo(call.body, context, token, call, asked)
+    return Todo(content.body, context, token, None, asked)
 
 
 def _seeds(sender: MemberId) -> int:

@@ -1,6 +1,7 @@
 """`database` and `Database`: a replicated SQLite database, with a server of it in this process."""
 
 import asyncio
+import sqlite3
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -45,6 +46,8 @@ _READERS = 4
 _SLOW = 1000
 """Statements that are known to take long, at most."""
 _NOTHING = question("select 1", ())
+_VALUES = (int, float, str, bytes)
+_NO_LISTS = (str, bytes, Mapping)
 _LOOK = 1.0
 """Seconds between two looks whether the log can be trimmed."""
 
@@ -239,7 +242,7 @@ class Database:
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Rows of what is green here, at once, on the thread that calls; any thread may."""
-        return self.green(sql, parameters).rows
+        return self._store.sqlite.rows(sql, parameters)
 
     def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
         """The same, with the names of the columns."""
@@ -371,10 +374,10 @@ def _statement(step: Step) -> Statement:
     sql, parameters = (step, ()) if isinstance(step, str) else step
     if not isinstance(sql, str):
         raise TypeError(f"sql of type {type(sql).__name__}: a statement is a text")
-    if isinstance(parameters, str | bytes | Mapping):
+    if type(parameters) is not tuple and isinstance(parameters, _NO_LISTS):
         raise TypeError(f"parameters of type {type(parameters).__name__}: a list, by position")
     for value in parameters:
-        if value is not None and not isinstance(value, int | float | str | bytes):
+        if value is not None and not isinstance(value, _VALUES):
             raise TypeError(f"a parameter of type {type(value).__name__}: SQLite has no such values")
     return Statement(sql, tuple(parameters))
 
@@ -406,4 +409,5 @@ def database(group: str, *, config: Path | None = None, **settings: Any) -> Data
     stack = replica.group.stack
     assert isinstance(stack, Replication)
     stack.snapshots = volatile
+    stack.vitals.versions = (f"SQLite {sqlite3.sqlite_version}",)
     return Database(replica, stores[0], trims=not volatile)

@@ -1,6 +1,7 @@
 """`replicate` and `Replica`: a server of a replicated service, in the program's own process."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +45,7 @@ from semcast.replication.stack import Replication
 from semcast.replication.states import State
 
 T = TypeVar("T")
+_LOG = logging.getLogger("semcast.engine")
 _HEADER = 64
 """Bytes that an action has besides its body, at most."""
 QUEUE_MESSAGES = 1 << 15
@@ -83,7 +85,8 @@ class Status(msgspec.Struct, frozen=True):
     strangers: tuple[str, ...]
     """Servers that want to be let in."""
     alarm: str
-    """A promise was broken, and which."""
+    """What whoever runs the servers should look at: a promise that was broken, a clock or a version that does
+    not fit, another group of the same name."""
     forgotten: tuple[str, ...] = ()
     """Servers that an operator gave up (`semcast serve --forget`)."""
 
@@ -119,7 +122,7 @@ class Replica:
         self.name = name
         self._procedures = dict(procedures or {})
         self._loop = asyncio.get_running_loop()
-        self._waiters = Waiters()
+        self._waiters = Waiters(self._loop)
         self._requests = Requests(self._loop, self._hear)
         self.group = Group(name, settings, _Hooks(self._export, self._restore), watchers=[self._requests])
         try:
@@ -130,6 +133,8 @@ class Replica:
             raise
         self._requests.attach(self.group.call)
         self._replication().whole = True
+        self._replication().vitals.wall = _milliseconds
+        self._told = ""  # what was last said of this server in the log
         self._first = self.group.member
         self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
@@ -186,6 +191,7 @@ class Replica:
             async for deliveries in self.group.batches():
                 self._hear()  # answers to what is in the list came before it
                 self._applier.apply(deliveries)
+                self._warn()
         except Exception as error:
             if isinstance(error, GroupError) and not isinstance(error, ReplicaError):
                 self._end(error)  # the server has left, or failed: the group says so to everybody
@@ -193,6 +199,14 @@ class Replica:
             self._failure = error
             self._end(self._failed())
             self._loop.create_task(self.group.close())
+
+    def _warn(self) -> None:
+        """What is wrong with this server, or with the network, once."""
+        wrong = self._replication().machine.trouble
+        if wrong != self._told:
+            self._told = wrong
+            if wrong:
+                _LOG.error("%s of %s: %s", self.group.member, self.name, wrong)
 
     def _hear(self) -> None:
         for answer in self._requests.answers():
@@ -216,6 +230,13 @@ class Replica:
             raise self._failed()
         if self.group.is_over():
             raise GroupClosedError(f"{self.name} is closed")
+
+    def _check_takes(self) -> None:
+        """Raise unless this server makes actions."""
+        self._check_open()
+        unfit = self._replication().machine.unfit
+        if unfit:
+            raise RefusedError(unfit)
 
     def _export(self) -> bytes:
         return self._store.snapshot()
@@ -301,7 +322,9 @@ class Replica:
         Raises `ActionError` where the service refuses, `RefusedError` where this server cannot take it.
         """
         check_bytes("action", action, self._largest)
-        wanted = expectations(expect)
+        wanted = expectations(expect) if expect else ()
+        if level == STRICT and client == "" and number == floor == 0 and seen == "" and not wanted:
+            return _raised((await _within(timeout, self._order([action]), "the outcome"))[0])
         kind = contents.CALL if wanted else contents.UPDATE
         body = contents.call(action, "", 0, wanted) if wanted else action
         return await self._request(kind, body, level, client, number, floor, seen, timeout)
@@ -337,13 +360,17 @@ class Replica:
         """
         for each in actions:
             check_bytes("action", each, self._largest)
-        self._check_open()
         if not actions:
             return []
+        return await _within(timeout, self._order(actions), "the outcomes")
+
+    def _order(self, actions: Sequence[bytes]) -> "asyncio.Future[list[Outcome]]":
+        """Strict actions that nobody may ask for again: what is asked for most, so it has to be quick."""
+        self._check_takes()
         first, waiter = self._waiters.open(len(actions))
         self._waiters.await_actions(first, len(actions), waiter)
         self._requests.add(list(map(Wish, contents.plain_updates(_milliseconds(), first, actions))))
-        return await _within(timeout, waiter.future, "the outcomes")
+        return waiter.future
 
     async def _request(
         self,
@@ -359,7 +386,7 @@ class Replica:
         check_update(level)
         check_client(client, number, floor)
         cut = cut_of(seen)
-        self._check_open()
+        self._check_takes()
         token, waiter = self._waiters.open()
         if client and (known := self._known(client, number, waiter)) is not None:
             return known if level != STRICT else await known.ordered()
@@ -515,7 +542,7 @@ class Replica:
             view=tuple(sorted(member.name for member in stack.view().members)),
             servers={server.name: weight for server, weight in members.weighted()},
             strangers=tuple(sorted(stack.strangers)),
-            alarm=machine.alarm,
+            alarm=machine.trouble,
             forgotten=tuple(sorted(server.name for server in books.prim.forgot)),
         )
 
@@ -576,6 +603,8 @@ def _raised(outcome: Outcome) -> Outcome:
 async def _within(
     timeout: float | None, awaited: "asyncio.Future[T] | Coroutine[Any, Any, T]", what: str
 ) -> T:
+    if timeout is None:
+        return await awaited
     try:
         async with asyncio.timeout(timeout):
             return await awaited

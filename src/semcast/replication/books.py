@@ -165,9 +165,8 @@ class Books:
         """Forget the actions themselves up to a line, as far as whole runs go."""
         colours = self.colours
         for position, run in colours.between(colours.start, line, colours.line):
-            for place, action in enumerate(run.actions, position):
-                if action[0] != PLAIN:
-                    self.settled.apply(action, place)
+            for place, action in _telling(run, position):
+                self.settled.apply(action, place)
         colours.trim(line)
         self.void = {place for place in self.void if place > colours.start}
 
@@ -215,9 +214,8 @@ class Books:
         if not position:
             return
         self.ongoing.pop(run.id, None)
-        for place, action in enumerate(run.actions, position):
-            if action[0] != PLAIN:
-                self._mind(action, place)
+        for place, action in _telling(run, position):
+            self._mind(action, place)
 
     def _mind(self, action: bytes, position: int) -> None:
         """What an action does to the books themselves, once it is green."""
@@ -340,3 +338,10 @@ class Books:
     def _forget_yellow(self) -> None:
         self.yellow = None
         self._trans_yellow = []
+
+
+def _telling(run: Run, position: int) -> list[tuple[int, bytes]]:
+    """The actions of a run that say something to the servers themselves, each with its position."""
+    if run.plain:
+        return []
+    return [pair for pair in enumerate(run.actions, position) if pair[1][0] != PLAIN]

@@ -26,10 +26,12 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.replication import outside
+from semcast.replication import outside, pull
 from semcast.replication.actions import CHANGE, Run, body_of, plain
+from semcast.replication.backlog import Backlog
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, STRICT, Wish
+from semcast.replication.fitness import Vitals
 from semcast.replication.frames import FRAMES, Fetch, HandedIn, Offered, Piece, Wanted
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
@@ -106,6 +108,8 @@ class Replication(Stack):
         self._recovered = False
         self._now: Nanos = 0
         self._awaited = 0  # the sync that the disk timer is about
+        self.vitals = Vitals()
+        """What it tells of itself: to be filled in before it starts."""
         self.whole = False
         """Whether actions are handed over with who asked for them, and not only their bodies."""
         self.strangers: dict[str, Server] = {}
@@ -118,12 +122,14 @@ class Replication(Stack):
         self._states = 0  # that the application was asked for
         self._awaits_state = False  # a snapshot is on its way to the disk
         self._given = 0  # green actions that the application was given, or is about to be
+        self._backlog = Backlog(settings.backlog)
         self._rest: deque[Delivery] = deque()
         self._views: deque[tuple[int, ViewChange]] = deque()  # each with the green line before it
         self._become(self.machine_kind(self.machine_kind.books_kind(), settings, out))
 
     def _become(self, machine: Machine) -> None:
         self.machine = machine
+        machine.vitals = self.vitals
         self.reading = self.reading_kind(machine)
         self.supply = Supply(machine, self.out, self._parcels, self.want_state)
         self.stats: Statistics = machine.stats
@@ -220,9 +226,14 @@ class Replication(Stack):
 
     def _go_outside(self) -> None:
         self._outside = outside.Outside(
-            self.machine, self.out, self._parcels, self._come_back, self._on_rebased
+            self.machine, self.out, self._parcels, self._come_back, self._on_rebased, self._has_room
         )
         self._ask()
+
+    def _has_room(self) -> bool:
+        """Whether the service keeps up. One that reads nothing until it has sent is not asked to."""
+        self._backlog.look(self._now, self.books.colours, self._given)
+        return self.reader.waits or not self._backlog.slow
 
     def _on_rebased(self, overtaken: list[Run]) -> None:
         """What the application has is replaced once the snapshot is on the disk."""
@@ -259,6 +270,7 @@ class Replication(Stack):
             state=self.hands_over,
         )
         new._recovered = True
+        new.vitals = self.vitals
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)
         new._given, new._rest, new._views = self._given, self._rest, self._views
@@ -360,6 +372,8 @@ class Replication(Stack):
         elif self.machine.state not in IN_GROUP or not self._running:
             self.stats.stale += 1
         elif isinstance(frame, Wanted):
+            if pull.is_foreign(self.machine, frame.foundation):
+                return
             if frame.server not in self.books.members and len(self.strangers) < _STRANGERS:
                 self.strangers[frame.server.name] = frame.server
             self.supply.on_wanted(now, source, frame)
@@ -384,7 +398,7 @@ class Replication(Stack):
     def _on_disk_timer(self) -> None:
         awaited, self._awaited = self._awaited, 0
         if awaited == self.machine.journal.awaited and self._running:
-            self.machine.stall()
+            self.machine.stall("the disk of this server takes too long")
 
     def _watch_disk(self, now: Nanos) -> None:
         """Looked at once per sync at most, and rarely: a timer that is set is left alone."""
@@ -411,6 +425,7 @@ class Replication(Stack):
         """Take what is delivered, and send what the server wants to say, until both are done."""
         self._now = now
         machine = self.machine
+        self._watch_service()
         while True:
             self._drain()
             if self._running and self.inner.deliverable():
@@ -428,6 +443,15 @@ class Replication(Stack):
             self._look()
         if self.snapshots and self.machine.may_trim and self._given >= self.machine.trimming.trimmable:
             self.want_state()
+
+    def _watch_service(self) -> None:
+        """Its own clients wait for a service that is slow, and nobody else does."""
+        machine, held = self.machine, self.machine.holds
+        machine.holds = not self._has_room()
+        if machine.holds and self._backlog.full and self._running:
+            machine.stall("the service of this server is too slow")
+        elif held and not machine.holds:
+            machine.flush()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -551,11 +575,12 @@ class Replication(Stack):
 
     def _as_they_are(self, run: Run, position: int) -> Batch:
         """A run with all its positions; what is not for the service is empty there."""
-        void = self.books.void
-        actions = [
-            b"" if action[0] == CHANGE or (void and place in void) else action
-            for place, action in enumerate(run.actions, position)
-        ]
+        void, actions = self.books.void, run.actions
+        if not run.plain:
+            actions = [
+                b"" if action[0] == CHANGE or (void and place in void) else action
+                for place, action in enumerate(run.actions, position)
+            ]
         size = sum(map(len, actions))
         return Batch(run.creator.member, run.first, actions, None, size, order=position)
 
@@ -575,6 +600,10 @@ class Replication(Stack):
         """Why requests wait."""
         if not len(self.machine.creation):
             return None
+        if self.machine.unfit:
+            return HeldBack(self.me, self.machine.unfit)
+        if self.machine.holds:
+            return HeldBack(self.me, "its service is slower than the order of all")
         return HeldBack(None, f"the server is in {self.machine.state.value}")
 
     def buffered(self) -> int:

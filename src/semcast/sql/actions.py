@@ -11,14 +11,14 @@ Row: TypeAlias = tuple[object, ...]
 """Values of one row. A decoder cannot tell `str` and `bytes` of one column beforehand, hence the type."""
 
 
-class Statement(msgspec.Struct, frozen=True, array_like=True):
+class Statement(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One SQL statement with its parameters, by position."""
 
     sql: str
     parameters: Row = ()
 
 
-class Expectation(msgspec.Struct, frozen=True, array_like=True):
+class Expectation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A query and the rows it must give, in order; otherwise the action that expects them changes nothing."""
 
     sql: str
@@ -54,7 +54,7 @@ Deed: TypeAlias = Stage | Restore
 """What a server does that is no statement."""
 
 
-class SqlAction(msgspec.Struct, frozen=True, array_like=True):
+class SqlAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Statements that are done together or not at all, at one position of the order.
 
     Args:
@@ -68,7 +68,7 @@ class SqlAction(msgspec.Struct, frozen=True, array_like=True):
     deed: Deed | None = None
 
 
-class SqlOutcome(msgspec.Struct, frozen=True, array_like=True):
+class SqlOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an action did: the same at every server.
 
     Args:

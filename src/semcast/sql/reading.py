@@ -17,7 +17,7 @@ MAX_SECONDS: Final = 30.0
 """A query that takes longer is given up: unlike an action, it may end at another point at each server."""
 
 
-_NOBODY: Final = threading.Event()
+NOBODY: Final = threading.Event()
 """Of queries that nobody gives up: never set."""
 
 
@@ -48,16 +48,28 @@ class Reader:
         self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LENGTH)
         self.connection.set_authorizer(self._guard)
         self.connection.set_progress_handler(self._stepped, STEP)
+        self._cursor = self.connection.cursor()
         self._deadline = self._seconds = 0.0
-        self._given_up = threading.Event()
+        self._given_up = NOBODY
 
     def query(
         self,
         sql: str,
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
-        given_up: threading.Event | None = None,
+        given_up: threading.Event = NOBODY,
     ) -> Answer:
+        """Answer one query: `rows`, with the names of the columns."""
+        rows = self.rows(sql, parameters, seconds, given_up)
+        return Answer(tuple([each[0] for each in self._cursor.description or ()]), rows)
+
+    def rows(
+        self,
+        sql: str,
+        parameters: Sequence[Value],
+        seconds: float = MAX_SECONDS,
+        given_up: threading.Event = NOBODY,
+    ) -> list[Row]:
         """Answer one query.
 
         Args:
@@ -71,18 +83,18 @@ class Reader:
             StatementError: the query is wrong, or wants to write.
             DatabaseError: the file cannot be read.
         """
-        self._guard.why = ""
+        cursor = self._cursor
         self._seconds, self._deadline = seconds, time.monotonic() + seconds
-        self._given_up = given_up or _NOBODY
+        self._given_up = given_up
         try:
-            cursor = self.connection.execute(sql, parameters)
-            rows = cursor.fetchmany(MAX_ROWS + 1)
+            rows = cursor.execute(sql, parameters).fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise self._translated(error) from error
         if len(rows) > MAX_ROWS:
             cursor.close()
+            self._cursor = self.connection.cursor()
             raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")
-        return Answer(tuple([each[0] for each in cursor.description or ()]), rows)
+        return rows
 
     def _stepped(self) -> int:
         return int(time.monotonic() > self._deadline or self._given_up.is_set())
@@ -95,7 +107,8 @@ class Reader:
         bad = trouble(error)
         if bad:
             return DatabaseError(f"{self._path}: {bad}: {error}")
-        return StatementError(self._guard.why or str(error))
+        why, self._guard.why = self._guard.why, ""
+        return StatementError(why or str(error))
 
 
 class Readers:
@@ -113,10 +126,10 @@ class Readers:
 
     def mine(self) -> Reader:
         """The connection of this thread."""
-        reader: Reader | None = getattr(self._mine, "reader", None)
-        if reader is None:
-            reader = Reader(self._path)
-            self._mine.reader = reader
+        try:
+            reader: Reader = self._mine.reader
+        except AttributeError:
+            reader = self._mine.reader = Reader(self._path)
             with self._lock:
                 self._all.append(reader)
         return reader
@@ -126,10 +139,14 @@ class Readers:
         sql: str,
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
-        given_up: threading.Event | None = None,
+        given_up: threading.Event = NOBODY,
     ) -> Answer:
         """Answer a query on the connection of this thread."""
         return self.mine().query(sql, parameters, seconds, given_up)
+
+    def rows(self, sql: str, parameters: Sequence[Value]) -> list[Row]:
+        """The rows of the answer alone."""
+        return self.mine().rows(sql, parameters)
 
     def close(self) -> None:
         """Close them all."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from semcast.sql.actions import SqlOutcome, Value
+from semcast.sql.actions import Row, SqlOutcome, Value
 from semcast.sql.errors import DatabaseError, StatementError
 from semcast.sql.failures import trouble
-from semcast.sql.reading import MAX_SECONDS, Answer, Readers, SlowQueryError
+from semcast.sql.reading import MAX_SECONDS, NOBODY, Answer, Readers, SlowQueryError
 from semcast.sql.refusals import writes
 from semcast.sql.restoring import STAGED
 from semcast.sql.writer import MAX_ROWS, TransactionLostError, Writer
@@ -50,6 +50,10 @@ class Ordered(NamedTuple):
     seed: int
 
 
+Actions = Sequence[tuple[bytes, int, int]]
+"""Each as `Ordered` has it."""
+
+
 class SqliteStore:
     """A SQLite file that applies ordered actions and answers queries.
 
@@ -62,7 +66,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reds: list[Ordered] = []
+        self._reds: list[tuple[bytes, int, int]] = []
         try:
             self._writer = Writer(str(path))
         except sqlite3.Error as error:
@@ -88,7 +92,7 @@ class SqliteStore:
 
     def apply(
         self,
-        actions: Sequence[Ordered],
+        actions: Actions,
         notes: Notes | Callable[[list[SqlOutcome]], Notes] | None = None,
         upto: int | None = None,
     ) -> list[SqlOutcome]:
@@ -117,25 +121,24 @@ class SqliteStore:
         self.position = position
         return outcomes
 
-    def _done(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
+    def _done(self, actions: Actions) -> list[SqlOutcome]:
         """Do actions in the transaction that is open, and once more where one of them undid it."""
         care: dict[int, int] = {}
-        stamp = self._stamp
         while True:
             outcomes: list[SqlOutcome] = []
             try:
-                for action in actions:
-                    outcomes.append(self._one(action, care.get(len(outcomes), 0) if care else 0))
+                return self._do(actions, outcomes, care)
             except TransactionLostError:
                 care[len(outcomes)] = care.get(len(outcomes), 0) + 1
-                self._stamp = stamp
                 self._writer.ours("BEGIN IMMEDIATE")
-            else:
-                return outcomes
 
-    def _one(self, action: Ordered, care: int) -> SqlOutcome:
-        self._stamp = max(self._stamp, action.stamp_ms)
-        return self._writer.apply(action.body, self._stamp, action.seed, care)
+    def _do(self, actions: Actions, outcomes: list[SqlOutcome], care: Mapping[int, int]) -> list[SqlOutcome]:
+        stamp, one = self._stamp, self._writer.apply
+        for body, stamp_ms, seed in actions:
+            stamp = max(stamp, stamp_ms)
+            outcomes.append(one(body, stamp, seed, care.get(len(outcomes), 0) if care else 0))
+        self._stamp = stamp
+        return outcomes
 
     def _keep(self, notes: Mapping[bytes, bytes | None]) -> None:
         for key, value in notes.items():
@@ -155,17 +158,16 @@ class SqliteStore:
         """The highest stamp of all that was done."""
         return self._stamp
 
-    def show_red(self, actions: Sequence[Ordered]) -> list[SqlOutcome]:
+    def show_red(self, actions: Actions) -> list[SqlOutcome]:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
             self._writer.ours("BEGIN IMMEDIATE")
         before, stamp = len(self._reds), self._stamp
         self._reds += actions
         try:
-            return [self._one(action, 0) for action in actions]
+            return self._do(actions, [], {})
         except TransactionLostError:
             self._writer.ours("BEGIN IMMEDIATE")
-            self._stamp = stamp
             return self._done(self._reds)[before:]
         finally:
             self._stamp = stamp
@@ -181,7 +183,7 @@ class SqliteStore:
         sql: str,
         parameters: Sequence[Value] = (),
         seconds: float = MAX_SECONDS,
-        given_up: threading.Event | None = None,
+        given_up: threading.Event = NOBODY,
     ) -> Answer:
         """Answer a query from what is green, on the caller's thread.
 
@@ -190,6 +192,10 @@ class SqliteStore:
             StatementError: it is no query, or a wrong one.
         """
         return self._readers.query(sql, parameters, seconds, given_up)
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """The same, without the names of the columns: what is asked most has to be quick."""
+        return self._readers.rows(sql, parameters)
 
     def reader(self) -> sqlite3.Connection:
         """A connection that sees what is green, and cannot write; for this thread."""

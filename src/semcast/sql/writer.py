@@ -24,6 +24,7 @@ from semcast.sql.failures import trouble
 from semcast.sql.functions import Moment
 from semcast.sql.guard import Guard
 from semcast.sql.refusals import OURS
+from semcast.sql.remembered import remembered
 
 STEP: Final = 100_000
 MAX_STEPS: Final = 400_000_000
@@ -42,6 +43,7 @@ class TransactionLostError(Exception):
     """An action took too long, and SQLite has undone all that was in its transaction."""
 
 
+@remembered
 def _asks_last(sql: str) -> bool:
     """Whether a statement may ask what the statement before it did."""
     words = sql.lower()
@@ -147,7 +149,7 @@ class Writer:
         try:
             if self._state_words or _asks_last(statement.sql):
                 self._forget_last()
-            return self._do(statement)
+            return self._outcome(self.connection.execute(statement.sql, statement.parameters))
         except OUTCOMES as error:
             self._check_transaction(error)
             return SqlOutcome(error=self._why(error))
@@ -191,19 +193,26 @@ class Writer:
         changes = last_rowid = 0
         columns: tuple[str, ...] = ()
         rows: tuple[Row, ...] = ()
+        execute, suffix = self.connection.execute, self._suffix
         for statement in action.statements:
-            one = self._do(statement)
+            cursor = execute(statement.sql + suffix if suffix else statement.sql, statement.parameters)
+            if cursor.description is None and cursor.rowcount >= 0:  # nearly all: worth a way of its own
+                changes += cursor.rowcount
+                last_rowid = cursor.lastrowid or last_rowid
+                continue
+            one = self._outcome(cursor)
             changes += one.changes
             last_rowid = one.last_rowid or last_rowid
-            columns, rows = (one.columns, one.rows) if one.columns else (columns, rows)
+            if one.columns:
+                columns, rows = one.columns, one.rows
         return SqlOutcome(changes, last_rowid, columns, rows)
 
     def _found(self, expected: Expectation) -> list[Row]:
         found = self.connection.execute(expected.sql + self._suffix, expected.parameters)
         return found.fetchmany(len(expected.rows) + 1)
 
-    def _do(self, statement: Statement) -> SqlOutcome:
-        cursor = self.connection.execute(statement.sql + self._suffix, statement.parameters)
+    def _outcome(self, cursor: sqlite3.Cursor) -> SqlOutcome:
+        """Of a statement that was executed."""
         if cursor.description is None:
             if cursor.rowcount < 0:  # a change of the schema: it may have made a trigger
                 self._state_words = self._triggers_ask()

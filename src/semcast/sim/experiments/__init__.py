@@ -11,6 +11,7 @@ from typing import Any
 from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
 from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
+from semcast.sim.experiments.convergence import ConvergenceCell, c1
 from semcast.sim.experiments.flushes import FlushCell, v4
 from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
@@ -22,6 +23,7 @@ from semcast.sim.experiments.thresholds import ThresholdCell, f8
 
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
     {
+        "c1": Experiment(ConvergenceCell, c1),
         "m3": Experiment(StockCell, m3),
         "m4": Experiment(StockDelayCell, m4),
         "f1": Experiment(PerturbedCell, f1),
