@@ -32,11 +32,9 @@ def rows(ours: float) -> list[Row]:
     ):
         what = f"actions of 64 B, disk / {name}"
         if missing:
-            found.append(
-                Row(f"actions of 64 B, disk / {name}: skipped, {missing}", ours, "a second", 0, 0, "")
-            )
+            found.append(Row(f"{what}: skipped, {missing}", ours, "a second", 0, 0, ""))
         else:
-            found.append(against(f"actions of 64 B, disk / {name}", ours, "a second", peer(), ">= 5"))
+            found.append(against(what, ours, "a second", peer(), ">= 5"))
     return found
 
 

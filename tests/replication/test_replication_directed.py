@@ -643,7 +643,7 @@ def test_a_server_outside_with_an_order_that_was_given_up_is_given_nothing() -> 
     world = given_up(Machine)
     node = world.nodes["b1"]
     line = node.line
-    node.machine.stall()
+    node.machine.stall("its disk takes too long")
     world.leaving.pop("b1", None)
     world.of["b1"] = None
     assert not world.pull("b1", "a1")

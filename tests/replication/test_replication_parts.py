@@ -4,6 +4,7 @@ import pytest
 
 from semcast.core import MemberId
 from semcast.replication.actions import Asked, Join, Leave, Reweigh, Run, plain
+from semcast.replication.clients import Clients, Gone
 from semcast.replication.colours import Colours, GapError
 from semcast.replication.dedupe import Requests
 from semcast.replication.ids import ConfId, Creator, Server, Weighted
@@ -273,3 +274,37 @@ def test_who_can_go_on_after_an_order_was_given_up() -> None:
     assert "positions 1 to 4" in given_up(D, ours, 4, new)  # another group altogether
     assert not estranged(D, new, new)
     assert not given_up(D, made, 17, new)  # made up there as well, and nothing was ordered since
+
+
+def _asked(client: str, number: int, floor: int = 0) -> Asked:
+    return Asked(client, number, floor, b"")
+
+
+def test_clients_that_never_come_back_are_forgotten_in_the_order_of_all() -> None:
+    clients: Clients[int] = Clients(most_clients=2)
+    assert clients.add(_asked("a", 1), 1) == clients.add(_asked("b", 1), 2) == []
+    assert clients.add(_asked("a", 2, 2), 3) == [Gone("a", 1)], "it has that outcome"
+    assert clients.add(_asked("c", 1), 4) == [Gone("b", 1), Gone("b")], "b asked for something longest ago"
+    assert clients.is_new(_asked("b", 1)), "who was forgotten is done it again"
+    assert not clients.is_new(_asked("a", 1))
+
+
+def test_a_client_that_never_says_what_it_has_keeps_its_newer_half() -> None:
+    clients: Clients[int] = Clients(most_numbers=4)
+    for number in (5, 1, 2, 4):
+        assert clients.add(_asked("a", number), number) == []
+    assert clients.add(_asked("a", 3), 9) == [Gone("a", 1), Gone("a", 2)]
+    assert clients.floor("a") == 3
+    assert not clients.is_new(_asked("a", 2)), "it is not done twice"
+
+
+def test_what_is_forgotten_is_the_same_after_a_snapshot() -> None:
+    clients: Clients[int] = Clients(most_clients=3)
+    for position, client in enumerate("abcba", 1):
+        clients.add(_asked(client, position), position)
+    done, floors = clients.written()
+    other: Clients[int] = Clients(most_clients=3)
+    shuffled = {client: done[client] for client in sorted(done)}
+    other.restore(shuffled, floors, {client: max(places.values()) for client, places in done.items()})
+    new = _asked("d", 1)
+    assert other.add(new, 6) == clients.add(new, 6) == [Gone("c", 3), Gone("c")]

@@ -388,7 +388,7 @@ class World:
         rng, node = self.rng, self.nodes[name]
         if node.dead or name in self.gone:
             return
-        if name in self.leaving and not (self.held and node.state is State.REG_PRIM) and rng.random() < 0.2:
+        if name in self.leaving and not self.held and rng.random() < 0.2:
             self.do_leave(name)
         elif node.syncs and rng.random() < 0.3:
             node.synced()

@@ -88,13 +88,11 @@ class SqlStore:
     def _keep(self, kept: dict[bytes, bytes | None], asked: Asked, outcome: Outcome) -> None:
         """What is to be written beside the tables, so that a client may ask again."""
         gone = self.outcomes.add(asked, outcome)
-        client = asked.client.encode()
-        kept[_DONE + _number(asked.number) + client] = encode(
-            (outcome.position, outcome.result, outcome.error)
-        )
-        if asked.floor:
-            kept[_FLOOR + client] = encode(self.outcomes.floor(asked.client))
-        kept.update(dict.fromkeys([_DONE + _number(number) + client for number in gone]))
+        key = _key(asked.client, asked.number)
+        kept[key] = encode((outcome.position, outcome.result, outcome.error))
+        if floor := self.outcomes.floor(asked.client):
+            kept[_key(asked.client)] = encode(floor)
+        kept.update(dict.fromkeys([_key(*each) for each in gone]))
 
     def query(self, question: bytes) -> bytes:
         """Of what is green."""
@@ -161,8 +159,9 @@ def _rows(answer: Answer) -> bytes:
     return encode(Rows(answer.columns, answer.rows))
 
 
-def _number(number: int) -> bytes:
-    return number.to_bytes(8, "big")
+def _key(client: str, number: int | None = None) -> bytes:
+    """Where the outcome of a request is written beside the tables; without a number, the floor."""
+    return _FLOOR + client.encode() if number is None else _DONE + number.to_bytes(8, "big") + client.encode()
 
 
 def _kept(sqlite: SqliteStore) -> Kept:

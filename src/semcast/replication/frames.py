@@ -17,6 +17,8 @@ class Wanted(Frame, frozen=True, array_like=True, tag=60, gc=False):
     server: Server
     position: Number
     what: Number
+    foundation: Number = 0
+    """Of which group it is (`strangers.py`); 0 if of none yet."""
 
 
 class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,6 +36,8 @@ class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether who asks belongs to the group."""
     prim: Prim = Prim()
     """The last primary that it knows, on its disk."""
+    foundation: Number = 0
+    """Which group it is (`strangers.py`)."""
 
 
 class Offered(Frame, frozen=True, array_like=True, tag=61, gc=False):

@@ -34,7 +34,7 @@ class Cause(enum.Enum):
     INSTALLED = "all agreed to install it"
     UNDECIDED = "all agreed, but not everybody may know"
     ACTION = "an action of the primary"
-    STALLED = "its disk takes too long"
+    STALLED = "its disk or its service takes too long"
     ABSENT = "not counted here"
     RETURNED = "back with what it lacked"
     REMOVED = "removed"
