@@ -91,6 +91,11 @@ class Cluster:
             scheduler, network, self.hosts, self._disks, rng, self._restart, absence
         )
 
+    def set_sync_time(self, pace: Nanos) -> None:
+        """Let syncs of all disks take about so long."""
+        for disk in self._disks:
+            disk.take_about(pace)
+
     def start(self, late: Mapping[int, Nanos] | None = None) -> None:
         """Start every member; some of them later, if it says when."""
         times = late or {}

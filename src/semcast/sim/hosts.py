@@ -275,6 +275,7 @@ class Host:
         excess = handover.mailbox.held - 2 * self._queue_messages
         waiting = self.stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
         self.stats.queued = max(self.stats.queued, waiting)
+        self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
 
     def _open(
         self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool

@@ -60,6 +60,8 @@ class Scenario(msgspec.Struct, frozen=True):
     buffer: int = 40
     queue: int = 0
     """Messages that wait for a program; 0 for as many as a buffer has."""
+    queue_bytes: int = 0
+    """Bytes of these; 0 for as many as a buffer has."""
     reserve: int | None = None
     """Bytes of the reserve; None for as many messages as a buffer has."""
     spare_bytes: int | None = None

@@ -128,6 +128,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         goes_on=family.goes_on,
         queue_messages=family.queue(scenario),
+        queue_bytes=family.queue_bytes(scenario),
         handover=mutant.handover,
     )
     return Cluster(

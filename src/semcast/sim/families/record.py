@@ -33,6 +33,10 @@ def _plenty(_scenario: Scenario) -> int:
     return 1024
 
 
+def _ample(_scenario: Scenario) -> int:
+    return 64 << 20
+
+
 def _unknown(_scenario: Scenario) -> int | None:
     return None
 
@@ -61,10 +65,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """The order that is asked for, where there are several."""
     queue: Callable[[Scenario], int] = _plenty
     """How many messages may wait for a program, as its stack is set."""
+    queue_bytes: Callable[[Scenario], int] = _ample
+    """And how many bytes of them."""
     tighten: Callable[[Scenario, Random], Scenario] | None = None
     """The same scenario with queues as small as they may be; None where programs are not drawn."""
     backlog: Callable[[Scenario], int | None] = _unknown
     """How many messages ever wait for a program in its stack, at most; None where nothing is promised."""
+    narrow: Callable[[Scenario, int], Scenario] | None = None
+    """The same scenario with so few bytes in queues, and many messages."""
+    backlog_bytes: Callable[[Scenario], int | None] = _unknown
+    """How many bytes ever wait for a program in its stack, at most; None where nothing is promised."""
     announces: bool = False
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
