@@ -241,6 +241,9 @@ def test_three_servers_with_nothing_configured(tmp_path: Path) -> None:
             asked = [*command, "sql", "demo", "select a from t", "--level", "linear", "--json"]
             found = subprocess.run(asked, check=True, env=environment, timeout=60, capture_output=True)
             assert json.loads(found.stdout)["rows"] == [[1]]
+            asked = [*command, "sql", "demo", "--verify", "--json"]
+            found = subprocess.run(asked, check=True, env=environment, timeout=60, capture_output=True)
+            assert json.loads(found.stdout)["servers"] == ["a", "b", "c"]
         finally:
             demo.send_signal(signal.SIGINT)
         assert demo.wait(30) == 0
