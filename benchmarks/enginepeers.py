@@ -30,12 +30,11 @@ def rows(ours: float) -> list[Row]:
         ("PySyncObj with journal", "" if _has("pysyncobj") else "pysyncobj is not installed", pysyncobj),
         ("etcd, 100 puts a transaction", _without_etcd(), etcd),
     ):
+        what = f"actions of 64 B, disk / {name}"
         if missing:
-            found.append(
-                Row(f"actions of 64 B, disk / {name}: skipped, {missing}", ours, "a second", 0, 0, "")
-            )
+            found.append(Row(f"{what}: skipped, {missing}", ours, "a second", 0, 0, ""))
         else:
-            found.append(against(f"actions of 64 B, disk / {name}", ours, "a second", peer(), ">= 5"))
+            found.append(against(what, ours, "a second", peer(), ">= 5"))
     return found
 
 

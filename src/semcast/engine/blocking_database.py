@@ -16,7 +16,7 @@ from semcast.engine.database import (
     database,
 )
 from semcast.engine.levels import ReadLevel, UpdateLevel
-from semcast.engine.replica import Status
+from semcast.engine.reports import Status
 from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.sql.actions import Row, Value

@@ -16,7 +16,8 @@ from semcast.core.stack import Stack
 from semcast.engine.errors import RequestError
 from semcast.engine.levels import LINEAR, ReadLevel, UpdateLevel, check_read
 from semcast.engine.outcomes import Outcome
-from semcast.engine.replica import Receipt, Replica, Status, engine_settings
+from semcast.engine.replica import Replica, engine_settings
+from semcast.engine.reports import Receipt, Status
 from semcast.engine.requesting import Seen
 from semcast.engine.restoring import restored
 from semcast.engine.results import SqlResult, result_of

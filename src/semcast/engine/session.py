@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable
 from secrets import token_hex
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import msgspec
 
 from semcast.engine.errors import RequestError
 from semcast.engine.levels import DIRTY, SESSION, EarlyLevel, ReadLevel, UpdateLevel
 from semcast.engine.outcomes import Outcome
-from semcast.engine.requesting import Seen
+from semcast.engine.requesting import AskingAgain, Seen
 from semcast.engine.service import ActionError, Expectation
 
 if TYPE_CHECKING:
-    from semcast.engine.replica import Answer, Receipt, Replica
+    from semcast.engine.replica import Replica
+    from semcast.engine.reports import Answer, Receipt
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
@@ -77,9 +78,7 @@ class Session:
         action: bytes,
         *,
         level: Literal["strict"] = ...,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> Outcome: ...
 
     @overload
@@ -88,9 +87,7 @@ class Session:
         action: bytes,
         *,
         level: EarlyLevel,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> "Receipt": ...
 
     @overload
@@ -99,9 +96,7 @@ class Session:
         action: bytes,
         *,
         level: UpdateLevel,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> "Outcome | Receipt": ...
 
     async def update(

@@ -1,11 +1,15 @@
 """Who waits for what: outcomes of actions, and moments at which a read may be answered."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from semcast.engine.errors import ForgottenError
 from semcast.engine.outcomes import Outcome
 from semcast.replication.actions import Asked
+
+T = TypeVar("T")
 
 
 class Waiter:
@@ -144,3 +148,27 @@ class Waiters:
 def forgotten(client: str, number: int) -> ForgottenError:
     """A client asks for what it said that it has."""
     return ForgottenError(f"request {number} of {client}: the client said that it has the outcome")
+
+
+async def within(
+    timeout: float | None, awaited: "asyncio.Future[T] | Coroutine[Any, Any, T]", what: str
+) -> T:
+    """Wait for something, so many seconds at most; `what` is for the error."""
+    if timeout is None:
+        return await awaited
+    try:
+        async with asyncio.timeout(timeout):
+            return await awaited
+    except TimeoutError:
+        raise TimeoutError(f"waited {timeout:g} s for {what}") from None
+
+
+def tell_loop(loop: asyncio.AbstractEventLoop, found: "asyncio.Future[T]", what: T) -> None:
+    """From the thread of the server."""
+
+    def tell() -> None:
+        if not found.done():
+            found.set_result(what)
+
+    with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        loop.call_soon_threadsafe(tell)

@@ -28,8 +28,21 @@ ROWS_PER_PARTITION = 3_000_000
 SMALL_ROWS = 200_000
 """Of so few rows planning, compiling and scheduling cost more than the work on them."""
 
-_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java compiles quickly rather than well."""
+_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m"
+"""Java compiles quickly rather than well, and has room for what it loaded and compiled: without that it
+collects garbage while it starts, and compiles the same methods again and again."""
+
+_SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
+"""Every sort and hash table begins with a page: of 64 MiB, as in a large heap, also for a few rows."""
+
+_JVM_NAMES = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "org.apache.spark.sql.classic.SparkSession",
+)
+"""Classes that PySpark asks the JVM for by name whenever it uses them, which searches all jars."""
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 _AT_ONCE = {
@@ -174,10 +187,14 @@ def _classic(
     local = master is not None and master.startswith("local")
     scratch = launch_folder()
     at_start = _local_settings(scratch, _QUICKLY if small else "") if local else {}
+    if local and small:
+        at_start |= _SMALL_PAGES
     with _environment(_variables(scratch, master or "", given)):
         spark = _built(app, master, settings, given, at_start)
     if not local:
         spark.sparkContext.setLogLevel(log_level().upper())
+    for name in _JVM_NAMES:
+        setattr(spark._jvm, name, getattr(spark._jvm, name))
     return spark
 
 

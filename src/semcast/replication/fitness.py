@@ -46,9 +46,10 @@ def _skewed(server: Server, states: Mapping[Server, State]) -> str:
     skew = own - median_low(clocks)
     if abs(skew) <= MOST_SKEW:
         return ""
+    where = "ahead of" if skew > 0 else "behind"
     return (
-        f"the clock of this server is {abs(skew) / 1000:.0f} s {'ahead of' if skew > 0 else 'behind'} that "
-        "of the others: it takes no writes until it is set right and the server is started again"
+        f"the clock of this server is {abs(skew) / 1000:.0f} s {where} that of the others: it takes no "
+        "writes until it is set right and the server is started again"
     )
 
 

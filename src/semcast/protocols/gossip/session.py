@@ -85,6 +85,7 @@ class Session:
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
+        self._out.deliver(Note("leave"))
         if self.logger is None:
             self.over = True
         else:
@@ -121,7 +122,7 @@ class Session:
         if len(self._confirmed) < frame.parts:
             return False
         self.admitted = True
-        self._asks_senders = self._settings.at_most_once and frame.again
+        self._asks_senders = self._settings.at_most_once and (frame.again or self._me.incarnation > 0)
         for part in self._confirmed.values():
             self._begin(part)
         self._confirmed.clear()
