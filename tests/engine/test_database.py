@@ -329,6 +329,10 @@ def test_a_long_query_holds_up_nobody(tmp_path: Path) -> None:
         assert (await a.query("select count(*) from t", level="session")).rows == [(done,)]
         await equal(*servers)
         assert [each.replica.group.stack.view().id for each in servers] == views
+        asking = asyncio.create_task(a.query(endless, level="weak"))
+        await asyncio.sleep(0.1)
         await close(*servers)
+        with pytest.raises(semcast.GroupClosedError):
+            await asking
 
     play(scenario)

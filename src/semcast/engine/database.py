@@ -24,6 +24,7 @@ from semcast.engine.results import SqlResult, result_of
 from semcast.engine.session import Session
 from semcast.engine.sqlstore import FILE, SqlStore, question
 from semcast.engine.store import Todo
+from semcast.group.errors import GroupClosedError
 from semcast.group.settings import check_group
 from semcast.replication.machine import Machine
 from semcast.replication.stack import Replication
@@ -86,6 +87,8 @@ class Database:
         self._trimming: asyncio.Task[None] | None = None
         self._readers = asyncio.Semaphore(_READERS)
         self._slow: set[str] = set()
+        self._apart: dict[asyncio.Future[ReadAnswer], threading.Event] = {}
+        self._closing = False
 
     # Life
 
@@ -110,7 +113,21 @@ class Database:
             self._trimming.cancel()
             await asyncio.wait([self._trimming])
             self._trimming = None
+        await self._end_reading()
         await self.replica.close()
+
+    def _read_is_over(self, reading: "asyncio.Future[ReadAnswer]") -> None:
+        del self._apart[reading]
+        if not reading.cancelled():
+            reading.exception()  # nobody need ask for it
+
+    async def _end_reading(self) -> None:
+        """No thread may read any more when the file is closed."""
+        self._closing = True
+        for given_up in self._apart.values():
+            given_up.set()
+        if self._apart:
+            await asyncio.wait(list(self._apart))
 
     async def _trim(self) -> None:
         """Now and then: what is in the file for good need not be in the log."""
@@ -232,9 +249,16 @@ class Database:
         """In a thread, which stops when nobody waits any more."""
         given_up = threading.Event()
         most = MAX_SECONDS if seconds is None else min(seconds, MAX_SECONDS)
+        reading = asyncio.ensure_future(
+            asyncio.to_thread(self._store.sqlite.weak, sql, parameters, most, given_up)
+        )
+        self._apart[reading] = given_up
+        reading.add_done_callback(self._read_is_over)
         try:
-            return await asyncio.to_thread(self._store.sqlite.weak, sql, parameters, most, given_up)
+            return await asyncio.shield(reading)
         except SlowQueryError as error:
+            if self._closing:
+                raise GroupClosedError(f"{self.replica.name} is closed") from None
             if most < MAX_SECONDS:
                 raise TimeoutError(str(error)) from None
             raise
