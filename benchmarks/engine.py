@@ -1,155 +1,161 @@
-"""The engine: three servers of a service as processes, each with clients inside, against the ring.
+"""The engine: three servers of a service as processes, each with clients inside, against its parts.
 
 On a shared machine only CPU means anything: microseconds of all three processes together for each action.
 """
 
 import asyncio
-import json
 import os
-import resource
-import subprocess
-import sys
-import tempfile
+import signal
+import sqlite3
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import semcast
+from benchmarks import enginepeers
 from benchmarks.rows import Row, against
+from benchmarks.servers import NAMES, Server, folder, measure
+from semcast.sim.swarm import report
 
-ACTIONS = int(os.environ.get("SEMCAST_BENCH_ACTIONS", "60_000"))
-"""Of all servers together."""
-SIZE = 64
-CLIENTS, AT_ONCE = 8, 250
-NAMES = ("a", "b", "c")
-
-
-class Service:
-    """Keeps the last action."""
-
-    def __init__(self) -> None:
-        self.last = b""
-
-    def apply(self, action: bytes, _context: semcast.Context) -> bytes:
-        self.last = action
-        return b""
-
-    def query(self, _question: bytes) -> bytes:
-        return self.last
-
-    def snapshot(self) -> bytes:
-        return self.last
-
-    def restore(self, state: bytes) -> None:
-        self.last = state
+ACTIONS = int(os.environ.get("SEMCAST_BENCH_ACTIONS", "240_000"))
+"""Of all servers together; of statements a quarter."""
+MISSED = int(os.environ.get("SEMCAST_BENCH_MISSED", "1_000_000"))
+"""Actions that a server has to catch up with."""
+SEEDS = int(os.environ.get("SEMCAST_BENCH_SEEDS", "20"))
+TOKEN_LOSS = 500
+"""Milliseconds after which a silent server is taken for lost: the default of groups."""
+_KEEP = (f"trim_every={2 * MISSED}", f"retention={2 * MISSED}")
+"""So that a server is given the actions themselves, and no snapshot."""
 
 
-async def _engine(name: str, data: str, durability: str) -> dict[str, float]:
-    given: dict[str, Any] = {"name": name, "founders": NAMES, "data": data, "durability": durability}
-    async with semcast.replicate("bench", Service(), **given) as replica:
-        action = bytes(SIZE)
-        calls = ACTIONS // len(NAMES) // CLIENTS // AT_ONCE
-
-        async def client() -> None:
-            for _ in range(calls):
-                await replica.update_many([action] * AT_ONCE)
-
-        async with _measured() as found:
-            await asyncio.gather(*(client() for _ in range(CLIENTS)))
-            await replica.query(b"", position=calls * CLIENTS * AT_ONCE * len(NAMES))
-        await replica.update(b"over")
-        while replica.status().position < calls * CLIENTS * AT_ONCE * len(NAMES) + len(NAMES):
-            await asyncio.sleep(0.01)
-        return {**found, "count": calls * CLIENTS * AT_ONCE * len(NAMES)}
-
-
-async def _sql(name: str, data: str, rows: str) -> dict[str, float]:
-    each = int(rows)
-    async with semcast.database("bench", name=name, founders=NAMES, data=data) as db:
-        if name == "a":
-            await db.execute("create table t (id integer primary key, v)")
-        await db.query("select 1", position=1)
-        total = ACTIONS // 4 // len(NAMES) // each
-        upsert = "insert into t values (?, ?) on conflict (id) do update set v = excluded.v"
-
-        async def client(first: int) -> None:
-            for number in range(first, total, CLIENTS * 8):
-                steps = [(upsert, ((number * each + step) % 1000, "x" * SIZE)) for step in range(each)]
-                await db.transaction(steps)
-
-        async with _measured() as found:
-            await asyncio.gather(*(client(first) for first in range(CLIENTS * 8)))
-            await db.query("select 1", position=1 + total * len(NAMES))
-        await db.execute("insert into t (v) values (1)")
-        while db.status().position < 1 + total * len(NAMES) + len(NAMES):
-            await asyncio.sleep(0.01)
-        return {**found, "count": total * each * len(NAMES)}
+def rates() -> list[Row]:
+    """Against the ring below with safe delivery: what the engine adds to it."""
+    floor, least = measure("ring", ACTIONS)
+    rows: list[Row] = []
+    disk = 0.0
+    for program, mode, actions, name, target in (
+        ("rate", "disk", ACTIONS, "actions of 64 B, disk", ">= 100,000 a second"),
+        ("rate", "memory", ACTIONS, "actions of 64 B, memory", ">= 200,000 a second"),
+        ("sql", "1", ACTIONS // 4, "upserts one by one", ">= 25,000 a second"),
+        ("sql", "100", ACTIONS // 4, "upserts, 100 a call", ">= 60,000 a second"),
+    ):
+        found, took = measure(program, mode, actions)
+        disk = disk or found
+        rows.append(against(f"{name}, 3 servers / ring safe", found, "a second", floor, target))
+        rows.append(against(f"{name}, CPU of all servers / ring safe", took, "us", least, ""))
+    return [*rows, *enginepeers.rows(disk)]
 
 
-async def _ring(name: str, data: str, _mode: str) -> dict[str, float]:
-    async with semcast.join(Path(data).name, name=name, minimum=3, policy="block") as group:
-        payload, mine = bytes(SIZE), ACTIONS // len(NAMES)
-
-        async def send() -> None:
-            for _ in range(mine // AT_ONCE):
-                await group.send_many([payload] * AT_ONCE, order="safe")
-
-        async with _measured() as found:
-            sending = asyncio.create_task(send())
-            count = 0
-            async for deliveries in group.batches():
-                count += sum(len(each.payloads) for each in deliveries if isinstance(each, semcast.Batch))
-                if count >= mine // AT_ONCE * AT_ONCE * len(NAMES):
-                    break
-            await sending
-        await asyncio.sleep(1)
-        return {**found, "count": count}
-
-
-@asynccontextmanager
-async def _measured() -> AsyncIterator[dict[str, float]]:
-    found: dict[str, float] = {}
-    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    yield found
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    found["wall"] = time.perf_counter() - began
-    found["cpu"] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
-_KINDS = {"engine": _engine, "sql": _sql, "ring": _ring}
-
-
-def measure(kind: str, mode: str) -> tuple[float, float]:
-    """Actions a second, and microseconds of CPU for each at all servers together."""
-    with tempfile.TemporaryDirectory(prefix="semcast-bench-", dir=Path.cwd()) as data:
-        running = [
-            subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "benchmarks.engine", kind, name, data, mode], stdout=subprocess.PIPE
-            )
+def one_client() -> list[Row]:
+    """A client alone, who waits for the disk each time; then one server of three is killed."""
+    with folder() as data:
+        sync = _sync(Path(data))
+        busy, *others = [
+            Server("trickle" if name == "a" else "stay", name, data, *([0] if name == "a" else []))
             for name in NAMES
         ]
-        found = [json.loads(each.communicate()[0]) for each in running]
-    count = found[0]["count"]
-    return count / max(each["wall"] for each in found), sum(each["cpu"] for each in found) / count * 1e6
+        for each in (busy, *others):
+            each.hear()
+        time.sleep(3)
+        busy.tell()
+        calm = busy.hear()
+        others[-1].process.send_signal(signal.SIGKILL)
+        time.sleep(3)
+        busy.tell()
+        split = busy.hear()
+        for each in (busy, *others):
+            each.end()
+    gap = split["most"] * 1e3
+    target = f"<= token_loss + 150 ms + 3 syncs = {TOKEN_LOSS + 150 + 3 * sync:.0f} ms"
+    return [
+        against("one client, disk, p50 / a sync", calm["p50"] * 1e3, "ms", sync, "<= 2 ms"),
+        against("one client, disk, p99 / a sync", calm["p99"] * 1e3, "ms", sync, "<= 6 ms"),
+        against("server killed: nothing done for / token_loss", gap, "ms", TOKEN_LOSS, target),
+    ]
+
+
+def _sync(data: Path) -> float:
+    """Milliseconds that a small record takes to the disk here."""
+    times: list[float] = []
+    with (data / "sync").open("wb", buffering=0) as file:
+        for _ in range(200):
+            began = time.perf_counter()
+            file.write(bytes(200))
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - began)
+    return sorted(times)[100] * 1e3
+
+
+def catch_up(*settings: str) -> tuple[float, float, float, float]:
+    """Seconds until a server that missed actions has them; how long nothing was done before and meanwhile,
+    in milliseconds; and the megabytes of memory that it took at most."""
+    with folder() as data:
+        busy = Server("trickle", "a", data, MISSED, *settings)
+        there, away = (Server("stay", name, data, *settings) for name in NAMES[1:])
+        for each in (busy, there, away):
+            each.hear()
+        away.end()
+        busy.tell()
+        position = busy.hear()["position"]
+        time.sleep(2)
+        busy.tell()
+        before = busy.hear()
+        back = Server("comes_back", "c", data, int(position), *settings)
+        found = back.hear()
+        busy.tell()
+        meanwhile = busy.hear()
+        for each in (busy, there, back):
+            each.end()
+    return found["wall"], before["most"] * 1e3, meanwhile["most"] * 1e3, found["peak"]
+
+
+def catching_up() -> list[Row]:
+    """With the actions themselves, and with a snapshot of the service."""
+    rows: list[Row] = []
+    for name, settings in (("the actions", _KEEP), ("a snapshot", ())):
+        took, before, meanwhile, peak = catch_up(*settings)
+        what = f"catch-up of {MISSED:,} actions by {name}"
+        rows.append(against(f"{what} / target", took, "s", 10, "<= 10 s"))
+        rows.append(against(f"{what}: nothing done for / before", meanwhile, "ms", before, "<= 300 ms"))
+        rows.append(against(f"{what}: memory at most / 256", peak, "MiB", 256, ""))
+    return rows
+
+
+def weak_queries() -> list[Row]:
+    """On the thread of who asks, against SQLite itself."""
+    with folder() as data:
+        best, bare = asyncio.run(_weak(data))
+    return [against("weak queries / bare sqlite3", best, "a CPU second", bare, ">= 0.8")]
+
+
+async def _weak(data: str) -> tuple[float, float]:
+    sql, count = "select v from t where id = ?", 20_000
+    ours = theirs = 0.0
+    async with semcast.database("bench", name="a", founders=["a"], data=data) as db:
+        await db.execute("create table t (id integer primary key, v)")
+        await db.transaction([("insert into t values (?, ?)", (n, "x" * 64)) for n in range(1000)])
+        bare = sqlite3.connect(next(Path(data).rglob("*.sqlite")))
+        for _ in range(5):
+            began = time.thread_time()
+            for n in range(count):
+                db.weak(sql, (n % 1000,))
+            between = time.thread_time()
+            for n in range(count):
+                bare.execute(sql, (n % 1000,)).fetchall()
+            ended = time.thread_time()
+            ours, theirs = max(ours, count / (between - began)), max(theirs, count / (ended - between))
+        bare.close()
+    return ours, theirs
+
+
+def swarm() -> list[Row]:
+    """Seconds of CPU that 200 seeds take, by some of them."""
+    began = time.process_time()
+    for seed in range(SEEDS):
+        report(seed, "replication", None)
+    took = (time.process_time() - began) * 200 / SEEDS
+    return [against(f"swarm of 200 seeds (by {SEEDS}) / target", took, "s", 180, "<= 180 s")]
 
 
 def run() -> list[Row]:
     """All rows."""
-    rate, cpu = measure("ring", "safe")
-    rows: list[Row] = []
-    for kind, mode, name, target in (
-        ("engine", "disk", "actions of 64 B, disk", ">= 100,000 a second"),
-        ("engine", "memory", "actions of 64 B, memory", ">= 200,000 a second"),
-        ("sql", "1", "upserts one by one", ">= 25,000 a second"),
-        ("sql", "100", "upserts, 100 a call", ">= 60,000 a second"),
-    ):
-        found, took = measure(kind, mode)
-        rows.append(against(f"{name}, 3 servers / ring safe", found, "a second", rate, target))
-        rows.append(against(f"{name}, CPU of all servers / ring safe", took, "us", cpu, ""))
-    return rows
-
-
-if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_KINDS[sys.argv[1]](*sys.argv[2:]))))
+    return [*rates(), *one_client(), *weak_queries(), *catching_up(), *swarm()]

@@ -1,6 +1,6 @@
 """`database`: a server of a replicated database in this process, or a client of servers elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -9,6 +9,7 @@ from semcast.engine.database import database as serve_here
 from semcast.group.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from semcast.engine.blocking_database import BlockingDatabase
     from semcast.server.blocking import BlockingClient
     from semcast.server.client import Client
 
@@ -41,20 +42,44 @@ def database(
     """
     if servers is None:
         return serve_here(group, config=config, **settings)
-    if config is not None or "data" in settings:
-        raise ConfigurationError("servers: a client has no data and no config; leave servers out to be one")
+    _check_client(config, settings)
     _check_extra()
     from semcast.server.client import Client  # noqa: PLC0415 (the extra may be missing)
 
     return Client(group, servers, **settings)
 
 
-def database_blocking(group: str, /, *, servers: Sequence[str], **settings: Any) -> "BlockingClient":
-    """A client without asyncio: `with semcast.blocking.database("bank", servers=[...]) as db:`."""
+@overload
+def database_blocking(group: str, /, *, servers: Sequence[str], **settings: Any) -> "BlockingClient": ...
+
+
+@overload
+def database_blocking(
+    group: str, /, *, servers: None = None, config: Path | None = None, **settings: Any
+) -> "BlockingDatabase": ...
+
+
+def database_blocking(
+    group: str, /, *, servers: Sequence[str] | None = None, config: Path | None = None, **settings: Any
+) -> "BlockingClient | BlockingDatabase":
+    """The same without asyncio: `with semcast.blocking.database("bank", ...) as db:`.
+
+    A server in this process runs in a thread of its own; its methods may be called by any thread.
+    """
+    if servers is None:
+        from semcast.engine.blocking_database import BlockingDatabase  # noqa: PLC0415
+
+        return BlockingDatabase(group, {"config": config, **settings})
+    _check_client(config, settings)
     _check_extra()
     from semcast.server.blocking import BlockingClient  # noqa: PLC0415
 
     return BlockingClient(group, servers, settings)
+
+
+def _check_client(config: Path | None, settings: Mapping[str, Any]) -> None:
+    if config is not None or "data" in settings:
+        raise ConfigurationError("servers: a client has no data and no config; leave servers out to be one")
 
 
 def _check_extra() -> None:

@@ -165,3 +165,127 @@ def test_the_prompt_shows_how_the_server_is(
     printed = capsys.readouterr()
     assert "no such table: nowhere" in printed.err
     assert "queries dirty, updates strict" in printed.out
+
+
+def test_a_backup_is_restored_where_nothing_is_lost_or_that_is_said(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sql("create table t(a integer primary key)") == 0
+    assert sql("insert into t values (1), (2)") == 0
+    assert sql("--backup", str(tmp_path / "copy.db")) == 0
+    assert sql("delete from t") == 0
+    capsys.readouterr()
+    assert sql("--restore", str(tmp_path / "copy.db")) == 3
+    assert "nothing was restored: the database is not empty, it has t" in capsys.readouterr().err
+    assert sql("--restore", str(tmp_path / "copy.db"), "--replace", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == {"t": 2}
+    assert sql("select count(*) from t", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[2]]
+    (tmp_path / "text").write_text("no database")
+    for words, said in (
+        (("--restore", str(tmp_path / "text")), "the file is no SQLite database"),
+        (("--restore", str(tmp_path / "nowhere")), "there is no such file"),
+        (("--replace",), "--replace is for --restore"),
+    ):
+        assert sql(*words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_many_rows_are_loaded_once(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "t.csv"
+    rows.write_text("a,b\n" + "".join(f'{number},"x, {number}"\n' for number in range(2500)) + "2500,\n\n")
+    assert sql("--load", str(rows)) == 3
+    assert "rows 1 to 1000: no such table: t; the 0 before are in the database" in capsys.readouterr().err
+    assert sql("create table t(a integer primary key, b)") == 0
+    for before in (0, 2501):
+        capsys.readouterr()
+        assert sql("--load", str(rows), "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["rows"], found["before"]) == (2501, before)
+    assert sql("select count(*), sum(a), min(b), count(b), typeof(max(a)) from t", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)["rows"]
+    assert shown == [[2501, 2500 * 2501 // 2, "x, 0", 2500, "integer"]]
+    with rows.open("a") as file:
+        file.write("1,twice\n")
+    assert sql("delete from t where a >= 1000") == 0
+    assert sql("insert into t values (2200, 'in the way')") == 0
+    capsys.readouterr()
+    assert sql("--load", str(rows)) == 3
+    assert "rows 1 to 1000: UNIQUE constraint failed" in capsys.readouterr().err
+    bare = tmp_path / "bare.tsv"
+    bare.write_text("5000\tnone\n5001\tx\n")
+    assert sql("--load", str(bare), "--table", "t", "--no-header", "--null", "none") == 0
+    assert sql("select b from t where a >= 5000 order by a", "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"] == [[None], ["x"]]
+
+
+def test_a_dump_of_sqlite_is_loaded(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = sqlite3.connect(":memory:")
+    made.executescript(
+        "create table t (a, b); create trigger later after insert on t begin\n"
+        "  update t set b = ';\n' where a = new.a;\nend;\ninsert into t values (1, 'x;\n--y'), (2, null);"
+    )
+    dump = tmp_path / "dump.sql"
+    lines = ["PRAGMA foreign_keys=OFF;", "-- as it was", *made.iterdump(), "delete from t where a = 3; ;"]
+    dump.write_text("\n".join(lines))
+    assert sql("--load", str(dump), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 5
+    assert sql("select * from t", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[1, ";\n"], [2, ";\n"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words", "said"),
+    [
+        ("t.csv", "a,b\n1\n", (), "line 2 has 1 fields, and not 2"),
+        ("t.csv", "", (), "its first line has to name the columns"),
+        ("t.csv", 'a\n"x\n', (), "unexpected end of data"),
+        ("t.csv", "a\n\xff", (), "can't decode"),
+        ("t.sql", "insert into t values (1)", (), "begins in line 1 does not end"),
+        ("t.sql", "", ("--table", "t"), "are for .csv and .tsv"),
+        ("nowhere.csv", None, (), "No such file"),
+    ],
+)
+def test_files_that_cannot_be_loaded(
+    running: Running,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str | None,
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    assert sql("--load", str(tmp_path / name), *words) == 2
+    assert said in capsys.readouterr().err
+    assert sql("--table", "t") == 2
+    assert "are for --load" in capsys.readouterr().err
+
+
+def test_tables_are_compared_between_servers(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sql("create table t(a)") == 0
+    capsys.readouterr()
+    assert sql("--verify") == 0
+    assert "position 1, servers a: 2 digests are equal" in capsys.readouterr().out
+    assert sql("--verify", "--server", running.address, "--server", "127.0.0.1:1") == 3
+    assert "http://127.0.0.1:1: not compared: " in capsys.readouterr().out
+    running.database.servers["b"] = 1
+    assert sql("--verify") == 3
+    assert "b: not compared: no server that answered has this name" in capsys.readouterr().out
+    other = Running(tmp_path / "other", Place("127.0.0.1:0"))
+    try:
+        other.database.server = "b/2"
+        assert sql("--verify", "--server", running.address, "--server", other.address) == 1
+        assert "t: DIFFERENT: a: " in capsys.readouterr().out
+        words = ("--verify", "--server", running.address, "--server", other.address, "--json")
+        assert sql(*words) == 1
+        assert json.loads(capsys.readouterr().out)["differences"]["t"]["missing"] == ["b"]
+    finally:
+        other.stop()

@@ -40,6 +40,27 @@ def test_an_application_that_takes_long_gets_few() -> None:
     assert mailbox.want == 1
 
 
+def test_large_messages_come_in_short_lists() -> None:
+    """However brief the application is with them: they lie in memory."""
+    mailbox = Mailbox(most_bytes=1000)
+    for _ in range(3):
+        mailbox.put([batch_of(P, 1, [bytes(300)] * mailbox.want)])
+        mailbox.take(0)
+        mailbox.dealt_with(0)
+    assert mailbox.want == 3
+    mailbox.put([batch_of(P, 1, [bytes(5000)])])
+    mailbox.take(0)
+    mailbox.dealt_with(0)
+    assert mailbox.want == 1, "one at least, whatever its size"
+
+
+def test_bytes_beyond_the_bound_are_counted() -> None:
+    mailbox = Mailbox(lists=1)
+    for size in (100, 20, 3):
+        mailbox.put([batch_of(P, 1, [bytes(size)])])
+    assert mailbox.excess() == (2, 23)
+
+
 def test_a_list_counts_once() -> None:
     mailbox = Mailbox()
     before = visit(mailbox, count=mailbox.want, busy=0)

@@ -335,9 +335,37 @@ def test_a_call_is_always_welcome_where_nothing_waits() -> None:
     handover.send(Outgoing([b"."] * 100))
     assert not handover.room_for(1)
     assert handover.unsent == 100
-    handover.taken(99)
+    handover.taken(99, 99)
     assert handover.room_for(1)
     assert not handover.room_for(2)
+
+
+def test_bytes_may_fill_the_queue_before_messages_do() -> None:
+    handover = Handover(100, send_bytes=10)
+    handover.send(Outgoing([bytes(6)]))
+    assert handover.room_for(1), "what is handed over last may exceed the bound"
+    handover.send(Outgoing([bytes(1000)], size=1000))
+    assert handover.unsent_bytes == 1006
+    assert not handover.room_for(1)
+    handover.taken(1, 6)
+    assert not handover.room_for(1)
+    handover.taken(1, 1000)
+    assert handover.room_for(1)
+
+
+@pytest.mark.parametrize("size", [-1, 18])
+def test_bytes_of_what_is_taken_in_parts_add_up(size: int) -> None:
+    """Where somebody has counted them all each part has its share, and otherwise its own."""
+    whole = Outgoing([bytes(3), bytes(5), bytes(10)], size=size)
+    rest = whole.after(1)
+    assert whole.bytes(1) + rest.bytes(1) + rest.after(1).bytes(1) == whole.bytes(3) == 18
+
+
+def test_what_is_taken_frees_its_bytes() -> None:
+    desk = Desk(send_messages=9)
+    desk.send(b"1", b"22", b"333", b"4444")
+    assert desk.handover.unsent == 2
+    assert desk.handover.unsent_bytes == 7
 
 
 def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> None:
@@ -347,7 +375,7 @@ def test_the_one_that_waits_for_more_is_woken_though_another_found_room() -> Non
     desk.handover.wait(reading=False)
     desk.handover.wait(reading=False)
     desk.handover.waited(reading=False)
-    assert desk.handover.taken(0)
+    assert desk.handover.taken(0, 0)
 
 
 def test_a_turn_that_only_makes_room_wakes_who_waits() -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import sqlite3
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,9 @@ from tests.engine.test_engine import NAMES, play
 from tests.engine.test_engine_snapshots import start_of
 
 import semcast
+import semcast.blocking
 from semcast.engine import SqlReceipt, SqlResult
+from semcast.engine.blocking_database import BlockingDatabase, BlockingSqlReceipt
 from semcast.sql import DatabaseError, StatementError
 
 BANK = f"bank {os.getpid()}"
@@ -193,5 +198,137 @@ def test_a_file_that_is_no_database_is_named_and_the_folder_is_let_go(tmp_path: 
         for _ in range(2):
             with pytest.raises(DatabaseError, match=r"database\.sqlite"):
                 server(tmp_path, "a", founders=["a"])
+
+    play(scenario)
+
+
+def test_tables_are_compared_at_one_place_and_who_differs_is_found(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (v)")
+        await a.execute("create table u (v)")
+        await a.execute("insert into t values (cast(x'ff' as text))")  # no text that could be shown
+        writing = asyncio.gather(*(b.execute("insert into u values (?)", (each,)) for each in range(200)))
+        position = await c.mark()
+        await writing
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1] == found[2]
+        assert set(found[0]) == {"t", "u", "(schema)"}
+        with pytest.raises(semcast.RequestError, match="nobody marked it"):
+            await a.digests(1)
+        await close(a, b, c)
+        path = next(tmp_path.glob("*/c/database.sqlite"))
+        with sqlite3.connect(path) as damaged:
+            damaged.execute("delete from t")
+        damaged.close()
+        a, b, c = await three(tmp_path)
+        position = await a.mark()
+        found = [await each.digests(position) for each in (a, b, c)]
+        assert found[0] == found[1]
+        assert {name for name in found[0] if found[0][name] != found[2][name]} == {"t"}
+        await close(a, b, c)
+
+    play(scenario)
+
+
+def test_a_backup_is_restored_at_all_servers_at_one_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        a, b, c = await three(tmp_path)
+        await a.execute("create table t (id integer primary key, v)")
+        for number in range(20):
+            await a.execute("insert into t (v) values (?)", (bytes(10_000) + bytes([number]),))
+        await a.backup(tmp_path / "backup.db")
+        await b.execute("delete from t")
+        with pytest.raises(semcast.ActionError, match="the database is not empty, it has t"):
+            await b.restore(tmp_path / "backup.db")
+        with pytest.raises(StatementError, match="there is no such file"):
+            await b.restore(tmp_path / "nowhere.db")
+        done, _ = await asyncio.gather(
+            c.restore(tmp_path / "backup.db", replace=True),
+            a.execute("create table late (a)", level="queued"),
+        )
+        assert (done.changes, done.rows) == (20, (("t", 20),))
+        await equal(a, b, c)
+        await close(a, b, c)
+        a, b, c = await three(tmp_path)  # and it is in the log like any other action
+        await equal(a, b, c)
+        assert a.weak("select count(*) from t") == [(20,)]
+        await close(a, b, c)
+
+    play(scenario)
+
+
+def test_a_server_for_programs_without_asyncio(tmp_path: Path) -> None:
+    def opened(**given: Any) -> BlockingDatabase:
+        settings = {"name": "a", "founders": ["a"], "data": str(tmp_path / "data"), **given}
+        return semcast.blocking.database(f"blocking {BANK}", servers=None, **settings)
+
+    with opened() as db:
+        made = db.execute("create table t (id integer primary key, v, at)")
+        assert isinstance(made, SqlResult)
+        session = db.session(client="till")
+        assert isinstance(session.execute("insert into t (v) values (?)", (1,)), SqlResult)
+        assert session.query("select v from t").rows == [(1,)]
+        kept = db.execute("insert into t (v) values (2)", level="queued")
+        assert isinstance(kept, BlockingSqlReceipt)
+        assert kept.ordered().last_rowid == 2
+        late = db.put("t", {"id": 3}, {"v": 5}, at=1)
+        assert isinstance(late, BlockingSqlReceipt)
+        late.ordered()
+        with pytest.raises(semcast.ActionError, match="UNIQUE"):
+            db.execute("insert into t (id) values (1)")
+        done = db.transaction(["delete from t where id = 3"], expect=[("select count(*) from t", (), [(3,)])])
+        assert isinstance(done, SqlResult)
+        found: list[object] = []
+        others = [
+            threading.Thread(target=lambda: found.extend(db.weak("select count(*) from t"))) for _ in "ab"
+        ]
+        for thread in others:
+            thread.start()
+        for thread in others:
+            thread.join()
+        assert found == [(2,), (2,)]
+        assert db.digests(db.mark()).keys() == {"t", "(schema)"}
+        assert db.backup(tmp_path / "copy.db") == db.status().position
+        assert db.restore(tmp_path / "copy.db", replace=True).rows == (("t", 2),)
+        assert db.status().primary
+        with pytest.raises(semcast.ConfigurationError, match="in use by process"):
+            opened().__enter__()
+    with pytest.raises(semcast.GroupClosedError, match="is not open"):
+        db.execute("delete from t")
+    with opened() as db:
+        assert db.query("select count(*) from t", level="linear").rows == [(2,)]
+        with pytest.raises(semcast.GroupError, match="was entered before"):
+            db.__enter__()
+
+
+def test_a_long_query_holds_up_nobody(tmp_path: Path) -> None:
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+
+    async def scenario() -> None:
+        servers = await three(tmp_path)
+        a, b, _ = servers
+        await a.execute("create table t (v)")
+        views = [each.replica.group.stack.view().id for each in servers]
+        waiting = [
+            asyncio.create_task(a.query(endless, level=level, timeout=2.5)) for level in ("weak", "linear")
+        ]
+        longest, done = 0.0, 0
+        while not all(task.done() for task in waiting):
+            begun = time.monotonic()
+            await b.execute("insert into t values (?)", (done,))
+            longest, done = max(longest, time.monotonic() - begun), done + 1
+        for task in waiting:
+            with pytest.raises(TimeoutError):
+                task.result()
+        assert done > 5
+        assert longest < 2.0
+        given_up = asyncio.create_task(a.query(endless, level="weak"))
+        await asyncio.sleep(0.1)
+        given_up.cancel()
+        assert (await a.query("select count(*) from t", level="session")).rows == [(done,)]
+        await equal(*servers)
+        assert [each.replica.group.stack.view().id for each in servers] == views
+        await close(*servers)
 
     play(scenario)

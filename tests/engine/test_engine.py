@@ -12,6 +12,8 @@ from tests.engine.services import Counter
 
 import semcast
 from semcast import blocking
+from semcast.engine.errors import RefusedError
+from semcast.replication.stack import Replication
 
 NAMES = ("a", "b", "c")
 GROUP = f"counter {os.getpid()}"
@@ -319,3 +321,27 @@ def test_blocking_programs_have_the_same_calls(tmp_path: Path) -> None:
         assert replica.status().primary
     with pytest.raises(semcast.GroupClosedError, match="not open"):
         replica.query(b"")
+
+
+def test_a_server_whose_clock_does_not_fit_refuses_writes_and_answers_reads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        servers = [server(tmp_path, name) for name in NAMES]
+        wrong = servers[1].group.stack
+        assert isinstance(wrong, Replication)
+        clock = wrong.vitals.wall
+        wrong.vitals.wall = lambda: clock() + 3_600_000
+        await asyncio.gather(*(each.__aenter__() for each in servers))
+        try:
+            outcome = await servers[0].update(b"5")
+            for ask in (servers[1].update(b"1"), servers[1].update_many([b"1"])):
+                with pytest.raises(RefusedError, match="3600 s ahead"):
+                    await ask
+            assert await total(servers[1], position=outcome.position) == 5
+            assert "3600 s ahead" in servers[1].status().alarm
+        finally:
+            await asyncio.gather(*(each.close() for each in servers))
+
+    play(scenario)
+    assert "3600 s ahead" in caplog.text

@@ -69,21 +69,26 @@ def test_a_confirmation_names_view_and_position(stack: str, confirm: semcast.Con
 def test_a_handler_may_wait_for_confirmations() -> None:
     """Each answers what it reads, and waits for every answer; queues are small."""
 
-    async def answer(group: semcast.Group, count: int) -> None:
+    async def answer(group: semcast.Group, count: int) -> list[bytes]:
+        answers: list[bytes] = []
         async for event in group:
             if isinstance(event, semcast.Message) and event.payload.startswith(b"q"):
-                await group.send(b"a" + event.payload[1:], confirm="safe")
+                confirmation = await group.send(b"a" + event.payload[1:], confirm="safe")
+                assert confirmation.id.sender == group.member
             elif isinstance(event, semcast.Message):
-                count -= 1
-                if not count:
-                    return
+                answers.append(event.payload)
+                if len(answers) == count:
+                    break
+        return answers
 
     async def test(name: str) -> None:
         async with members(name, "ab", queue_messages=8, send_messages=8) as (a, b):
             readers = [asyncio.create_task(answer(each, 60)) for each in (a, b)]
             for number in range(30):
                 await a.send(b"q%d" % number)
-            await asyncio.gather(*readers)
+            heard_by_a, heard_by_b = await asyncio.gather(*readers)
+            assert heard_by_a == heard_by_b
+            assert sorted(heard_by_a) == sorted([b"a%d" % number for number in range(30)] * 2)
 
     run(test)
 
@@ -183,7 +188,10 @@ def test_who_never_iterates_waits_for_others_too() -> None:
         async with semcast.join(name, name="a", queue_messages=1) as a:
             for _ in range(5):
                 async with semcast.join(name, name="b") as b:
-                    await asyncio.gather(a.wait_for(2), b.wait_for(2))
+                    here, there = await asyncio.gather(a.wait_for(2), b.wait_for(2))
+                    assert here == there
+                    assert set(here.members) == {a.member, b.member}
+            assert a.view is None, "this program has seen none"
 
     run(test)
 

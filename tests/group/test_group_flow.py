@@ -277,6 +277,26 @@ def test_what_was_accepted_of_a_large_call_is_said() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("settings", STACKS, ids=stack)
+def test_large_messages_fill_queues_by_their_bytes(settings: dict[str, Any]) -> None:
+    """A reader that stopped has little of them, so has the sender, and one larger than all goes through."""
+    small = {"queue_bytes": "100kB", "send_bytes": "100kB", "reserve": "0", "policy": "block"}
+
+    async def test(name: str) -> None:
+        async with members(name, "ab", **small, **settings) as (a, b):
+            reading = asyncio.create_task(count(a, 1 << 30))
+            await stopped(b)
+            with pytest.raises(semcast.SendTimeoutError) as caught:
+                await a.send_many([bytes(50_000)] * 500, timeout=1)
+            sent = caught.value.accepted
+            assert 0 < sent < 250, "what waits on both sides, and what is under way"
+            assert a.stats().waiting_to_send <= 3
+            await asyncio.gather(count(b, sent + 1), a.send_many([bytes(1_000_000)], timeout=20))
+            reading.cancel()
+
+    run(test)
+
+
 def test_a_tight_loop_of_sends_lets_its_own_reader_run() -> None:
     async def test(name: str) -> None:
         async with members(name, "a", send_messages=1 << 30) as (a,):  # it never has to wait

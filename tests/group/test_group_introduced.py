@@ -10,10 +10,12 @@ import semcast
 DEADLINE = 20.0
 
 
-async def sees(group: semcast.Group, count: int) -> None:
+async def sees(group: semcast.Group, count: int) -> set[str]:
+    """The names in the first view of so many."""
     async for event in group:
         if isinstance(event, semcast.ViewChange) and len(event.view.members) == count:
-            return
+            return {member.name for member in event.view.members}
+    return set()
 
 
 @pytest.mark.parametrize("listed", [0, 1])
@@ -29,6 +31,7 @@ def test_a_newcomer_gets_in_by_any_member(listed: int) -> None:
         async with asyncio.timeout(DEADLINE), await member(0) as first, await member(1, first) as second:
             await asyncio.gather(sees(first, 2), sees(second, 2))
             async with await member(2, (first, second)[listed]) as third:
-                await asyncio.gather(*(sees(each, 3) for each in (first, second, third)))
+                seen = await asyncio.gather(*(sees(each, 3) for each in (first, second, third)))
+                assert seen == [{"m0", "m1", "m2"}] * 3
 
     asyncio.run(test())

@@ -28,9 +28,11 @@ class Ear(logging.Handler):
         super().__init__()
         self._wanted = wanted
         self.heard: Callable[[], object] = lambda: None
+        self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._wanted in record.getMessage():
+            self.lines.append(record.getMessage())
             self.heard()
 
 
@@ -115,6 +117,7 @@ def test_who_has_another_key_is_told(tmp_path: Path) -> None:
         asyncio.run(test())
     finally:
         logging.getLogger("semcast.network").removeHandler(ear)
+    assert all(line.startswith(f"{name}: ") for line in ear.lines), ear.lines
 
 
 def test_a_second_process_of_one_name_is_refused_by_the_ring_and_both_sides_say_so(

@@ -13,7 +13,7 @@ import pytest
 from tests.live.lab.databases import Server, Servers
 
 import semcast
-from semcast.engine.database import SqlResult
+from semcast.engine.results import SqlResult
 from semcast.server.client import Client
 
 

@@ -172,6 +172,12 @@ async def under_attack(cluster: Cluster, attacks: Iterable[Iterable[bytes]], att
     await grown(members, before)
 
 
+def views_of(cluster: Cluster) -> set[str]:
+    """The names of those in the last view of each member."""
+    views = [member.said("view")[-1]["members"] for member in cluster.members.values()]
+    return {"".join(sorted(members)) for members in views}
+
+
 async def open_attacker(cluster: Cluster) -> Attacker:
     addresses: list[Address] = []
     for member in cluster.members.values():
@@ -250,6 +256,7 @@ def test_ghosts_and_absurd_claims(tmp_path: Path) -> None:
                 attacker.close()
             await cluster.quiet()
             await cluster.exchange_marks()
+            assert views_of(cluster) == {"abc"}
             await cluster.leave()
 
     asyncio.run(run())
@@ -329,6 +336,7 @@ def test_a_datagram_that_claims_to_be_from_its_receiver(tmp_path: Path) -> None:
                 attacker.close()
             await cluster.quiet()
             await cluster.exchange_marks()
+            assert views_of(cluster) == {"ab"}
             await cluster.leave()
 
     asyncio.run(run())

@@ -35,6 +35,8 @@ class Plan(NamedTuple):
     policy: SlowPolicy = SlowPolicy.BLOCK
     items: int = 0
     """What it publishes is about so many items in turn; 0: nothing ever becomes obsolete."""
+    padding: int = 0
+    """Bytes that its messages have besides."""
 
 
 class Program(Keeper):
@@ -43,7 +45,7 @@ class Program(Keeper):
     def __init__(self, lab: "FlowLab", name: str, plan: Plan) -> None:
         super().__init__()
         self.plan = plan
-        self.to_publish = deque(b"?%d" % number for number in range(plan.publishes))
+        self.to_publish = deque(b"?%d" % number + bytes(plan.padding) for number in range(plan.publishes))
         self.heard: list[tuple[str, bytes]] = []
         self._lab, self._name = lab, name
         self._together = False
@@ -131,7 +133,10 @@ class FlowLab(RingLab):
     def handover(self) -> Handover:
         mailbox = Mailbox(LISTS)
         mailbox.want = 1
-        return self._handover(1, mailbox, queue_messages=self._settings.queue_messages)
+        settings = self._settings
+        return self._handover(
+            1, mailbox, queue_messages=settings.queue_messages, queue_bytes=settings.queue_bytes
+        )
 
     def flow_seat(self, name: str) -> FlowSeat:
         seat = self.seats[name]

@@ -15,6 +15,7 @@ from semcast.core import Batch, Frame, MemberId, Outbox
 from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.core.stack import Stack
+from semcast.protocols.gossip import GOSSIP, GossipSettings, Member, Protocol
 from semcast.protocols.ring import RING, Ring, RingSettings
 from semcast.protocols.semantic import SEMANTIC, SemanticMulticast, Settings
 from semcast.protocols.vsync import VSYNC, DetectorSettings, Engine, Order, VirtualSynchrony, VsyncSettings
@@ -47,9 +48,19 @@ def vsync(**given: Any) -> Callable[[MemberId, Random], Stack]:
     return made
 
 
+def gossip(protocol: Protocol) -> Callable[[MemberId, Random], Stack]:
+    def made(me: MemberId, rng: Random) -> Stack:
+        settings = GossipSettings(protocol=protocol, gossip_period=20 * MILLISECOND)
+        return Member(me, MEMBERS, settings, rng, Outbox())
+
+    return made
+
+
 FAMILIES = {
     "ring": (ring, RING),
     "s-rm": (s_rm, SEMANTIC),
+    "rpbcast": (gossip(Protocol.RPBCAST), GOSSIP),
+    "pbcast": (gossip(Protocol.PBCAST), GOSSIP),
     "fifo": (vsync(), VSYNC),
     "causal": (vsync(order=Order.CAUSAL), VSYNC),
     "token": (vsync(order=Order.TOTAL, uniform=True), VSYNC),

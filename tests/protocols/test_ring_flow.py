@@ -223,6 +223,66 @@ def test_the_others_go_on_without_who_stopped_and_has_no_room_for_a_change() -> 
     assert len(lab.rings["q"].view().members) == 3
 
 
+# Large messages
+
+
+def large(kind: type[Ring] = Ring, *, policy: SlowPolicy = SlowPolicy.PURGE, items: int = 0) -> FlowLab:
+    """p reads three messages of 500 bytes and stops; its queue has room for many, but not for their bytes."""
+    plans = {
+        "p": Plan(reads=3, policy=policy),
+        "q": Plan(publishes=50, padding=500, items=items),
+        "r": Plan(),
+    }
+    settings = msgspec.structs.replace(tight("pqr", reserve=0, queue=1000), queue_bytes=1100)
+    return run(plans, settings, kind)
+
+
+def bytes_are_bounded(kind: type[Ring]) -> bool:
+    lab = large(kind)
+    return lab.flow_seat("p").peak <= 3 and lab.stuck() == {"q"}
+
+
+def test_who_reads_again_gets_all_that_was_too_large_for_its_queue() -> None:
+    lab = large()
+    assert lab.flow_seat("p").peak == 3, "the last one exceeds the bound"
+    lab.programs["p"].plan = Plan()
+    lab.seats["p"].reads = True
+    lab.run_for(5000)
+    assert not lab.stuck()
+    assert len(lab.programs["p"].heard) == 50
+
+
+def test_what_is_obsolete_and_as_large_holds_nobody_back() -> None:
+    lab = large(items=2)
+    assert not lab.stuck()
+    assert lab.flow_seat("p").peak <= 3
+
+
+def test_who_is_too_slow_for_bytes_leaves_if_that_was_set() -> None:
+    lab = large(policy=SlowPolicy.LEAVE)
+    assert not lab.stuck()
+    assert lab.rings["p"].state is State.LEFT
+
+
+@pytest.mark.parametrize("reserve", [0, 1, 1 << 20])
+def test_messages_larger_than_any_bound_go_through(reserve: int) -> None:
+    """Also where all answer, and nobody has room for one of them."""
+    settings = msgspec.structs.replace(tight("pqr", reserve=0, queue=9), queue_bytes=1, reserve_bytes=reserve)
+    lab = run(dict.fromkeys("pqr", Plan(publishes=5, answers=1, padding=300)), settings)
+    assert not lab.stuck()
+    heard = [program.heard for program in lab.programs.values()]
+    assert len(heard[0]) == 5 * 3 * 3 - lab.errors
+    assert all(each == heard[0] for each in heard)
+    assert not (reserve > 1 and lab.errors)
+
+
+def test_who_never_iterated_is_skipped_once_bytes_fill_its_queue() -> None:
+    settings = msgspec.structs.replace(tight("pqr", reserve=0, queue=1000), queue_bytes=1000)
+    lab = run({"p": Plan(reads=0), "q": Plan(publishes=50, padding=500), "r": Plan()}, settings)
+    assert not lab.stuck()
+    assert lab.seats["p"].handover.reading.skipping
+
+
 # What a member tells its driver, and the others
 
 
@@ -436,6 +496,7 @@ SOUND: dict[str, Callable[[type[Ring]], bool]] = {
     "stop-forgotten": lambda kind: growth(kind) == 0,
     "view-seen-by-reader-only": never_stuck(changes_meanwhile),
     "change-only-below-queue": never_stuck(changes_meanwhile),
+    "bytes-uncounted": bytes_are_bounded,
     "leave-clock-runs-in-send": lambda kind: waits_for_long(kind).rings["p"].state is State.OPERATIONAL,
     "window-below-members": lambda kind: min(r.stats.sent for r in crowd(kind).rings.values()) > 20,
 }

@@ -12,6 +12,7 @@ from semcast.wire.annotations import WireBitmap, WireItem
 from semcast.wire.limits import MAX_SEQ
 
 SETTINGS = Settings(buffer_messages=10, window=64, max_message=1000)
+TERMS = SETTINGS.terms()
 NOTHING = Round(1, b"", [0, 0, 0], [0, 0, 0])
 ABSURD: dict[str, Frame] = {
     "rank beyond the group": Data(9, 1, [b"x"]),
@@ -28,17 +29,17 @@ ABSURD: dict[str, Frame] = {
     "a notice beyond the window": Notice(0, 65, b"\x01"),
     "a notice from nowhere": Notice(0, MAX_SEQ, b"\x01"),
     "a notice about message 0": Notice(0, 0, b"\x01"),
-    "vectors too short": Gossip([0, 0], NOTHING, NOTHING),
-    "vectors too long": Gossip([0] * 4, NOTHING, NOTHING),
-    "a round too short": Gossip([0] * 3, Round(1, b"", [0], [0, 0, 0]), NOTHING),
-    "a result too short": Gossip([0] * 3, Round(1, b"", [0] * 3, [0]), NOTHING),
-    "voters beyond the group": Gossip([0] * 3, Round(1, b"\x08", [0] * 3, [0] * 3), NOTHING),
-    "received beyond the window": Gossip([65, 0, 0], NOTHING, NOTHING),
-    "received what we never sent": Gossip([0, 1, 0], NOTHING, NOTHING),
-    "stable what we have not queued": Gossip([0] * 3, Round(1, b"", [0] * 3, [1, 0, 0]), NOTHING),
-    "safe beyond the window": Gossip([0] * 3, NOTHING, Round(1, b"", [0] * 3, [65, 0, 0])),
+    "vectors too short": Gossip([0, 0], NOTHING, TERMS, NOTHING),
+    "vectors too long": Gossip([0] * 4, NOTHING, TERMS, NOTHING),
+    "a round too short": Gossip([0] * 3, Round(1, b"", [0], [0, 0, 0]), TERMS, NOTHING),
+    "a result too short": Gossip([0] * 3, Round(1, b"", [0] * 3, [0]), TERMS, NOTHING),
+    "voters beyond the group": Gossip([0] * 3, Round(1, b"\x08", [0] * 3, [0] * 3), TERMS, NOTHING),
+    "received beyond the window": Gossip([65, 0, 0], NOTHING, TERMS, NOTHING),
+    "received what we never sent": Gossip([0, 1, 0], NOTHING, TERMS, NOTHING),
+    "stable what we have not queued": Gossip([0] * 3, Round(1, b"", [0] * 3, [1, 0, 0]), TERMS, NOTHING),
+    "safe beyond the window": Gossip([0] * 3, NOTHING, TERMS, Round(1, b"", [0] * 3, [65, 0, 0])),
     "a notice that says nothing": Notice(0, 1, b"\0"),
-    "a round beyond all time": Gossip([0] * 3, Round(MAX_SEQ, b"\x07", [0] * 3, [0] * 3), NOTHING),
+    "a round beyond all time": Gossip([0] * 3, Round(MAX_SEQ, b"\x07", [0] * 3, [0] * 3), TERMS, NOTHING),
     "a frame of another protocol": ChannelAck(1, 1),
     "data of another protocol": ChannelData(1, 1, [b"x"]),
 }

@@ -25,6 +25,7 @@ from semcast.replication.actions import Join, Leave
 from semcast.replication.colours import GapError
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
+from semcast.replication.records import decode
 from semcast.replication.snapshots import KeptState
 from semcast.replication.states import State
 from semcast.sim.mutants import replication as mutants
@@ -587,6 +588,97 @@ def forget(kind: type[Machine]) -> World:
     split(world, "a1c1")
     world.go(["a1", "c1"], 9000)
     return world
+
+
+def given_up(kind: type[Machine]) -> World:
+    """b ordered what nobody else has on a disk; all crash, a forgets b and goes on with c; then b is back."""
+    world = founded(3, kind=kind)
+    keep = {name: world.nodes[name].durable for name in ("a1", "c1")}
+    put(world, "b1", ticket=1)
+    assert world.go(world.nodes, 9000, lambda: bool(world.answers))
+    for name in ("a1", "c1"):
+        world.crash(name, keep[name])
+    world.crash("b1", len(world.nodes["b1"].records))
+    world.forget("a1", ["b1"])
+    for name in ("a1", "c1"):
+        world.nodes[name].start()
+    world.go(["a1", "c1"], 300)
+    split(world, "a1c1")
+    prime = in_state(world, a1=State.REG_PRIM, c1=State.REG_PRIM)
+    assert world.go(["a1", "c1"], 9000, prime)
+    put(world, "c1", b"other")
+    world.go(["a1", "c1"], 3000)
+    world.nodes["b1"].start()
+    world.go(["b1"], 300)
+    return world
+
+
+def test_a_server_with_an_order_that_was_given_up_stops_and_says_what_it_has() -> None:
+    world = given_up(Machine)
+    line, order = world.nodes["a1"].line, world.nodes["a1"].machine.books.colours.digest
+    split(world, "a1b1c1")
+    world.go(world.nodes, 9000)
+    rest = [world.nodes[name] for name in ("a1", "c1")]
+    assert world.nodes["b1"].state is State.STOPPED
+    assert [node.state for node in rest] == [State.REG_PRIM] * 2
+    assert [(node.line, node.machine.books.colours.digest) for node in rest] == [(line, order)] * 2
+    assert [node.machine.alarm for node in rest] == ["", ""]
+    for node in rest:  # c was never told by a record of its own
+        assert [server.name for server in node.machine.books.members.weights] == ["a", "c"]
+    again = Machine(Machine.books_kind(), world.nodes["c1"].machine.settings, world.nodes["c1"].machine.out)
+    again.books.replay(map(decode, world.nodes["c1"].records))
+    assert again.books.prim.forgot == (sid("b1"),)
+
+
+def test_without_that_it_takes_part_with_its_order() -> None:
+    world = given_up(mutants.EstrangedTakesPart)
+    split(world, "a1b1c1")
+    world.go(world.nodes, 9000)
+    assert world.nodes["b1"].state is not State.STOPPED
+    assert len({node.line for node in world.nodes.values()}) == 1
+    assert len({node.machine.books.colours.digest for node in world.nodes.values()}) == 2
+
+
+def test_a_server_outside_with_an_order_that_was_given_up_is_given_nothing() -> None:
+    world = given_up(Machine)
+    node = world.nodes["b1"]
+    line = node.line
+    node.machine.stall("its disk takes too long")
+    world.leaving.pop("b1", None)
+    world.of["b1"] = None
+    assert not world.pull("b1", "a1")
+    assert node.state is State.STOPPED
+    assert node.line == line
+    said = node.machine.exit
+    assert said.startswith("this server was forgotten by an operator")
+    assert said.endswith(f"positions {line} to {line} were ordered here, and are not part of the database")
+
+
+def test_a_server_that_was_away_when_others_were_forgotten_comes_back() -> None:
+    world = founded(4)
+    split(world, "d1", "a1b1c1")
+    prime = in_state(world, a1=State.REG_PRIM, b1=State.REG_PRIM, c1=State.REG_PRIM, d1=State.NON_PRIM)
+    assert world.go(world.nodes, 9000, prime)
+    put(world, "a1")
+    world.go(world.nodes, 3000)
+    put(world, "d1")  # what it was asked meanwhile is not lost
+    world.go(world.nodes, 3000)
+    for name in ("a1", "c1"):
+        world.crash(name, len(world.nodes[name].records))
+    world.wipe("b1")
+    world.forget("a1", ["b1"])
+    for name in ("a1", "c1"):
+        world.nodes[name].start()
+    world.go(["a1", "c1", "d1"], 600)
+    for _ in range(2):  # it pulls what it lacks outside, and comes back
+        split(world, "a1c1d1")
+        world.go(["a1", "c1", "d1"], 9000, world.at_rest)
+    assert world.at_rest()
+    lines = {world.nodes[name].line for name in ("a1", "c1", "d1")}
+    assert lines == {2}
+    for name in ("a1", "c1", "d1"):
+        members = world.nodes[name].machine.books.members.weights
+        assert [server.name for server in members] == ["a", "c", "d"]
 
 
 # Clients

@@ -4,14 +4,17 @@ import pytest
 
 from semcast.core import MemberId
 from semcast.replication.actions import Asked, Join, Leave, Reweigh, Run, plain
+from semcast.replication.clients import Clients, Gone
 from semcast.replication.colours import Colours, GapError
 from semcast.replication.dedupe import Requests
 from semcast.replication.ids import ConfId, Creator, Server, Weighted
 from semcast.replication.knowledge import Account, Prim, Vulnerable, learn
+from semcast.replication.lineage import ForgetError, estranged, forgetting, given_up, made_up, past_of
 from semcast.replication.membership import Membership
 from semcast.replication.messages import State
 from semcast.replication.plan import Planner
 from semcast.replication.quorum import is_quorum, may_found
+from semcast.replication.records import Forgot
 
 A, B, C, D = (Server(name, 1) for name in "abcd")
 ONE, TWO = ConfId(1, MemberId("a")), ConfId(2, MemberId("a"))
@@ -216,3 +219,92 @@ def test_a_request_is_done_once_in_any_order() -> None:
     assert requests.apply(Asked("k", 3, 3, b""), 8)
     assert requests.position("k", 2) is None, "the client has that outcome"
     assert not requests.apply(Asked("k", 1, 0, b""), 9)
+
+
+A, B, C, D = (Server(name, 1) for name in "abcd")
+
+
+def _members() -> Membership:
+    members = Membership()
+    members.found(((A, 1), (B, 1), (C, 1), (D, 1)))
+    return members
+
+
+@pytest.mark.parametrize(
+    ("server", "last", "names", "said"),
+    [
+        (A, (), "b", "a knows no primary"),
+        (Server("x", 1), (A, B), "b", "x is no server of this database"),
+        (A, (A, B), "z", "there is no server 'z': the servers are a, b, c, d"),
+        (A, (A, B), "ab", "a cannot forget itself"),
+        (A, (B, C), "b", "which may have ordered what is not here: forget at c"),
+        (A, (B, C), "bc", "what only these had is lost"),
+    ],
+)
+def test_forgetting_that_is_refused(server: Server, last: tuple[Server, ...], names: str, said: str) -> None:
+    prim = Prim(5 if last else 0, 1, servers=tuple((each, 1) for each in last), lineage=3)
+    with pytest.raises(ForgetError, match=said):
+        forgetting(server, prim, _members(), list(names), loss=False)
+
+
+def test_the_primary_that_an_operator_makes_up() -> None:
+    prim = Prim(5, 1, servers=((B, 1), (C, 1)), lineage=3)
+    record = forgetting(C, prim, _members(), ["b"], loss=False)
+    assert forgetting(C, prim, _members(), ["b"], loss=True) == record  # whoever does it, it is the same one
+    made = made_up(prim, record, _members())
+    assert (made.index, made.servers, made.whole, made.forgot) == (6, ((C, 1),), True, (B,))
+    assert past_of(made, 17) == ((3, 17),)
+    everybody = forgetting(A, prim, _members(), ["b", "c"], loss=True)
+    assert made_up(prim, everybody, _members()).servers == ((A, 1), (D, 1))
+
+
+def test_who_can_go_on_after_an_order_was_given_up() -> None:
+    old, ours = Prim(5, 1, servers=((B, 1), (C, 1)), lineage=3), Prim(2, 1, servers=((D, 1),), lineage=1)
+    made = made_up(old, Forgot((B,), 9), _members())
+    new = Prim(7, 1, servers=((C, 1), (D, 1)), lineage=9, past=past_of(made, 17), forgot=made.forgot)
+    assert not estranged(C, old, made)  # the rest of the last primary: it is needed
+    assert estranged(D, old, made)
+    assert not given_up(D, old, 30, made)  # nobody knows yet where the old order ends
+    assert estranged(D, old, new)
+    assert not given_up(D, old, 17, new)
+    assert "positions 18 to 19 were ordered here" in given_up(D, old, 19, new)
+    assert given_up(B, old, 17, new) == (
+        "this server was forgotten by an operator, and the others went on without it"
+    )
+    assert "positions 1 to 4" in given_up(D, ours, 4, new)  # another group altogether
+    assert not estranged(D, new, new)
+    assert not given_up(D, made, 17, new)  # made up there as well, and nothing was ordered since
+
+
+def _asked(client: str, number: int, floor: int = 0) -> Asked:
+    return Asked(client, number, floor, b"")
+
+
+def test_clients_that_never_come_back_are_forgotten_in_the_order_of_all() -> None:
+    clients: Clients[int] = Clients(most_clients=2)
+    assert clients.add(_asked("a", 1), 1) == clients.add(_asked("b", 1), 2) == []
+    assert clients.add(_asked("a", 2, 2), 3) == [Gone("a", 1)], "it has that outcome"
+    assert clients.add(_asked("c", 1), 4) == [Gone("b", 1), Gone("b")], "b asked for something longest ago"
+    assert clients.is_new(_asked("b", 1)), "who was forgotten is done it again"
+    assert not clients.is_new(_asked("a", 1))
+
+
+def test_a_client_that_never_says_what_it_has_keeps_its_newer_half() -> None:
+    clients: Clients[int] = Clients(most_numbers=4)
+    for number in (5, 1, 2, 4):
+        assert clients.add(_asked("a", number), number) == []
+    assert clients.add(_asked("a", 3), 9) == [Gone("a", 1), Gone("a", 2)]
+    assert clients.floor("a") == 3
+    assert not clients.is_new(_asked("a", 2)), "it is not done twice"
+
+
+def test_what_is_forgotten_is_the_same_after_a_snapshot() -> None:
+    clients: Clients[int] = Clients(most_clients=3)
+    for position, client in enumerate("abcba", 1):
+        clients.add(_asked(client, position), position)
+    done, floors = clients.written()
+    other: Clients[int] = Clients(most_clients=3)
+    shuffled = {client: done[client] for client in sorted(done)}
+    other.restore(shuffled, floors, {client: max(places.values()) for client, places in done.items()})
+    new = _asked("d", 1)
+    assert other.add(new, 6) == clients.add(new, 6) == [Gone("c", 3), Gone("c")]

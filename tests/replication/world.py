@@ -352,7 +352,9 @@ class World:
         """A server outside gets what another has on its disk, and hands in its reds."""
         machine, other = self.nodes[name].machine, self.nodes[donor].machine
         image = pull.image(other, machine.server)
-        if not pull.may_enter(machine, pull.offer(other, machine.server)):
+        offer = pull.offer(other, machine.server)
+        if not pull.may_enter(machine, offer) or not pull.follows(machine, offer):
+            self.nodes[name].drain()
             return False
         self.stats["pulls"] += 1
         if image.start > machine.books.colours.line:
@@ -386,7 +388,7 @@ class World:
         rng, node = self.rng, self.nodes[name]
         if node.dead or name in self.gone:
             return
-        if name in self.leaving and not (self.held and node.state is State.REG_PRIM) and rng.random() < 0.2:
+        if name in self.leaving and not self.held and rng.random() < 0.2:
             self.do_leave(name)
         elif node.syncs and rng.random() < 0.3:
             node.synced()

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from semcast.engine import ActionError
 from semcast.server.interface import Receipt
 from semcast.sql import SqlAction, SqliteStore, Statement
-from semcast.sql.actions import Expectation, Row, Value, encode
+from semcast.sql.actions import Expectation, Restore, Row, Stage, Value, encode
+from semcast.sql.digest import digests
 from semcast.sql.refusals import check
+from semcast.sql.restoring import digest_of, pieces_of
 from semcast.sql.snapshot import take
 from semcast.sql.store import Ordered
 
@@ -44,6 +46,7 @@ class StandIn:
         self.store = SqliteStore(path)
         self.primary = asyncio.Event()
         self.primary.set()
+        self.server = "a/1"
         self.servers = {"a": 1}
         self.asked: list[Mapping[str, object]] = []
         self._done: dict[tuple[str, int], Done] = {}
@@ -95,7 +98,7 @@ class StandIn:
 
     def status(self) -> Mapping[str, object]:
         return {
-            "server": "a/1",
+            "server": self.server,
             "state": "reg-prim",
             "primary": self.primary.is_set(),
             "position": self.store.position,
@@ -118,3 +121,21 @@ class StandIn:
 
     async def backup(self, target: Path) -> int:
         return take(self.store.path, target)
+
+    async def restore(self, source: Path, *, replace: bool = False, timeout: float | None = None) -> Done:
+        def applied(deed: Stage | Restore) -> Done:
+            (outcome,) = self.store.apply([Ordered(encode(SqlAction((), (), deed)), 1000, 7)])
+            if outcome.error:
+                raise ActionError(outcome.error)
+            return Done(self.store.position, outcome.changes, 0, outcome.columns, outcome.rows)
+
+        pieces = list(pieces_of(source))
+        for number, piece in enumerate(pieces):
+            applied(Stage("upload", number, piece))
+        return applied(Restore("upload", len(pieces), digest_of(source), replace))
+
+    async def mark(self, *, timeout: float | None = None) -> int:
+        return self.store.position
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        return {name: found.hex() for name, found in digests(self.store.reader()).items()}

@@ -16,7 +16,7 @@ from tests.server.test_server_access import certificate
 import semcast
 import semcast.blocking
 from semcast.engine import ActionError, RequestError
-from semcast.engine.database import SqlResult
+from semcast.engine.results import SqlResult
 from semcast.server.client import Client, Promise, ServedResult
 from semcast.server.errors import AccessError, PendingError, UnreachableError
 from semcast.server.serving import Place

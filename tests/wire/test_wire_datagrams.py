@@ -17,6 +17,7 @@ from semcast.protocols.semantic.frames import (
     Notice,
     Request,
     Round,
+    Terms,
 )
 from semcast.wire import Codec, Datagram, Malformed, check_message, from_wire, to_wire
 from semcast.wire.limits import MAX_BITMAP, MAX_IDS, MAX_ITEM, MAX_PAYLOAD, MAX_SEQ
@@ -46,7 +47,13 @@ frames: st.SearchStrategy[Frame] = st.one_of(
     ),
     st.builds(Request, ranks, st.lists(st.tuples(seqs, seqs), min_size=1, max_size=5)),
     st.builds(Notice, ranks, seqs, st.binary(min_size=1, max_size=40)),
-    st.builds(Gossip, st.lists(seqs, max_size=5), rounds, st.none() | rounds),
+    st.builds(
+        Gossip,
+        st.lists(seqs, max_size=5),
+        rounds,
+        st.builds(Terms, seqs, st.booleans(), seqs, seqs),
+        st.none() | rounds,
+    ),
     st.builds(
         ChannelData, seqs, seqs, st.lists(st.binary(max_size=50), max_size=2), annotations.map(to_wire)
     ),

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 import semcast
+from semcast import Message
 from semcast.bench import threads
 from semcast.bench.case import Case
 from semcast.bench.families import FAMILIES
@@ -75,7 +76,7 @@ class Bench:
     async def _read_single(self) -> None:
         marked = bool(self._case.rate or self._sleep)  # otherwise only the first and the last matter
         async for event in self._group:
-            if type(event) is semcast.Message:
+            if type(event) is Message:
                 payload = event.payload
                 if marked or not self._delivered or payload.startswith(_LAST, _STAMP.size):
                     self._count([payload])

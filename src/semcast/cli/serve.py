@@ -6,12 +6,17 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain, stopping_on_signals, why
 from semcast.engine import RequestError
 from semcast.group.errors import ConfigurationError, GroupError
+
+if TYPE_CHECKING:
+    from semcast.server.home import Home
+    from semcast.server.identity import Site
+    from semcast.server.node import Say
 
 DEMO = "demo"
 NAMES = ("a", "b", "c")
@@ -53,6 +58,18 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="--bind of another server",
     )
     parser.add_argument("--key-file", default="", metavar="FILE", help="keyring that all servers share")
+    parser.add_argument(
+        "--forget",
+        default="",
+        metavar="B,C",
+        help="you vouch that these servers are gone for good: the others go on without them, once all others"
+        " are there. What only they had is lost",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="with --forget: also where nobody is left of the last primary",
+    )
     parser.add_argument("--record", default="", metavar="DIR", help="journal what it does, for semcast check")
     parser.add_argument("--insecure", action="store_true", help="beyond this host without keys or TLS")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
@@ -98,7 +115,7 @@ async def _serve(args: argparse.Namespace) -> int:
         database=args.database,
         data=args.data,
         server=args.name,
-        founders=tuple(name.strip() for name in (args.founders or "").split(",") if name.strip()),
+        founders=_names(args.founders or ""),
         joins=joins,
         durability=args.durability,
         bind=args.bind,
@@ -108,12 +125,29 @@ async def _serve(args: argparse.Namespace) -> int:
         record=args.record,
     )
     home = home_of(site)
+    say = _say_json if args.json else _say
+    _forget(args, site, home, say)
     place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
     wanted = Wanted(args.database, home.server, place, args.tokens)
-    say = _say_json if args.json else _say
     with stopping_on_signals() as stopped:
         await serve(wanted, lambda: opened(site, home), stopped, say)
     return 0
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _forget(args: argparse.Namespace, site: "Site", home: "Home", say: "Say") -> None:
+    """Before it starts."""
+    from semcast.server.forgetting import forget  # noqa: PLC0415
+
+    names = _names(args.forget)
+    if args.accept_loss and not names:
+        raise UsageError("--accept-loss is for --forget")
+    if names:
+        forgotten = forget(site, home, names, loss=args.accept_loss)
+        say({"event": "forgot", "server": home.server, "forgotten": forgotten, "known": list(names)})
 
 
 def _say_json(what: Mapping[str, Any]) -> None:
@@ -136,6 +170,11 @@ def sentence(what: Mapping[str, Any]) -> str:
             return (
                 f"{server}: starts; where its database is founded, or where it joins, it waits for the others"
             )
+        case "forgot" if not what["forgotten"]:
+            return f"{server}: {', '.join(what['known'])} was forgotten before"
+        case "forgot":
+            gone = ", ".join(what["forgotten"])
+            return f"{server}: FORGOT {gone}: the next primary needs all others that were in the last one"
         case "serving":
             return f"{server}: serves at {what['address']}"
         case "state" if what["primary"]:

@@ -15,8 +15,9 @@ from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain
 from semcast.databases import database
 from semcast.engine import ActionError, RequestError
-from semcast.engine.database import SqlAnswer, SqlResult
+from semcast.engine.database import SqlAnswer
 from semcast.engine.levels import READS, UPDATES
+from semcast.engine.results import SqlResult
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import StatementError
 from semcast.sql.refusals import writes
@@ -57,6 +58,37 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
     what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
     what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
+    what.add_argument(
+        "--export-lost",
+        type=Path,
+        metavar="DIR",
+        help="print what a stopped server keeps in its folder and nobody has ordered, as lines of JSON",
+    )
+    parser.add_argument(
+        "--after",
+        type=int,
+        metavar="POSITION",
+        help="with --export-lost: and what it has ordered behind this position",
+    )
+    what.add_argument("--verify", action="store_true", help="compare the tables of all servers")
+    what.add_argument(
+        "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
+    )
+    what.add_argument(
+        "--load",
+        type=Path,
+        metavar="FILE",
+        help="many rows (.csv, .tsv) or statements (anything else); begun once more, it goes on where it was",
+    )
+    parser.add_argument("--table", help="with --load: where the rows go (default: the name of the file)")
+    parser.add_argument("--no-header", action="store_true", help="with --load: the first line is a row, too")
+    parser.add_argument("--null", default="", help="with --load: what stands for NULL (default: nothing)")
+    parser.add_argument(
+        "--load-as", default="", metavar="NAME", help="with --load: of this load, to do it once more"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="with --restore: all that is there already may be lost"
+    )
     parser.set_defaults(run=run)
 
 
@@ -64,16 +96,35 @@ def run(args: argparse.Namespace) -> int:
     """Do what is asked; 1 where a statement could not be done."""
     if not args.timeout > 0:
         raise UsageError("--timeout: more than 0 seconds")
-    others = (args.status, args.members, args.add, args.remove, args.weight, args.backup)
+    others = (
+        args.status,
+        args.members,
+        args.add,
+        args.remove,
+        args.weight,
+        args.backup,
+        args.restore,
+        args.load,
+        args.verify,
+        args.export_lost,
+    )
+    if args.replace and args.restore is None:
+        raise UsageError("--replace is for --restore")
+    if args.load is None and (args.table or args.no_header or args.null or args.load_as):
+        raise UsageError("--table, --no-header, --null and --load-as are for --load")
     if args.statement is not None and any(others):
         raise UsageError("a statement, or something about the servers; not both")
     if args.statement is not None:
         check_level(args.level, args.statement)
+    if args.after is not None and args.export_lost is None:
+        raise UsageError("--after is for --export-lost")
     try:
+        if args.export_lost is not None:
+            return _export_lost(args)
         return asyncio.run(_run(args))
-    except (RequestError, ConfigurationError) as error:
+    except (RequestError, ConfigurationError, StatementError) as error:
         raise UsageError(str(error)) from error
-    except (GroupError, TimeoutError) as error:
+    except (GroupError, TimeoutError, ActionError) as error:
         raise JobError(str(error)) from error
 
 
@@ -89,6 +140,8 @@ async def _run(args: argparse.Namespace) -> int:
     ) as db:
         if args.statement is not None:
             return await once(db, args.statement, args.level, as_json=args.json)
+        if args.verify:
+            return await _verify(db, as_json=args.json)
         if await _about_servers(db, args):
             return 0
         from semcast.cli.prompt import Prompt  # noqa: PLC0415 (readline takes over the terminal)
@@ -191,6 +244,10 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     elif args.backup is not None:
         position = await db.backup(args.backup)
         _show({"file": str(args.backup), "position": position}, as_json=args.json)
+    elif args.restore is not None:
+        await _restore(db, args)
+    elif args.load is not None:
+        await _load(db, args)
     elif args.members or args.add or args.remove or args.weight:
         if args.add:
             await db.add_server(args.add)
@@ -205,6 +262,88 @@ async def _about_servers(db: "Client", args: argparse.Namespace) -> bool:
     else:
         return False
     return True
+
+
+def _export_lost(args: argparse.Namespace) -> int:
+    """What a server has that the others may lack."""
+    from semcast.server.home import known  # noqa: PLC0415
+    from semcast.server.lost import lost  # noqa: PLC0415
+
+    home = known(args.export_lost)
+    if home.database != args.database:
+        raise UsageError(f"{args.export_lost} belongs to the database {home.database!r}")
+    count = 0
+    for line in lost(args.export_lost, home, args.after):
+        print(line)
+        count += 1
+    print(f"{count} actions of {home.server}", file=sys.stderr)
+    return 0
+
+
+async def _verify(db: "Client", *, as_json: bool) -> int:
+    """1 where tables differ, 3 where a server could not be compared."""
+    found = await db.verify()
+    differences = found.differences()
+    if as_json:
+        shown = {
+            "position": found.position,
+            "servers": sorted(found.tables),
+            "differences": differences,
+            "silent": found.silent,
+        }
+        print(json.dumps(shown))
+    else:
+        for table, which in differences.items():
+            groups = "; ".join(f"{', '.join(servers)}: {digest}" for digest, servers in which.items())
+            print(plain(f"{table}: DIFFERENT: {groups}"))
+        for server, why in found.silent.items():
+            print(plain(f"{server}: not compared: {why}"))
+        count = len({name for tables in found.tables.values() for name in tables})
+        equal = "" if differences else f": {count} digests are equal"
+        print(plain(f"position {found.position}, servers {', '.join(sorted(found.tables))}{equal}"))
+    return 1 if differences else 3 if found.silent else 0
+
+
+async def _restore(db: "Client", args: argparse.Namespace) -> None:
+    from semcast.server.client import RESTORE_TIMEOUT  # noqa: PLC0415
+
+    seconds = max(args.timeout, RESTORE_TIMEOUT)
+    try:
+        done = await db.restore(args.restore, replace=args.replace, timeout=seconds)
+    except ActionError as error:
+        hint = "" if args.replace else " (--replace)"
+        raise JobError(f"nothing was restored: {plain(str(error))}{hint}") from error
+    tables = {str(table): rows for table, rows in done.rows}
+    _show({"position": done.position, "rows": done.changes, "tables": tables}, as_json=args.json)
+
+
+async def _load(db: "Client", args: argparse.Namespace) -> None:
+    from semcast.cli.loading import Form, batches_of, label  # noqa: PLC0415 (the extra may be missing)
+    from semcast.server.loading import Loaded, load  # noqa: PLC0415
+
+    path: Path = args.load
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
+    if delimiter is None and (args.table or args.no_header or args.null):
+        raise UsageError(f"{path}: --table, --no-header and --null are for .csv and .tsv; others are SQL")
+    form = Form(args.table or path.stem, not args.no_header, delimiter, args.null) if delimiter else None
+    terminal = sys.stderr.isatty()
+
+    def told(done: Loaded) -> None:
+        if terminal:
+            print(f"\r{done.rows} rows", end="", file=sys.stderr, flush=True)
+
+    try:
+        done = await load(db, label(path, form, args.load_as), batches_of(path, form), told, args.timeout)
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    finally:
+        if terminal:
+            print(file=sys.stderr)
+    if done.rows and done.before == done.rows:
+        print("it was loaded before; to load it once more, name that with --load-as", file=sys.stderr)
+    _show({"rows": done.rows, "before": done.before, "position": done.position}, as_json=args.json)
 
 
 def _show(found: Any, *, as_json: bool) -> None:

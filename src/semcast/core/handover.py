@@ -28,6 +28,10 @@ from semcast.core.reading import Reading
 from semcast.core.stack import Stack
 from semcast.core.views import View
 
+_PLENTY = 64 << 20
+_LISTS_IN_QUEUE = 8
+"""A list in the mailbox has about this part of the bytes of a full queue, at most."""
+
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
 
@@ -52,11 +56,20 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """Or one for each of them."""
     confirm: tuple[int, bool] | None = None
     """A ticket, and whether it has to be safe: somebody waits to know what became of the last of them."""
+    size: int = -1
+    """Bytes of the payloads, where somebody has counted them."""
 
     def after(self, taken: int) -> "Outgoing":
         """What is left of them."""
         notes = None if self.annotations is None else self.annotations[taken:]
-        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm)
+        size = -1 if self.size < 0 else self.size - self.bytes(taken)
+        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm, size)
+
+    def bytes(self, count: int) -> int:
+        """Bytes of the first payloads. Where all were counted, each has its share: nobody looks at them."""
+        if self.size < 0:
+            return sum(map(len, self.payloads[:count]))
+        return self.size * count // len(self.payloads)
 
     def batches(self, sender: MemberId, first: int, count: int) -> list[Batch]:
         """So many of them, with numbers from `first` on, as they are recorded: one by one if annotated."""
@@ -73,9 +86,11 @@ class Handover:
 
     Args:
         send_messages: how many messages may wait to be sent before the application has to wait, too.
+        send_bytes: of these; the last may exceed it, whatever its size.
         mailbox: for what is delivered.
         hooks: to the state of the application; None to hand over what is about it like anything else.
         queue_messages: how many messages may wait for the application.
+        queue_bytes: of these.
         receives: whether the application is given anything at all.
     """
 
@@ -88,11 +103,15 @@ class Handover:
         hooks: StateHooks | None = None,
         *,
         queue_messages: int = 1024,
+        send_bytes: int = _PLENTY,
+        queue_bytes: int = _PLENTY,
         receives: bool = True,
     ) -> None:
-        self.mailbox = Mailbox(most=queue_messages) if mailbox is None else mailbox
+        if mailbox is None:
+            mailbox = Mailbox(most=queue_messages, most_bytes=max(1, queue_bytes // _LISTS_IN_QUEUE))
+        self.mailbox = mailbox
         self.hooks = hooks
-        self.reading = self.reading_kind(self.mailbox, queue_messages, receives=receives)
+        self.reading = self.reading_kind(mailbox, queue_messages, queue_bytes, receives=receives)
         """How the application reads, and whether it waits."""
         self.outgoing: deque[Outgoing] = deque()
         """What the application handed over and no turn has given to the stack yet."""
@@ -117,8 +136,9 @@ class Handover:
         self.skipped = 0
         """Messages that turns dropped because the application never iterated."""
         self._limit = send_messages
-        self._handed = 0  # messages; written by the application
-        self._taken = 0  # of those; written by turns
+        self._limit_bytes = send_bytes
+        self._handed = self._handed_bytes = 0  # messages; written by the application
+        self._taken = self._taken_bytes = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
         self._missed: View | None = None  # the last view that was dropped; written by turns
         self.discarded: tuple[int, View | None] | None = None
@@ -141,24 +161,33 @@ class Handover:
         """Messages that were handed over and wait for the stack to take them."""
         return self._handed - self._taken
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of these."""
+        return self._handed_bytes - self._taken_bytes
+
     def room_for(self, count: int, *, reading: bool = True) -> bool:
         """Whether so many messages may be handed over now; one call is always welcome where none waits.
+
+        Bytes may exceed their bound by what is handed over last, so that everything can be sent.
 
         While others are stopped, and whoever reads here has answers to send, only those are welcome.
         """
         if not reading and self.reading.answers_first:
             return False
         unsent = self.unsent
-        return not unsent or unsent + count <= self._limit
+        return not unsent or (unsent + count <= self._limit and self.unsent_bytes < self._limit_bytes)
 
     def send(self, outgoing: Outgoing) -> None:
         """Hand messages over."""
         self._handed += len(outgoing.payloads)
+        self._handed_bytes += outgoing.bytes(len(outgoing.payloads))
         self.outgoing.append(outgoing)
         self.reading.welcome()
 
-    def taken(self, count: int) -> bool:
-        """A turn took so many messages; returns whether somebody waits for that."""
+    def taken(self, count: int, size: int) -> bool:
+        """A turn took so many messages, with so many bytes; returns whether somebody waits for that."""
+        self._taken_bytes += size
         self._taken += count
         return self.reading.waiting
 
@@ -254,7 +283,7 @@ class Handover:
         """Leave a list for the application."""
         reading = self.reading
         self.mailbox.put(deliveries)
-        reading.reader.excess = reading.excess()
+        reading.reader.excess, reading.reader.excess_bytes = reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

@@ -2,6 +2,7 @@
 
 What lies here can no longer be purged, so it must be little for a slow application and much for a fast
 one: the lists grow and shrink with the time it takes for them. What else it does between them says nothing.
+Lists of large messages have few of them, whatever the time: these lie in memory, too.
 """
 
 from collections import deque
@@ -14,6 +15,7 @@ from semcast.core.messages import Batch
 _LISTS = 2
 _FIRST = 16
 _MOST = 1 << 16
+_MOST_BYTES = 16 << 20
 _BRIEF: Nanos = 2 * MILLISECOND
 _LONG: Nanos = 10 * MILLISECOND
 
@@ -25,20 +27,23 @@ class Mailbox:
         lists: how many may lie here. With 0 there is room only while the application asks for a list, so
             that nothing is out of reach of purging before it can be dealt with.
         most: messages of a list, at most.
+        most_bytes: of a list, about: the next one is shorter where the last was larger.
     """
 
-    def __init__(self, lists: int = _LISTS, most: int = _MOST) -> None:
+    def __init__(self, lists: int = _LISTS, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
         self.want = min(_FIRST, most)
         """How many messages the next list should have, at most."""
         self.asked = False
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
         self._most = most
-        self._lists: deque[tuple[Sequence[Delivery], int, int]] = deque()  # with messages, and all in it
+        self._most_bytes = most_bytes
+        # with messages, all that is in it, and bytes
+        self._lists: deque[tuple[Sequence[Delivery], int, int, int]] = deque()
         self._came = 0  # messages that were put here
         self._went = 0  # and taken from here
         self._taken_at: Nanos | None = None
-        self._taken = 0  # messages in the list that was taken last
+        self._taken = self._taken_bytes = 0  # messages in the list that was taken last
 
     def has_room(self) -> bool:
         """Whether another list is welcome."""
@@ -49,30 +54,31 @@ class Mailbox:
         """Messages that lie here."""
         return self._came - self._went
 
-    def excess(self) -> int:
-        """What is in the lists for which there was no room.
+    def excess(self) -> tuple[int, int]:
+        """What is in the lists for which there was no room, and its bytes.
 
         Changes of view count like messages: a program that sends and does not read is given every one of
         them, so they must have a bound, too.
         """
         if len(self._lists) <= self._most_lists:
-            return 0
-        lists = tuple(self._lists)  # in one step: the application may take one meanwhile
-        return sum([weight for _, _, weight in lists[max(1, self._most_lists) :]])
+            return 0, 0
+        lists = tuple(self._lists)[max(1, self._most_lists) :]  # in one step: one may be taken meanwhile
+        return sum([weight for _, _, weight, _ in lists]), sum([size for _, _, _, size in lists])
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
-        count = sum([len(each.payloads) for each in deliveries if type(each) is Batch])
-        others = sum([type(each) is not Batch for each in deliveries])
+        batches = [each for each in deliveries if type(each) is Batch]
+        count = sum([len(batch.payloads) for batch in batches])
         self._came += count
-        self._lists.append((deliveries, count, count + others))
+        weight, size = count + len(deliveries) - len(batches), sum([batch.size for batch in batches])
+        self._lists.append((deliveries, count, weight, size))
 
     def __bool__(self) -> bool:
         return bool(self._lists)
 
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
-        taken, self._taken, _ = self._lists.popleft()
+        taken, self._taken, _, self._taken_bytes = self._lists.popleft()
         self._went += self._taken
         self._taken_at = now
         return taken
@@ -89,3 +95,5 @@ class Mailbox:
             self.want = max(1, self.want * _LONG // (2 * elapsed))
         elif elapsed < _BRIEF and self._taken >= self.want:
             self.want = min(self._most, 2 * self.want)
+        if self.want * self._taken_bytes > self._taken * self._most_bytes:
+            self.want = max(1, self._taken * self._most_bytes // self._taken_bytes)

@@ -9,7 +9,7 @@ class Reader:
     messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
-    __slots__ = ("closing", "excess", "receives", "stopped", "waits")
+    __slots__ = ("closing", "excess", "excess_bytes", "receives", "stopped", "waits")
 
     def __init__(self) -> None:
         self.waits = False
@@ -23,3 +23,5 @@ class Reader:
         self.excess = 0
         """Messages, and changes of view, in the mailbox beyond its bound. A stack counts them as waiting for
         the program."""
+        self.excess_bytes = 0
+        """Bytes of these messages."""

@@ -24,10 +24,11 @@ class Reading:
     Args:
         mailbox: where it finds what is delivered.
         queue_messages: how many messages may wait for it.
+        queue_bytes: of these.
         receives: whether it wants to be given anything.
     """
 
-    def __init__(self, mailbox: Mailbox, queue_messages: int, *, receives: bool) -> None:
+    def __init__(self, mailbox: Mailbox, queue_messages: int, queue_bytes: int, *, receives: bool) -> None:
         self.reader = Reader()
         """What the stack sees of it. Written by turns."""
         self.reader.receives = receives
@@ -39,6 +40,7 @@ class Reading:
         """Whether anything is kept for the program. By turns."""
         self._mailbox = mailbox
         self._queue_messages = queue_messages
+        self._queue_bytes = queue_bytes
         self._receives = receives
         # Written by the program's thread:
         self.began = False
@@ -95,8 +97,8 @@ class Reading:
         """Whether who reads waits, as the last look found."""
         return self._saw_stalled
 
-    def excess(self) -> int:
-        """What is in the mailbox beyond its bound, changes of view included."""
+    def excess(self) -> tuple[int, int]:
+        """What is in the mailbox beyond its bound, changes of view included, and its bytes."""
         return self._mailbox.excess()
 
     def stirred(self) -> bool:
@@ -104,7 +106,7 @@ class Reading:
         return (
             (self._stalled > 0) != self._saw_stalled
             or self._refused[0] != self._seen_refusal
-            or (self.reader.excess > 0 and self.excess() != self.reader.excess)
+            or (self.reader.excess > 0 and self.excess()[0] != self.reader.excess)
         )
 
     def look(self, now: Nanos, stack: Stack) -> bool:
@@ -112,7 +114,7 @@ class Reading:
         if self._calm and self._reads_on(now, stack):
             return False
         reader = self.reader
-        before = reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess
+        before = _seen(reader)
         idle = self._idle(now, stack)
         self._saw_stalled = self._stalled > 0
         keeps = self.receives and not self.closing
@@ -120,9 +122,9 @@ class Reading:
         reader.receives = self.receives
         reader.closing = self.closing
         reader.stopped = keeps and not reader.waits and idle >= LONG
-        reader.excess = self.excess() if keeps else 0
+        reader.excess, reader.excess_bytes = self.excess() if keeps else (0, 0)
         self._calm = keeps and not (self._saw_stalled or reader.waits or reader.stopped or reader.excess)
-        return before != (reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess)
+        return before != _seen(reader)
 
     def _reads_on(self, now: Nanos, stack: Stack) -> bool:
         """Whether all is as it was: a program that reads, as most do, costs its turns no more than this."""
@@ -138,15 +140,19 @@ class Reading:
 
         Not at once: the task that reads may be about to start. And not where something obsolete can go.
         """
-        if self.began or not self.receives or self.closing or stack.queued() < self._queue_messages:
+        if self.began or not self.receives or self.closing or not self._full(stack):
             self._full_since = None
         elif self._full_since is None:
             self._full_since = now
         elif now - self._full_since >= LONG:
             stack.reclaim()
-            if stack.queued() >= self._queue_messages:
+            if self._full(stack):
                 self.skip()
         return self.skipping
+
+    def _full(self, stack: Stack) -> bool:
+        """Whether no more is taken for the program, if it neither reads nor waits."""
+        return stack.queued() >= self._queue_messages or stack.queued_bytes() >= self._queue_bytes
 
     def skip(self) -> None:
         """Nothing is kept any more for a program that never iterated."""
@@ -186,3 +192,8 @@ class Reading:
         if self._saw_stalled or (refused and by_reader):
             return True
         return idle >= PATIENCE and (self._waiters > 0 or refused)
+
+
+def _seen(reader: Reader) -> tuple[bool, bool, bool, bool, int]:
+    """What a stack knows of its program."""
+    return reader.waits, reader.receives, reader.closing, reader.stopped, reader.excess

@@ -185,6 +185,10 @@ class Stack(ABC):
         """Messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.reader.excess
 
+    def queued_bytes(self) -> int:
+        """Bytes of the messages that wait for the program."""
+        return 0
+
     def reclaim(self) -> None:  # noqa: B027 (not all keep what is obsolete)
         """Purge what is obsolete of what waits for the program, now, if the policy allows it."""
 

@@ -333,7 +333,7 @@ class Turn:
         if freed:
             for see in self._see_multicast:
                 see(now, given)
-            self._free(freed)
+            self._free(freed, sum([each.bytes(taken) for each, taken in given]))
         return True
 
     def _multicast(self, now: Nanos, handover: Handover) -> list[tuple[Outgoing, int]]:
@@ -363,18 +363,19 @@ class Turn:
 
     def _discard(self) -> None:
         """The stack is out of the group: nobody takes these any more."""
-        outgoing, freed = self.handover.outgoing, 0
+        outgoing, freed, size = self.handover.outgoing, 0, 0
         while outgoing:
             each = outgoing.popleft()
             freed += len(each.payloads)
+            size += each.bytes(len(each.payloads))
             if each.confirm is not None:
                 self._answer(Unconfirmed(each.confirm[0], f"{self.member} left before it was sent"))
         self.handover.leaving = False
         if freed:
-            self._free(freed)
+            self._free(freed, size)
 
-    def _free(self, count: int) -> None:
-        if self.handover.taken(count):
+    def _free(self, count: int, size: int) -> None:
+        if self.handover.taken(count, size):
             self._world.wake()
 
     # To the application

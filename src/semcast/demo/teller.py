@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import semcast
-from semcast.engine.database import SqlAnswer, SqlResult
+from semcast.engine.database import SqlAnswer
+from semcast.engine.results import SqlResult
 from semcast.server.client import Client, Promise
 from semcast.sql.digest import digest
 

@@ -1,9 +1,11 @@
 """The engine: any service, replicated; answers at the level that the client asks for."""
 
-from semcast.engine.database import Database, DatabaseSession, SqlAnswer, SqlReceipt, SqlResult, database
+from semcast.engine.database import Database, DatabaseSession, SqlAnswer, SqlReceipt, database
 from semcast.engine.errors import ForgottenError, RefusedError, ReplicaError, RequestError
 from semcast.engine.outcomes import Outcome
-from semcast.engine.replica import Answer, Receipt, Replica, Status, replicate
+from semcast.engine.replica import Replica, replicate
+from semcast.engine.reports import Answer, Receipt, Status
+from semcast.engine.results import SqlResult
 from semcast.engine.service import ActionError, Context, Procedure, Service
 from semcast.engine.session import Session
 

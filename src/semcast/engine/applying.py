@@ -8,6 +8,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.engine.contents import (
     CALL,
+    MARK,
     PLAIN_BYTES,
     READ,
     UPDATE,
@@ -41,7 +42,6 @@ class Applier:
         self._waiters = waiters
         self._mine = mine
         self._todos: list[Todo] = []
-        self._tokens: list[int] = []  # of each of them; 0 where nobody here waits
         self._taken = 0  # the last position that was handed over
         self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
 
@@ -62,7 +62,7 @@ class Applier:
             raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
         self._taken = position + len(batch.payloads)
         mine, seed = self._mine(sender), _seeds(sender) + batch.first - batch.order
-        done, stamp, todos, tokens = store.position, store.stamp, self._todos, self._tokens
+        done, stamp, todos = store.position, store.stamp, self._todos
         for action in batch.payloads:
             position += 1
             if position <= done:
@@ -72,20 +72,20 @@ class Applier:
                 if made > stamp:
                     stamp = store.stamp = made
                 context = Context(position, stamp, seed + position, UPDATES[level & 3])
-                todos.append(Todo(action[PLAIN_BYTES:], context))
-                tokens.append(token if mine else 0)
+                todos.append(Todo(action[PLAIN_BYTES:], context, token if mine else 0))
                 continue
             content = read(action)
             if content is None:
                 continue
-            if content.kind == READ:
-                if mine:
+            if content.kind in (READ, MARK):
+                if content.kind == MARK:
+                    self._mark(content, position, mine=mine)
+                elif mine:
                     self._answer(content, position)
-                    done, todos, tokens = store.position, self._todos, self._tokens
+                done, todos = store.position, self._todos
                 continue
             stamp = store.stamp = max(stamp, content.stamp)
-            todos.append(_todo(content, position, stamp, seed + position))
-            tokens.append(content.token if mine else 0)
+            todos.append(_todo(content, position, stamp, seed + position, content.token if mine else 0))
         self._cut[sender] = batch.first + len(batch.payloads) - 1
         return position
 
@@ -101,19 +101,27 @@ class Applier:
             else:
                 waiter.done(content.token, Outcome(position, answer))
 
+    def _mark(self, content: Content, position: int, *, mine: bool) -> None:
+        """All that is before it is done, and nothing behind it."""
+        self._do(position - 1)
+        self._store.mark(position)
+        waiter = self._waiters.by_token.pop(content.token, None) if mine else None
+        if waiter is not None:
+            waiter.done(content.token, Outcome(position))
+
     def _do(self, upto: int) -> None:
         """Have the store do what was gathered, and tell who waits."""
         store, waiters = self._store, self._waiters
         if upto <= store.position:
             return
-        todos, tokens = self._todos, self._tokens
-        self._todos, self._tokens = [], []
-        outcomes = store.apply(todos, upto)
+        todos, self._todos = self._todos, []
         by_token = waiters.by_token
-        for todo, token, outcome in zip(todos, tokens, outcomes, strict=True):
-            waiter = by_token.pop(token, None) if token else None
+        for todo, outcome in zip(todos, store.apply(todos, upto), strict=True):
+            if outcome is None:
+                continue
+            waiter = by_token.pop(todo.token, None)
             if waiter is not None:
-                waiter.done(token, outcome)
+                waiter.done(todo.token, outcome)
             if todo.asked is not None:
                 waiters.request_done(todo.asked, outcome)
 
@@ -142,7 +150,7 @@ class Applier:
             seed, applied = _seeds(member), self._cut.get(member, 0)
             for index, action in enumerate(run.actions, run.first):
                 content = read(action) if index > applied else None
-                if content is None or content.kind == READ:
+                if content is None or content.kind in (READ, MARK):
                     continue
                 asked = content.asked
                 if asked is not None and (
@@ -150,18 +158,18 @@ class Applier:
                 ):
                     continue
                 stamp = max(stamp, content.stamp)
-                found.append(_todo(content, 0, stamp, seed + index))
+                found.append(_todo(content, 0, stamp, seed + index, 0))
         return found
 
 
-def _todo(content: Content, position: int, stamp: int, seed: int) -> Todo:
+def _todo(content: Content, position: int, stamp: int, seed: int, token: int) -> Todo:
     asked = content.asked
     client, number = ("", 0) if asked is None else (asked.client, asked.number)
     context = Context(position, stamp, seed, content.level, client, number)
     if content.kind == CALL:
         call = read_call(content.body)
-        return Todo(call.body, context, call, asked)
-    return Todo(content.body, context, None, asked)
+        return Todo(call.body, context, token, call, asked)
+    return Todo(content.body, context, token, None, asked)
 
 
 def _seeds(sender: MemberId) -> int:

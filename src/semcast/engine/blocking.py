@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from semcast.engine.levels import ReadLevel, UpdateLevel
 from semcast.engine.outcomes import Outcome
-from semcast.engine.replica import Answer, Receipt, Replica, Status
+from semcast.engine.replica import Replica
 from semcast.engine.replica import replicate as replicate_async
+from semcast.engine.reports import Answer, Receipt, Status
 from semcast.engine.requesting import Seen
 from semcast.engine.service import Expectation, Procedure, Service
 from semcast.engine.session import Session

@@ -13,9 +13,9 @@ from semcast.engine.levels import STRICT, UPDATES
 from semcast.engine.service import Expectation
 from semcast.replication.actions import ASKED, PLAIN, Asked, read_asked
 
-UPDATE, READ, CALL = 0, 1, 2
+UPDATE, READ, CALL, MARK = 0, 1, 2, 3
 """Kinds: a body for the service; a question that is answered at its place; a procedure, or what is
-expected."""
+expected; a place at which every server remembers what it has."""
 
 _HEADER = struct.Struct(">BBQQ")
 _PLAIN = struct.Struct(">BBBQQ")
@@ -86,6 +86,6 @@ def read(action: bytes) -> Content | None:
     if len(action) < start + _HEADER.size:
         return None
     kind, level, stamp, token = _HEADER.unpack_from(action, start)
-    if kind > CALL or level >= len(UPDATES):
+    if kind > MARK or level >= len(UPDATES):
         return None
     return Content(kind, UPDATES[level], stamp, token, action[start + _HEADER.size :], asked)

@@ -1,6 +1,9 @@
 """`database` and `Database`: a replicated SQLite database, with a server of it in this process."""
 
 import asyncio
+import sqlite3
+import threading
+import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -11,19 +14,24 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.core.stack import Stack
 from semcast.engine.errors import RequestError
-from semcast.engine.levels import DIRTY, LINEAR, ReadLevel, UpdateLevel, check_read
+from semcast.engine.levels import LINEAR, ReadLevel, UpdateLevel, check_read
 from semcast.engine.outcomes import Outcome
-from semcast.engine.replica import Receipt, Replica, Status, engine_settings
+from semcast.engine.replica import Replica, engine_settings
+from semcast.engine.reports import Receipt, Status
 from semcast.engine.requesting import Seen
+from semcast.engine.restoring import restored
+from semcast.engine.results import SqlResult, result_of
 from semcast.engine.session import Session
-from semcast.engine.sqlstore import FILE, SqlStore, question, rows_of
+from semcast.engine.sqlstore import FILE, SqlStore, question
+from semcast.engine.store import Todo
 from semcast.group.settings import check_group
 from semcast.replication.machine import Machine
 from semcast.replication.stack import Replication
 from semcast.sql import SqlAction, Statement, StatementError
 from semcast.sql import snapshot as copies
-from semcast.sql.actions import Expectation, Row, Value, decode_outcome, encode
+from semcast.sql.actions import Expectation, Row, Value, encode
 from semcast.sql.digest import digest
+from semcast.sql.reading import MAX_SECONDS, SlowQueryError
 from semcast.sql.reading import Answer as ReadAnswer
 from semcast.sql.refusals import check
 from semcast.sql.updates import add, put
@@ -32,19 +40,17 @@ Parameters: TypeAlias = Sequence[Value]
 Step: TypeAlias = str | tuple[str, Parameters] | Statement
 """A statement of a transaction: SQL alone, or with its parameters."""
 
+QUICK = 0.02
+"""Seconds that a query may take in the thread of the event loop; what takes longer begins anew in another."""
+_READERS = 4
+"""Threads that answer long queries, at most; more queries wait for these."""
+_SLOW = 1000
+"""Statements that are known to take long, at most."""
+_NOTHING = question("select 1", ())
+_VALUES = (int, float, str, bytes)
+_NO_LISTS = (str, bytes, Mapping)
 _LOOK = 1.0
 """Seconds between two looks whether the log can be trimmed."""
-
-
-class SqlResult(msgspec.Struct, frozen=True):
-    """What statements did."""
-
-    position: int
-    """Their place in the order of all."""
-    changes: int = 0
-    last_rowid: int = 0
-    columns: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
 
 
 class SqlAnswer(msgspec.Struct, frozen=True):
@@ -66,7 +72,7 @@ class SqlReceipt:
 
     async def ordered(self) -> SqlResult:
         """Wait until they have their place and were done here."""
-        return _result(await self._receipt.ordered())
+        return result_of(await self._receipt.ordered())
 
 
 class Database:
@@ -78,6 +84,8 @@ class Database:
         self._store = store
         self._trims = trims
         self._trimming: asyncio.Task[None] | None = None
+        self._readers = asyncio.Semaphore(_READERS)
+        self._slow: set[str] = set()
 
     # Life
 
@@ -185,24 +193,57 @@ class Database:
         position: int = 0,
         timeout: float | None = None,
     ) -> SqlAnswer:
-        """Ask; levels as of `Replica.query`."""
+        """Ask; levels as of `Replica.query`.
+
+        A query that takes long is answered by a thread; it is given up after `timeout` (TimeoutError), and
+        after 30 s (`StatementError`).
+        """
         check_read(level)
+        begun = time.monotonic()
         if level == LINEAR:
-            answer = await self.replica.query(question(sql, parameters), level=LINEAR, timeout=timeout)
-            rows = rows_of(answer.result)
-            return SqlAnswer(rows.columns, rows.rows, answer.position)
-        reds, seen = await self.replica.shown(level, position, timeout=timeout)
-        sqlite = self._store.sqlite
-        if level == DIRTY:
-            self._store.show(reds)
-            found = sqlite.dirty(sql, parameters)
+            # What is read when this one has its place shows all that was answered before it was asked.
+            answer = await self.replica.query(_NOTHING, level=LINEAR, timeout=timeout)
+            position, seen = answer.position, answer.seen
+            reds: list[Todo] = []
         else:
-            found = sqlite.weak(sql, parameters)
-        return SqlAnswer(found.columns, found.rows, self._store.position, seen)
+            reds, seen = await self.replica.shown(level, position, timeout=timeout)
+            position = self._store.position
+        if reds:
+            self._store.show(reds)
+            found = self._store.sqlite.dirty(sql, parameters)
+        else:
+            left = None if timeout is None else timeout - (time.monotonic() - begun)
+            found = await self._read(sql, parameters, left)
+        return SqlAnswer(found.columns, found.rows, position, seen)
+
+    async def _read(self, sql: str, parameters: Parameters, seconds: float | None) -> ReadAnswer:
+        """Of what is green: here, or, if it takes long, in a thread, so that it holds up nobody."""
+        if sql not in self._slow:
+            try:
+                return self._store.sqlite.weak(sql, parameters, QUICK)
+            except SlowQueryError:
+                if len(self._slow) >= _SLOW:
+                    self._slow.clear()
+                self._slow.add(sql)
+        async with self._readers:
+            return await self._read_apart(sql, parameters, seconds)
+
+    async def _read_apart(self, sql: str, parameters: Parameters, seconds: float | None) -> ReadAnswer:
+        """In a thread, which stops when nobody waits any more."""
+        given_up = threading.Event()
+        most = MAX_SECONDS if seconds is None else min(seconds, MAX_SECONDS)
+        try:
+            return await asyncio.to_thread(self._store.sqlite.weak, sql, parameters, most, given_up)
+        except SlowQueryError as error:
+            if most < MAX_SECONDS:
+                raise TimeoutError(str(error)) from None
+            raise
+        finally:
+            given_up.set()
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Rows of what is green here, at once, on the thread that calls; any thread may."""
-        return self.green(sql, parameters).rows
+        return self._store.sqlite.rows(sql, parameters)
 
     def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
         """The same, with the names of the columns."""
@@ -222,9 +263,38 @@ class Database:
         """Of all tables as they are green here: equal at servers with equal `status().position`."""
         return digest(self._store.sqlite.reader()).hex()
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self.replica.mark(timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, as it was at a place that was marked; `RequestError` where it was not."""
+        async with asyncio.timeout(timeout):
+            await self.replica.until(position)
+            future = self._store.marks.at(position)
+            if future is None:
+                raise RequestError(
+                    f"position {position}: nobody marked it, or it was long ago, or in a snapshot"
+                )
+            return await asyncio.wrap_future(future)
+
     async def backup(self, path: Path) -> int:
         """Copy what is green here into a new file; returns its position."""
         return await asyncio.to_thread(copies.take, self._store.sqlite.path, path)
+
+    async def restore(self, path: Path, *, replace: bool = False, timeout: float | None = None) -> SqlResult:
+        """Put the tables of a SQLite file, a backup or any other, in the place of all that are here.
+
+        It happens at every server, at one place in the order, or not at all; rows of the result tell how much
+        each table has. It waits for a primary.
+
+        Args:
+            path: the file.
+            replace: the database has tables already, and these are lost.
+            timeout: seconds; then TimeoutError, and it may happen all the same.
+        """
+        async with asyncio.timeout(timeout):
+            return await restored(self.replica, self._store.sqlite.reader, path, replace=replace)
 
 
 class DatabaseSession:
@@ -277,9 +347,10 @@ class DatabaseSession:
         timeout: float | None = None,
     ) -> SqlAnswer:
         """As `Database.query`; a session shows all that it wrote."""
-        answer = await self._session.query(question(sql, parameters), level=level, timeout=timeout)
-        rows = rows_of(answer.result)
-        return SqlAnswer(rows.columns, rows.rows, answer.position, answer.seen)
+        position = await self._session.settled(level)
+        answer = await self._database.query(sql, parameters, level=level, position=position, timeout=timeout)
+        self._session.showed(level, answer.position, answer.seen)
+        return answer
 
 
 def action_of(steps: Sequence[Step], expect: Sequence[tuple[str, Parameters, Sequence[Row]]] = ()) -> bytes:
@@ -304,22 +375,17 @@ def _statement(step: Step) -> Statement:
     sql, parameters = (step, ()) if isinstance(step, str) else step
     if not isinstance(sql, str):
         raise TypeError(f"sql of type {type(sql).__name__}: a statement is a text")
-    if isinstance(parameters, str | bytes | Mapping):
+    if type(parameters) is not tuple and isinstance(parameters, _NO_LISTS):
         raise TypeError(f"parameters of type {type(parameters).__name__}: a list, by position")
     for value in parameters:
-        if value is not None and not isinstance(value, int | float | str | bytes):
+        if value is not None and not isinstance(value, _VALUES):
             raise TypeError(f"a parameter of type {type(value).__name__}: SQLite has no such values")
     return Statement(sql, tuple(parameters))
 
 
 def wrapped(done: Outcome | Receipt) -> SqlResult | SqlReceipt:
     """What the engine says, for a database."""
-    return SqlReceipt(done) if isinstance(done, Receipt) else _result(done)
-
-
-def _result(outcome: Outcome) -> SqlResult:
-    found = decode_outcome(outcome.result)
-    return SqlResult(outcome.position, found.changes, found.last_rowid, found.columns, found.rows)
+    return SqlReceipt(done) if isinstance(done, Receipt) else result_of(done)
 
 
 def database(group: str, *, config: Path | None = None, **settings: Any) -> Database:
@@ -344,4 +410,5 @@ def database(group: str, *, config: Path | None = None, **settings: Any) -> Data
     stack = replica.group.stack
     assert isinstance(stack, Replication)
     stack.snapshots = volatile
+    stack.vitals.versions = (f"SQLite {sqlite3.sqlite_version}",)
     return Database(replica, stores[0], trims=not volatile)

@@ -7,6 +7,7 @@ the service said, for as long as the client may ask again.
 import msgspec
 
 from semcast.replication.actions import Asked
+from semcast.replication.clients import Clients, Gone
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -31,43 +32,38 @@ class Outcomes:
     """By client and number."""
 
     def __init__(self) -> None:
-        self._done: dict[str, dict[int, Outcome]] = {}
-        self._floors: dict[str, int] = {}
+        self._kept: Clients[Outcome] = Clients()
 
     def find(self, client: str, number: int) -> Outcome | None:
         """What became of a request; None if it is not done here, or was forgotten."""
-        return self._done.get(client, {}).get(number)
+        return self._kept.find(client, number)
 
     def floor(self, client: str) -> int:
         """The client has all outcomes below this number."""
-        return self._floors.get(client, 0)
+        return self._kept.floor(client)
 
-    def add(self, asked: Asked, outcome: Outcome) -> list[int]:
-        """A request was done; returns the numbers of its client that are forgotten with it."""
-        done = self._done.setdefault(asked.client, {})
-        done[asked.number] = outcome
-        if asked.floor <= self._floors.get(asked.client, 0):
-            return []
-        self._floors[asked.client] = asked.floor
-        gone = [old for old in done if old < asked.floor]
-        for old in gone:
-            del done[old]
-        return gone
+    def add(self, asked: Asked, outcome: Outcome) -> list[Gone]:
+        """A request was done; returns what is forgotten with it."""
+        return self._kept.add(asked, outcome)
 
     def written(self) -> Kept:
         """To be part of a snapshot."""
+        kept, floors = self._kept.written()
         return Kept(
             {
                 client: {number: (each.position, each.result, each.error) for number, each in done.items()}
-                for client, done in self._done.items()
+                for client, done in kept.items()
             },
-            dict(self._floors),
+            floors,
         )
 
     def restore(self, kept: Kept) -> None:
         """As it was in a snapshot."""
-        self._done = {
+        done = {
             client: {number: Outcome(*each) for number, each in done.items()}
             for client, done in kept.done.items()
         }
-        self._floors = dict(kept.floors)
+        last = {
+            client: max((each.position for each in some.values()), default=0) for client, some in done.items()
+        }
+        self._kept.restore(done, kept.floors, last)

@@ -1,18 +1,16 @@
 """`replicate` and `Replica`: a server of a replicated service, in the program's own process."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TypeVar, overload
-
-import msgspec
+from typing import Any, Literal, NamedTuple, TypeVar, Unpack, overload
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
-from semcast.engine import contents
+from semcast.engine import administering, contents
 from semcast.engine.applying import Applier
 from semcast.engine.errors import RefusedError, ReplicaError, RequestError
 from semcast.engine.levels import (
@@ -27,74 +25,29 @@ from semcast.engine.levels import (
     check_update,
 )
 from semcast.engine.outcomes import Outcome
-from semcast.engine.requesting import Seen, check_bytes, check_client, cut_of, expectations, seen_of
+from semcast.engine.reports import Answer, Receipt, Status, raised, status_of
+from semcast.engine.requesting import Asking, Seen, check_bytes, check_client, cut_of, expectations, seen_of
 from semcast.engine.requests import Requests
-from semcast.engine.service import ActionError, Expectation, Procedure, Service
+from semcast.engine.service import Expectation, Procedure, Service
 from semcast.engine.session import Session
 from semcast.engine.store import ServiceStore, Store, Todo, by_name
-from semcast.engine.waiting import Waiter, Waiters, forgotten
+from semcast.engine.waiting import Waiter, Waiters, forgotten, tell_loop, within
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.group import Group
 from semcast.group.settings import GroupSettings, check_group, resolve
-from semcast.replication.actions import Asked, Change, Join, Leave, Reweigh, asked, change, plain
+from semcast.replication.actions import Asked, Change, asked, change, plain
 from semcast.replication.creation import QUEUED, Wish
-from semcast.replication.ids import Server
 from semcast.replication.reads import Shown
 from semcast.replication.stack import Replication
 from semcast.replication.states import State
 
 T = TypeVar("T")
+_LOG = logging.getLogger("semcast.engine")
 _HEADER = 64
 """Bytes that an action has besides its body, at most."""
 QUEUE_MESSAGES = 1 << 15
 """Actions that are applied at a time, at most."""
 SEND_MESSAGES = 1 << 15
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What a question was answered with."""
-
-    result: bytes
-    position: int
-    """All actions up to it show."""
-    seen: Seen = ""
-    """What shows besides and has no place yet: to be given with what is asked because of it."""
-
-
-class Status(msgspec.Struct, frozen=True):
-    """How a server stands."""
-
-    server: str
-    state: str
-    """`reg-prim` in a primary; elsewhere what it is doing: `non-prim`, `exchange-states`, `out`, ..."""
-    primary: bool
-    position: int
-    """Actions that are applied here."""
-    line: int
-    """Green actions that are known here."""
-    reds: int
-    """Runs of actions without a place."""
-    white: int
-    """The position up to which all servers have everything on their disks."""
-    view: tuple[str, ...]
-    """Servers within reach."""
-    servers: Mapping[str, int]
-    """All servers of the group, and their weights."""
-    strangers: tuple[str, ...]
-    """Servers that want to be let in."""
-    alarm: str
-    """A promise was broken, and which."""
-
-
-class Receipt:
-    """An action that will be done, exactly once, whatever happens: it is on the disk of this server."""
-
-    def __init__(self, waiter: Waiter) -> None:
-        self._waiter = waiter
-
-    async def ordered(self) -> Outcome:
-        """Wait until it has its place and was done here."""
-        return _raised((await asyncio.shield(self._waiter.future))[0])
 
 
 class _Hooks(NamedTuple):
@@ -117,7 +70,7 @@ class Replica:
         self.name = name
         self._procedures = dict(procedures or {})
         self._loop = asyncio.get_running_loop()
-        self._waiters = Waiters()
+        self._waiters = Waiters(self._loop)
         self._requests = Requests(self._loop, self._hear)
         self.group = Group(name, settings, _Hooks(self._export, self._restore), watchers=[self._requests])
         try:
@@ -127,7 +80,9 @@ class Replica:
             self.group.discard()
             raise
         self._requests.attach(self.group.call)
-        self._replication().whole = True
+        self._replication().handing.whole = True
+        self._replication().vitals.wall = _milliseconds
+        self._told = ""  # what was last said of this server in the log
         self._first = self.group.member
         self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
@@ -153,7 +108,7 @@ class Replica:
         try:
             await self.group
             self._applying = self._loop.create_task(self._apply())
-            line = await self._in_turn(lambda stack: stack.machine.limit)
+            line = await self.in_turn(lambda stack: stack.machine.limit)
             await self._waiters.until(lambda: self._store.position >= line)
             self._check_open()
         except BaseException:
@@ -184,6 +139,7 @@ class Replica:
             async for deliveries in self.group.batches():
                 self._hear()  # answers to what is in the list came before it
                 self._applier.apply(deliveries)
+                self._warn()
         except Exception as error:
             if isinstance(error, GroupError) and not isinstance(error, ReplicaError):
                 self._end(error)  # the server has left, or failed: the group says so to everybody
@@ -191,6 +147,14 @@ class Replica:
             self._failure = error
             self._end(self._failed())
             self._loop.create_task(self.group.close())
+
+    def _warn(self) -> None:
+        """What is wrong with this server, or with the network, once."""
+        wrong = self._replication().machine.trouble
+        if wrong != self._told:
+            self._told = wrong
+            if wrong:
+                _LOG.error("%s of %s: %s", self.group.member, self.name, wrong)
 
     def _hear(self) -> None:
         for answer in self._requests.answers():
@@ -215,6 +179,13 @@ class Replica:
         if self.group.is_over():
             raise GroupClosedError(f"{self.name} is closed")
 
+    def _check_takes(self) -> None:
+        """Raise unless this server makes actions."""
+        self._check_open()
+        unfit = self._replication().machine.unfit
+        if unfit:
+            raise RefusedError(unfit)
+
     def _export(self) -> bytes:
         return self._store.snapshot()
 
@@ -234,12 +205,7 @@ class Replica:
         action: bytes,
         *,
         level: Literal["strict"] = ...,
-        client: str = ...,
-        number: int = ...,
-        floor: int = ...,
-        seen: Seen = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[Asking],
     ) -> Outcome: ...
 
     @overload
@@ -248,12 +214,7 @@ class Replica:
         action: bytes,
         *,
         level: EarlyLevel,
-        client: str = ...,
-        number: int = ...,
-        floor: int = ...,
-        seen: Seen = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[Asking],
     ) -> Receipt: ...
 
     @overload
@@ -262,12 +223,7 @@ class Replica:
         action: bytes,
         *,
         level: UpdateLevel,
-        client: str = ...,
-        number: int = ...,
-        floor: int = ...,
-        seen: Seen = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[Asking],
     ) -> Outcome | Receipt: ...
 
     async def update(
@@ -299,7 +255,9 @@ class Replica:
         Raises `ActionError` where the service refuses, `RefusedError` where this server cannot take it.
         """
         check_bytes("action", action, self._largest)
-        wanted = expectations(expect)
+        wanted = expectations(expect) if expect else ()
+        if level == STRICT and client == "" and number == floor == 0 and seen == "" and not wanted:
+            return raised((await within(timeout, self._order([action]), "the outcome"))[0])
         kind = contents.CALL if wanted else contents.UPDATE
         body = contents.call(action, "", 0, wanted) if wanted else action
         return await self._request(kind, body, level, client, number, floor, seen, timeout)
@@ -335,13 +293,17 @@ class Replica:
         """
         for each in actions:
             check_bytes("action", each, self._largest)
-        self._check_open()
         if not actions:
             return []
+        return await within(timeout, self._order(actions), "the outcomes")
+
+    def _order(self, actions: Sequence[bytes]) -> "asyncio.Future[list[Outcome]]":
+        """Strict actions that nobody may ask for again: what is asked for most, so it has to be quick."""
+        self._check_takes()
         first, waiter = self._waiters.open(len(actions))
         self._waiters.await_actions(first, len(actions), waiter)
         self._requests.add(list(map(Wish, contents.plain_updates(_milliseconds(), first, actions))))
-        return await _within(timeout, waiter.future, "the outcomes")
+        return waiter.future
 
     async def _request(
         self,
@@ -357,7 +319,7 @@ class Replica:
         check_update(level)
         check_client(client, number, floor)
         cut = cut_of(seen)
-        self._check_open()
+        self._check_takes()
         token, waiter = self._waiters.open()
         if client and (known := self._known(client, number, waiter)) is not None:
             return known if level != STRICT else await known.ordered()
@@ -371,10 +333,10 @@ class Replica:
             self._requests.add([Wish(action, STRICT, token if cut else None, cut)])
             if cut:
                 self._waiters.await_actions(token, 1, waiter)
-            return _raised((await _within(timeout, waiter.future, "the outcome"))[0])
+            return raised((await within(timeout, waiter.future, "the outcome"))[0])
         durable = self._waiters.ticket(token)
         self._requests.add([Wish(action, QUEUED, token, cut)])
-        await _within(timeout, durable, "the disk of this server")
+        await within(timeout, durable, "the disk of this server")
         return Receipt(waiter)
 
     def _known(self, client: str, number: int, waiter: Waiter) -> Receipt | None:
@@ -425,7 +387,7 @@ class Replica:
         """Wait until a read may be answered; what it shows besides what is green."""
         self._check_open()
         if level == SESSION:
-            await _within(timeout, self._waiters.until(lambda: self._may_show(position)), "a primary")
+            await within(timeout, self._waiters.until(lambda: self._may_show(position)), "a primary")
         if level != DIRTY:
             return [], ""
         shown = await self._look(client)
@@ -441,8 +403,23 @@ class Replica:
         self._waiters.await_actions(token, 1, waiter)
         content = contents.written(contents.READ, STRICT, _milliseconds(), token, question)
         self._requests.add([Wish(plain(content))])
-        outcome = (await _within(timeout, waiter.future, "a primary"))[0]
+        outcome = (await within(timeout, waiter.future, "a primary"))[0]
         return Answer(outcome.result, outcome.position)
+
+    async def mark(self, timeout: float | None = None) -> int:
+        """Have every server remember what it has at one place in the order; returns that place."""
+        self._check_open()
+        token, waiter = self._waiters.open()
+        self._waiters.await_actions(token, 1, waiter)
+        self._requests.add(
+            [Wish(plain(contents.written(contents.MARK, STRICT, _milliseconds(), token, b"")))]
+        )
+        return (await within(timeout, waiter.future, "a primary"))[0].position
+
+    async def until(self, position: int, timeout: float | None = None) -> None:
+        """Wait until all up to a position is done here."""
+        self._check_open()
+        await within(timeout, self._waiters.until(lambda: self._store.position >= position), "that position")
 
     async def _look(self, client: str) -> Shown:
         """What a dirty read shows, with all that was asked for here before."""
@@ -455,18 +432,18 @@ class Replica:
         def show() -> None:
             shown = self._replication().reading.read(DIRTY, client)
             assert shown is not None
-            _tell(self._loop, found, shown)
+            tell_loop(self._loop, found, shown)
 
         self.group.call(look)
         return await found
 
-    async def _in_turn(self, look: Callable[[Replication], T]) -> T:
+    async def in_turn(self, look: Callable[[Replication], T]) -> T:
         """What can be seen of the server, in its own thread."""
         found: asyncio.Future[T] = self._loop.create_future()
 
         def tell(stack: Stack, _now: Nanos) -> None:
             assert isinstance(stack, Replication)
-            _tell(self._loop, found, look(stack))
+            tell_loop(self._loop, found, look(stack))
 
         self.group.call(tell)
         return await found
@@ -484,94 +461,27 @@ class Replica:
 
     def status(self) -> Status:
         """How this server stands now."""
-        stack = self._replication()
-        machine, books = stack.machine, stack.books
-        members = books.members
-        return Status(
-            server=str(books.server),
-            state=machine.state.value,
-            primary=machine.state is State.REG_PRIM,
-            position=self._store.position,
-            line=books.colours.line,
-            reds=len(books.colours.reds),
-            white=machine.white,
-            view=tuple(sorted(member.name for member in stack.view().members)),
-            servers={server.name: weight for server, weight in members.weighted()},
-            strangers=tuple(sorted(stack.strangers)),
-            alarm=machine.alarm,
-        )
+        return status_of(self._replication(), self._store.position)
 
     async def add(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
         """Let a server into the group that was started with `newcomer`; returns the position of that."""
-        _check_weight(weight)
-
-        def find(stack: Replication) -> Server | None:
-            return stack.strangers.get(server)
-
-        found = await self._in_turn(find)
-        if found is None:
-            waiting = ", ".join(sorted(self._replication().strangers)) or "nobody"
-            raise RequestError(f"server {server!r}: it does not ask to be let in; {waiting} does")
-        return await self._change(Join(found, weight), timeout)
+        return await administering.add(self, server, weight, timeout)
 
     async def remove(self, server: str, *, timeout: float | None = None) -> int:
         """Put a server out of the group for good; returns the position of that."""
-        return await self._change(Leave(await self._member(server)), timeout)
+        return await administering.remove(self, server, timeout)
 
     async def weigh(self, server: str, weight: int, *, timeout: float | None = None) -> int:
         """Let a server count for so much in a quorum; returns the position of that."""
-        _check_weight(weight)
-        return await self._change(Reweigh(await self._member(server), weight), timeout)
+        return await administering.weigh(self, server, weight, timeout)
 
-    async def _member(self, name: str) -> Server:
-        def find(stack: Replication) -> list[Server]:
-            return sorted(stack.books.members.weights)
-
-        servers = await self._in_turn(find)
-        for server in servers:
-            if server.name == name:
-                return server
-        known = ", ".join(server.name for server in servers)
-        raise RequestError(f"server {name!r}: the servers of {self.name} are {known}")
-
-    async def _change(self, what: Change, timeout: float | None) -> int:
+    async def change(self, what: Change, timeout: float | None = None) -> int:
+        """Change the servers of the group; returns the position of that."""
         self._check_open()
         token, _ = self._waiters.open()
         placed = self._waiters.ticket(token)
         self._requests.add([Wish(change(what), STRICT, token)])
-        return await _within(timeout, placed, "a primary")
-
-
-def _check_weight(weight: int) -> None:
-    if type(weight) is not int or not 0 <= weight <= 1000:
-        raise RequestError(f"weight {weight!r}: a whole number from 0 to 1000")
-
-
-def _raised(outcome: Outcome) -> Outcome:
-    if outcome.error:
-        raise ActionError(outcome.error)
-    return outcome
-
-
-async def _within(
-    timeout: float | None, awaited: "asyncio.Future[T] | Coroutine[Any, Any, T]", what: str
-) -> T:
-    try:
-        async with asyncio.timeout(timeout):
-            return await awaited
-    except TimeoutError:
-        raise TimeoutError(f"waited {timeout:g} s for {what}") from None
-
-
-def _tell(loop: asyncio.AbstractEventLoop, found: "asyncio.Future[T]", what: T) -> None:
-    """From the thread of the server."""
-
-    def tell() -> None:
-        if not found.done():
-            found.set_result(what)
-
-    with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-        loop.call_soon_threadsafe(tell)
+        return await within(timeout, placed, "a primary")
 
 
 def _milliseconds() -> int:

@@ -1,6 +1,7 @@
 """What a client may ask for: checked before anything is sent, with errors that name the argument."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
 import msgspec
 
@@ -14,6 +15,23 @@ _MAX_NUMBER = 1 << 62
 
 Seen = str
 """What a client saw that has no place yet; opaque. It goes with its requests to other servers."""
+
+
+class AskingAgain(TypedDict, total=False):
+    """What may be said with an update of a session."""
+
+    number: int
+    expect: Iterable[Expectation]
+    timeout: float | None
+
+
+class Asking(AskingAgain, total=False):
+    """The same without a session."""
+
+    client: str
+    floor: int
+    seen: Seen
+
 
 _cuts: "msgspec.json.Decoder[Cut]" = msgspec.json.Decoder(tuple[tuple[Creator, int], ...])
 

@@ -30,7 +30,7 @@ class Requests(Watcher):
     def __init__(self, loop: asyncio.AbstractEventLoop, hear: Callable[[], None]) -> None:
         self._loop = loop
         self._hear = hear
-        self._waiting: deque[Wish] = deque()
+        self._waiting: deque[Sequence[Wish]] = deque()
         self._answers: deque[Answered] = deque()
         self._call: Callable[[Command], None] | None = None
         self._handing = False  # the loop of the program is about to
@@ -44,7 +44,7 @@ class Requests(Watcher):
 
     def add(self, wishes: Sequence[Wish]) -> None:
         """Have the server take these, after all before them."""
-        self._waiting += wishes
+        self._waiting.append(wishes)
         if not self._handing:
             self._handing = True
             self._loop.call_soon(self._hand_over)
@@ -72,10 +72,12 @@ class Requests(Watcher):
         assert isinstance(stack, Replication)
         waiting = self._waiting
         while waiting:
-            some = [waiting.popleft() for _ in range(min(len(waiting), _AT_ONCE))]
+            some = list(waiting.popleft())
+            while waiting and len(some) < _AT_ONCE:
+                some += waiting.popleft()
             taken = stack.request(now, some)
             if taken < len(some):
-                waiting.extendleft(reversed(some[taken:]))
+                waiting.appendleft(some[taken:])
                 return
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002

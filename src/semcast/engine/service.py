@@ -13,6 +13,9 @@ class ActionError(Exception):
     Whoever asked for the action is given the same error.
     """
 
+    position = 0
+    """The place of the action that failed, for who asked."""
+
 
 class Context(msgspec.Struct, frozen=True, gc=False):
     """What an action may know besides itself: the same at every server."""

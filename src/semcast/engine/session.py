@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable
 from secrets import token_hex
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import msgspec
 
 from semcast.engine.errors import RequestError
 from semcast.engine.levels import DIRTY, SESSION, EarlyLevel, ReadLevel, UpdateLevel
 from semcast.engine.outcomes import Outcome
-from semcast.engine.requesting import Seen
+from semcast.engine.requesting import AskingAgain, Seen
 from semcast.engine.service import ActionError, Expectation
 
 if TYPE_CHECKING:
-    from semcast.engine.replica import Answer, Receipt, Replica
+    from semcast.engine.replica import Replica
+    from semcast.engine.reports import Answer, Receipt
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
@@ -77,9 +78,7 @@ class Session:
         action: bytes,
         *,
         level: Literal["strict"] = ...,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> Outcome: ...
 
     @overload
@@ -88,9 +87,7 @@ class Session:
         action: bytes,
         *,
         level: EarlyLevel,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> "Receipt": ...
 
     @overload
@@ -99,9 +96,7 @@ class Session:
         action: bytes,
         *,
         level: UpdateLevel,
-        number: int = ...,
-        expect: Iterable[Expectation] = ...,
-        timeout: float | None = ...,
+        **asked: Unpack[AskingAgain],
     ) -> "Outcome | Receipt": ...
 
     async def update(
@@ -146,15 +141,24 @@ class Session:
         self, question: bytes, *, level: ReadLevel = "session", timeout: float | None = None
     ) -> "Answer":
         """As `Replica.query`; a session shows all that it wrote."""
+        position = await self.settled(level)
+        answer = await self._replica.query(
+            question, level=level, position=position, client=self.client, timeout=timeout
+        )
+        self.showed(level, answer.position, answer.seen)
+        return answer
+
+    async def settled(self, level: ReadLevel) -> int:
+        """The position that a read has to show, once that is known."""
         if level == SESSION:
             await self._settle()
-        answer = await self._replica.query(
-            question, level=level, position=self._position, client=self.client, timeout=timeout
-        )
-        self._position = max(self._position, answer.position)
+        return self._position
+
+    def showed(self, level: ReadLevel, position: int, seen: str) -> None:
+        """What a read of this session showed."""
+        self._position = max(self._position, position)
         if level == DIRTY:
-            self._seen = answer.seen
-        return answer
+            self._seen = seen
 
     async def _settle(self) -> None:
         """Wait for the outcomes of what was answered early."""

@@ -9,11 +9,12 @@ import msgspec
 from semcast.engine.errors import ReplicaError
 from semcast.engine.outcomes import Kept, Outcome, Outcomes
 from semcast.engine.store import Todo
+from semcast.replication.actions import Asked
 from semcast.sql import SqliteStore, Statement
 from semcast.sql import snapshot as copies
 from semcast.sql.actions import SqlOutcome, encode
+from semcast.sql.marks import Marks
 from semcast.sql.reading import Answer
-from semcast.sql.store import Ordered
 
 FILE = "database.sqlite"
 _DONE, _FLOOR = b"d", b"f"
@@ -50,6 +51,7 @@ class SqlStore:
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
         self._path = path
+        self.marks = Marks(path)
         if fresh:
             copies.remove(path)
         self._open()
@@ -61,30 +63,36 @@ class SqlStore:
         self.outcomes.restore(_kept(self.sqlite))
         self._shown: list[Todo] = []
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome]:
+    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
         """In one transaction."""
         self._shown = []
-        found: list[Outcome] = []
+        found: list[Outcome | None] = []
 
         def notes(outcomes: list[SqlOutcome]) -> dict[bytes, bytes | None]:
             kept: dict[bytes, bytes | None] = {}
             for todo, outcome in zip(actions, outcomes, strict=True):
+                if not todo.token and todo.asked is None:
+                    found.append(None)
+                    continue
                 result = b"" if outcome.error else encode(outcome)
                 one = Outcome(todo.context.position, result, outcome.error)
                 found.append(one)
                 if todo.asked is not None:
-                    gone = self.outcomes.add(todo.asked, one)
-                    client = todo.asked.client.encode()
-                    key = _DONE + _number(todo.asked.number) + client
-                    kept[key] = encode((one.position, result, one.error))
-                    if todo.asked.floor:
-                        kept[_FLOOR + client] = encode(self.outcomes.floor(todo.asked.client))
-                    kept.update(dict.fromkeys([_DONE + _number(number) + client for number in gone]))
+                    self._keep(kept, todo.asked, one)
             return kept
 
         self.sqlite.apply([_ordered(todo) for todo in actions], notes, upto)
         self.position = upto
         return found
+
+    def _keep(self, kept: dict[bytes, bytes | None], asked: Asked, outcome: Outcome) -> None:
+        """What is to be written beside the tables, so that a client may ask again."""
+        gone = self.outcomes.add(asked, outcome)
+        key = _key(asked.client, asked.number)
+        kept[key] = encode((outcome.position, outcome.result, outcome.error))
+        if floor := self.outcomes.floor(asked.client):
+            kept[_key(asked.client)] = encode(floor)
+        kept.update(dict.fromkeys([_key(*each) for each in gone]))
 
     def query(self, question: bytes) -> bytes:
         """Of what is green."""
@@ -106,6 +114,10 @@ class SqlStore:
         if new:
             self.sqlite.show_red([_ordered(todo) for todo in new])
             self._shown += new
+
+    def mark(self, position: int) -> None:
+        """By digests of all tables."""
+        self.marks.set(position)
 
     def snapshot(self) -> bytes:
         """The whole file, as it is committed."""
@@ -132,21 +144,24 @@ class SqlStore:
 
     def close(self) -> None:
         """Close the file."""
+        self.marks.close()
         self.sqlite.close()
 
 
-def _ordered(todo: Todo) -> Ordered:
+def _ordered(todo: Todo) -> tuple[bytes, int, int]:
     if todo.call is not None:
         raise ReplicaError("a database has no procedures: all its servers must be databases")
-    return Ordered(todo.body, todo.context.stamp, todo.context.seed)
+    context = todo.context
+    return todo.body, context.stamp, context.seed
 
 
 def _rows(answer: Answer) -> bytes:
     return encode(Rows(answer.columns, answer.rows))
 
 
-def _number(number: int) -> bytes:
-    return number.to_bytes(8, "big")
+def _key(client: str, number: int | None = None) -> bytes:
+    """Where the outcome of a request is written beside the tables; without a number, the floor."""
+    return _FLOOR + client.encode() if number is None else _DONE + number.to_bytes(8, "big") + client.encode()
 
 
 def _kept(sqlite: SqliteStore) -> Kept:

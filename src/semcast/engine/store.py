@@ -22,6 +22,8 @@ class Todo(msgspec.Struct, frozen=True, gc=False):
 
     body: bytes
     context: Context
+    token: int = 0
+    """By it the outcome finds who waits for it here; 0 where nobody does."""
     call: Call | None = None
     asked: Asked | None = None
 
@@ -35,14 +37,20 @@ class Store(Protocol):
     """The highest stamp of these."""
     outcomes: Outcomes
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome]:
-        """Do actions, in order; all up to this position are done then."""
+    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
+        """Do actions, in order; all up to this position are done then.
+
+        Returns the outcome of each that somebody waits for or may ask for again; None of the others.
+        """
 
     def query(self, question: bytes) -> bytes:
         """Answer from what is green."""
 
     def dirty(self, question: bytes, reds: Sequence[Todo]) -> bytes:
         """Answer from what is green, and from these in their order behind it."""
+
+    def mark(self, position: int) -> None:
+        """Remember what is green: it is asked for by this position."""
 
     def snapshot(self) -> bytes:
         """All of it."""
@@ -90,16 +98,19 @@ class ServiceStore:
         self._procedures = procedures
         self._fork: Fork | None = None
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome]:
-        """One by one: a service that fails leaves the position at what is done."""
+    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
+        """One by one."""
         self._fork = None
-        found: list[Outcome] = []
+        found: list[Outcome | None] = []
         service, procedures = self._service, self._procedures
         for todo in actions:
-            outcome = done(service, procedures, todo)
+            result, error = done(service, procedures, todo)
             if todo.asked is not None:
+                outcome = Outcome(todo.context.position, result, error)
                 self.outcomes.add(todo.asked, outcome)
-            found.append(outcome)
+                found.append(outcome)
+            else:
+                found.append(Outcome(todo.context.position, result, error) if todo.token else None)
         self.position = upto
         return found
 
@@ -116,6 +127,9 @@ class ServiceStore:
             fork = self._fork = Fork(_copied(self._service), self._procedures)
         fork.show(reds)
         return fork.service.query(question)
+
+    def mark(self, position: int) -> None:
+        """Only its program knows what is equal in a service."""
 
     def snapshot(self) -> bytes:
         """Everything."""
@@ -157,22 +171,22 @@ class Fork:
             self._shown.append(todo)
 
 
-def done(service: Service, procedures: Procedures, todo: Todo) -> Outcome:
-    """What an action does; what its service refuses is an outcome, too."""
-    position = todo.context.position
+def done(service: Service, procedures: Procedures, todo: Todo) -> tuple[bytes, str]:
+    """Do an action; returns what its service says, and why it refused, if it did."""
     try:
-        result = _run(service, procedures, todo)
+        call = todo.call
+        if call is None:
+            result = service.apply(todo.body, todo.context)
+        else:
+            result = _run(service, procedures, todo, call)
     except ActionError as error:
-        return Outcome(position, error=str(error) or "refused")
+        return b"", str(error) or "refused"
     if not isinstance(result, bytes):
         raise ReplicaError(f"apply of the service returned {type(result).__name__}, and not bytes")
-    return Outcome(position, result)
+    return result, ""
 
 
-def _run(service: Service, procedures: Procedures, todo: Todo) -> bytes:
-    call = todo.call
-    if call is None:
-        return service.apply(todo.body, todo.context)
+def _run(service: Service, procedures: Procedures, todo: Todo, call: Call) -> bytes:
     for question, answer in call.expect:
         if service.query(question) != answer:
             raise ActionError(f"expectation failed: the answer to {question[:64]!r} is another one by now")

@@ -1,12 +1,15 @@
 """Who waits for what: outcomes of actions, and moments at which a read may be answered."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from semcast.engine.errors import ForgottenError
 from semcast.engine.outcomes import Outcome
 from semcast.replication.actions import Asked
+
+T = TypeVar("T")
 
 
 class Waiter:
@@ -34,10 +37,15 @@ class Waiter:
 
 
 class Waiters:
-    """All who wait at one server."""
+    """All who wait at one server.
 
-    def __init__(self) -> None:
-        self._tokens = count(1)
+    Args:
+        loop: of the program.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._token = 1  # the next one
         self.by_token: dict[int, Waiter] = {}
         """Actions of this process: whose outcome they are."""
         self._by_request: dict[str, dict[int, list[Waiter]]] = {}
@@ -46,16 +54,13 @@ class Waiters:
 
     def open(self, size: int = 1) -> tuple[int, Waiter]:
         """Somebody waits for so many actions; returns the token of the first."""
-        first = next(self._tokens)
-        for _ in range(size - 1):
-            next(self._tokens)
-        waiter = Waiter(first, size, asyncio.get_running_loop().create_future())
-        return first, waiter
+        first = self._token
+        self._token += size
+        return first, Waiter(first, size, self._loop.create_future())
 
     def await_actions(self, first: int, size: int, waiter: Waiter) -> None:
         """By their tokens, whichever server makes them green."""
-        for token in range(first, first + size):
-            self.by_token[token] = waiter
+        self.by_token.update(dict.fromkeys(range(first, first + size), waiter))
 
     def await_request(self, client: str, number: int, waiter: Waiter) -> None:
         """By who asked: it may be an earlier action with the same number that is done."""
@@ -82,7 +87,7 @@ class Waiters:
 
     def ticket(self, token: int) -> "asyncio.Future[int]":
         """Somebody waits for the server's word on an action: its position, or 0 where it has none yet."""
-        self._durable[token] = future = asyncio.get_running_loop().create_future()
+        self._durable[token] = future = self._loop.create_future()
         return future
 
     def answered(self, token: int, position: int) -> None:
@@ -105,7 +110,7 @@ class Waiters:
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait for something that changes only with what is delivered."""
         if not true():
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            future: asyncio.Future[None] = self._loop.create_future()
             self._moments.append((true, future))
             await future
 
@@ -143,3 +148,27 @@ class Waiters:
 def forgotten(client: str, number: int) -> ForgottenError:
     """A client asks for what it said that it has."""
     return ForgottenError(f"request {number} of {client}: the client said that it has the outcome")
+
+
+async def within(
+    timeout: float | None, awaited: "asyncio.Future[T] | Coroutine[Any, Any, T]", what: str
+) -> T:
+    """Wait for something, so many seconds at most; `what` is for the error."""
+    if timeout is None:
+        return await awaited
+    try:
+        async with asyncio.timeout(timeout):
+            return await awaited
+    except TimeoutError:
+        raise TimeoutError(f"waited {timeout:g} s for {what}") from None
+
+
+def tell_loop(loop: asyncio.AbstractEventLoop, found: "asyncio.Future[T]", what: T) -> None:
+    """From the thread of the server."""
+
+    def tell() -> None:
+        if not found.done():
+            found.set_result(what)
+
+    with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        loop.call_soon_threadsafe(tell)

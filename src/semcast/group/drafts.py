@@ -1,7 +1,8 @@
 """What a program wants to be sent: checked, numbered, and handed over."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from semcast.core.annotations import Annotation, Enumeration, Item
@@ -73,21 +74,24 @@ class Drafts:
             update = note if items is None else self._items.update(self._next_seq, items)
             if items is not None:
                 self.check([payload], update, order)
-            return self._number(Outgoing([payload], update, order == "safe", None, ticket))
+            outgoing = Outgoing([payload], update, order == "safe", None, ticket, len(payload))
+            return self._number(outgoing)
 
-    def many(self, payloads: Sequence[bytes], order: Order, ticket: Ticket | None = None) -> MessageId:
-        """Several that say nothing about others, and were checked; returns the id of the last."""
+    def many(
+        self, payloads: Sequence[bytes], order: Order, size: int, ticket: Ticket | None = None
+    ) -> MessageId:
+        """Several with so many bytes that say nothing about others, and were checked; gives the last id."""
         with self._numbering:
-            return self._number(Outgoing(payloads, None, order == "safe", None, ticket))
+            return self._number(Outgoing(payloads, None, order == "safe", None, ticket, size))
 
-    def updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> MessageId:
+    def updates(self, updates: Sequence[tuple[str, bytes]], order: Order, size: int) -> MessageId:
         """Several that were checked, each of an item; together, for stacks that take them so."""
         if not self._family.takes_updates:
             return [self.one(payload, item, None, None, order) for item, payload in updates][-1]
         items, payloads = zip(*updates, strict=True)
         with self._numbering:
             notes = self._items.tags(self._next_seq, items)
-            return self._number(Outgoing(payloads, None, order == "safe", notes))
+            return self._number(Outgoing(payloads, None, order == "safe", notes, None, size))
 
     def _number(self, outgoing: Outgoing) -> MessageId:
         self._hand_over(outgoing)
@@ -96,8 +100,8 @@ class Drafts:
 
     # Refusing
 
-    def check(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> None:
-        """Raise for what cannot be sent."""
+    def check(self, payloads: Sequence[bytes], annotation: Annotation | None, order: Order) -> int:
+        """Raise for what cannot be sent; returns how many bytes it has."""
         if not payloads:
             raise ValueError("there is nothing to send")
         if order not in ("agreed", "safe"):
@@ -106,18 +110,21 @@ class Drafts:
             strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
             raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
         family = self._family
-        if sum(map(len, payloads)) > self._largest < (longest := max(map(len, payloads))):
+        size = sum(map(len, payloads))
+        if size > self._largest < (longest := max(map(len, payloads))):
             raise ValueError(f"payload of {longest} bytes: at most {self._largest} are allowed")
         if order == "safe" and not family.safe:
             raise ValueError(f"there is no safe order in {family.name}{family.instead_of_safe}")
         if annotation is not None:
             check_message(payloads[0][: MAX_PAYLOAD // 2] if family.splits else payloads[0], annotation)
+        return size
 
-    def check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> None:
+    def check_updates(self, updates: Sequence[tuple[str, bytes]], order: Order) -> int:
         """The same for updates of items."""
-        self.check([payload for _, payload in updates], None, order)
+        size = self.check([payload for _, payload in updates], None, order)
         for item in {item for item, _ in updates} - self._sound:
             self._check_item(item)
+        return size
 
     def _check_item(self, item: str) -> None:
         if not isinstance(item, str):
@@ -133,6 +140,32 @@ class Drafts:
         if len(self._sound) >= _SOUND:
             self._sound.clear()
         self._sound.add(item)
+
+
+def portions(
+    sizes: Iterable[int], count: int, size: int, messages: int, most: int
+) -> list[tuple[int, int, int]]:
+    """Where to cut `count` messages with `size` bytes, and the bytes of each part.
+
+    At most `messages` are together, and `most` bytes but for the last. Where all are no more than that,
+    nobody looks at them: each part has its share.
+
+    >>> portions([9, 9, 9, 1, 1], 5, 29, 2, 10)
+    [(0, 2, 18), (2, 4, 10), (4, 5, 1)]
+    >>> portions([9, 9, 9, 1, 1], 5, 29, 3, 100)
+    [(0, 3, 17), (3, 5, 12)]
+    """
+    if size <= most:
+        cuts = [*range(0, count, messages), count]
+        return [(start, stop, size * stop // count - size * start // count) for start, stop in pairwise(cuts)]
+    found: list[tuple[int, int, int]] = []
+    start = held = 0
+    for stop, each in enumerate(sizes, 1):
+        held += each
+        if stop - start == messages or held >= most or stop == count:
+            found.append((start, stop, held))
+            start, held = stop, 0
+    return found
 
 
 def _ids(obsoletes: Sequence[MessageId]) -> tuple[MessageId, ...]:

@@ -2,26 +2,25 @@
 
 import asyncio
 import signal
-import time
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Confirmed, Purged
+from semcast.core.events import Purged
 from semcast.core.handover import Command, Handover, StateHooks
-from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
 from semcast.core.views import View
-from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
-from semcast.group.drafts import Drafts, Order
+from semcast.group.confirming import Confirmations
+from semcast.group.drafts import Drafts
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
@@ -30,12 +29,12 @@ from semcast.group.gathering import Gathering
 from semcast.group.inbox import Inbox
 from semcast.group.logs import GroupLog, NetworkLog
 from semcast.group.metrics import Metrics
-from semcast.group.settings import GroupSettings
+from semcast.group.sending import SendingSide
+from semcast.group.settings import GroupSettings, parse_size
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.group.stacks import Parts, build, next_incarnation
 from semcast.group.state import CheckedHooks
 from semcast.group.statistics import GroupStatistics
-from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
 from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
@@ -51,8 +50,8 @@ _SETTLE_PATIENCE = 5.0
 """Seconds after which the log says that `join` waits."""
 
 
-class Group:
-    """A member of a live group. Made by `join`."""
+class Group(SendingSide):
+    """A member of a live group. Made by `join`. How it sends is in `sending.py`."""
 
     def __init__(
         self,
@@ -80,10 +79,13 @@ class Group:
         self._receipts = Receipts()
         self._openings = Openings()
         self._log = GroupLog(name, parts.member)
+        self._send_bytes = parse_size(settings.send_bytes)
         self._handover = Handover(
             settings.send_messages,
             hooks=None if state is None else CheckedHooks(state),
             queue_messages=settings.queue_messages,
+            queue_bytes=parse_size(settings.queue_bytes),
+            send_bytes=self._send_bytes,
             receives=settings.receive,
         )
         self._seat = Seat(
@@ -231,209 +233,6 @@ class Group:
         TimeoutError says who is there.
         """
         return await self._gathering.wait_for(members, timeout)
-
-    # Sending
-
-    @overload
-    async def send(
-        self,
-        payload: bytes,
-        *,
-        item: str | None = None,
-        items: Sequence[str] | None = None,
-        obsoletes: Sequence[MessageId] | None = None,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: None = None,
-    ) -> MessageId: ...
-
-    @overload
-    async def send(
-        self,
-        payload: bytes,
-        *,
-        item: str | None = None,
-        items: Sequence[str] | None = None,
-        obsoletes: Sequence[MessageId] | None = None,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: Confirm,
-    ) -> Confirmation: ...
-
-    async def send(
-        self,
-        payload: bytes,
-        *,
-        item: str | None = None,
-        items: Sequence[str] | None = None,
-        obsoletes: Sequence[MessageId] | None = None,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: Confirm | None = None,
-    ) -> MessageId | Confirmation:
-        """Multicast one message; waits only if flow control must.
-
-        Args:
-            payload: what to send.
-            item: what it is about: it replaces earlier messages of this member about nothing else.
-            items: it updates several items at once, and is replaced when all of them have been updated again.
-            obsoletes: it replaces these earlier messages.
-            order: `agreed`, or `safe`: delivered only once every member has it.
-            timeout: seconds to wait for room, at most; then `SendTimeoutError` says what is in the way.
-            confirm: wait until it is `delivered`, in its place in the view, or `safe`: until every member of
-                the view has it, too. What is returned says in which view. The answer comes from the protocol,
-                so a program may wait for it while it handles what it reads. UnconfirmedError if the view in
-                which the message left ended before.
-
-        Raises `BacklogError` where this program must read before it can send.
-        """
-        check_confirm(confirm)
-        if not self._room.open_for(1):
-            await self._wait_for_room(1, timeout)
-        if confirm is None:
-            return self._drafts.one(payload, item, items, obsoletes, order)
-        ticket, answer = self._confirmations.open(confirm)
-        try:
-            sent = self._drafts.one(payload, item, items, obsoletes, order, ticket)
-        except BaseException:
-            answer.cancel()  # it was refused: there will be none
-            raise
-        return await self._confirmation(sent, answer)
-
-    async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
-        """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        confirmed = await self._room.outlast(answer, reading=self._inbox.reads())
-        return Confirmation(sent, confirmed.view, confirmed.position)
-
-    @asynccontextmanager
-    async def transaction(self, *, order: Order = "agreed") -> AsyncIterator[dict[str, bytes]]:
-        """Assign to several items at once: `async with group.transaction() as t: t["bid"] = b"159"`.
-
-        All of it is one message, sent when the block ends; nothing, if it raises. It is replaced when all its
-        items have been updated again. Who receives it finds in `semcast.assignments(message.payload)` what it
-        says.
-        """
-        values: dict[str, bytes] = {}
-        yield values
-        if values:
-            await self.send(payload_of(values), items=list(values), order=order)
-
-    @overload
-    async def send_many(
-        self,
-        payloads: Sequence[bytes],
-        *,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: None = None,
-    ) -> MessageId: ...
-
-    @overload
-    async def send_many(
-        self,
-        payloads: Sequence[bytes],
-        *,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: Confirm,
-    ) -> Confirmation: ...
-
-    async def send_many(
-        self,
-        payloads: Sequence[bytes],
-        *,
-        order: Order = "agreed",
-        timeout: float | None = None,
-        confirm: Confirm | None = None,
-    ) -> MessageId | Confirmation:
-        """Multicast several messages that never become obsolete; returns the id of the last.
-
-        With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
-
-        They are handed over in portions of at most `send_messages`, so those of other tasks may come between.
-        If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
-        are sent, and the rest is not.
-        """
-        check_confirm(confirm)
-        self._drafts.check(payloads, None, order)
-        if confirm is None and self._open_for(len(payloads)):
-            return self._drafts.many(payloads[:], order)
-        answers: list[asyncio.Future[Confirmed]] = []
-
-        def hand_over(start: int, stop: int) -> MessageId:
-            ticket = None
-            if confirm is not None and stop == len(payloads):
-                ticket, answer = self._confirmations.open(confirm)
-                answers.append(answer)
-            return self._drafts.many(payloads[start:stop], order, ticket)
-
-        last = await self._in_portions(len(payloads), timeout, hand_over)
-        return await self._confirmation(last, answers[0]) if answers else last
-
-    async def send_items(
-        self,
-        updates: Sequence[tuple[str, bytes]],
-        *,
-        order: Order = "agreed",
-        timeout: float | None = None,
-    ) -> MessageId:
-        """Multicast several updates, each of an item, in order; returns the id of the last.
-
-        In portions, as `send_many`.
-        """
-        self._drafts.check_updates(updates, order)
-        if self._open_for(len(updates)):
-            return self._drafts.updates(updates, order)
-        return await self._in_portions(
-            len(updates), timeout, lambda start, stop: self._drafts.updates(updates[start:stop], order)
-        )
-
-    def try_send(
-        self,
-        payload: bytes,
-        *,
-        item: str | None = None,
-        items: Sequence[str] | None = None,
-        obsoletes: Sequence[MessageId] | None = None,
-        order: Order = "agreed",
-    ) -> MessageId | None:
-        """Like `send`, but None where `send` would wait."""
-        if not self._room.try_now(1, reading=self._inbox.reads()):
-            return None
-        return self._drafts.one(payload, item, items, obsoletes, order)
-
-    def _open_for(self, count: int) -> bool:
-        """Whether so many messages are one portion, and need not wait."""
-        return count <= self.settings.send_messages and self._room.open_for(count)
-
-    async def _in_portions(
-        self,
-        count: int,
-        timeout: float | None,
-        hand_over: Callable[[int, int], MessageId],
-    ) -> MessageId:
-        """Hand over so many messages, as there is room."""
-        most = self.settings.send_messages
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for start in range(0, count, most):
-            stop = min(start + most, count)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            try:
-                await self._wait_for_room(stop - start, left)
-            except GroupError as error:
-                error.accepted = start
-                raise
-            last = hand_over(start, stop)
-        return last
-
-    async def _wait_for_room(self, count: int, timeout: float | None) -> None:
-        """Let the stack take what was handed over before, if that is much already."""
-        await self._room.wait(count, reading=self._inbox.reads(), timeout=timeout)
-
-    def has_room(self, count: int) -> bool:
-        """Whether so many messages can be sent without waiting."""
-        self._check_open()
-        return self._handover.room_for(count, reading=self._inbox.reads())
 
     # For patterns, which make one message at a time, each for a certain view
 

@@ -64,8 +64,12 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What to do when the application is too slow: block, purge, leave."""
     queue_messages: int = 1024
     """Messages that wait for the application."""
+    queue_bytes: str = "64MiB"
+    """Bytes of these. The last may exceed it, so that a message of any size is received."""
     send_messages: int = 4096
     """Messages that wait to be sent."""
+    send_bytes: str = "64MiB"
+    """Bytes of these. The last may exceed it, too."""
     reserve: str = "64MiB"
     """What is received beyond `queue_messages` while the program waits in `send`, each message with 64 bytes
     more than it has."""
@@ -97,6 +101,9 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.data and not self.name:
             raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
         parse_size(self.reserve)
+        for name in ("queue_bytes", "send_bytes"):
+            if parse_size(getattr(self, name)) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
         if parse_duration(self.token_loss, "token_loss") < LEAST_TOKEN_LOSS:
             least = LEAST_TOKEN_LOSS // MILLISECOND
             raise ConfigurationError(

@@ -112,6 +112,12 @@ class PurgingBuffer:
         """Payload bytes held."""
         return self._bytes
 
+    @property
+    def newest(self) -> int:
+        """Bytes of what came last."""
+        last = self._fresh[-1] if self._fresh else next(reversed(self._entries.values()), None)
+        return 0 if last is None else last.size
+
     def limit(self, messages: int) -> None:
         """Hold so many messages from now on; what is above that already stays until it is taken."""
         self._limit_messages, self._bounded = messages, True

@@ -5,6 +5,7 @@ once are one *run*: it has one Lamport clock, and is red, yellow or green as a w
 algorithm does to an action it does to a run, and a single action costs little more than its bytes.
 """
 
+from operator import itemgetter
 from typing import Annotated
 
 import msgspec
@@ -23,6 +24,7 @@ RunId = tuple[Creator, int]
 """A run, by its creator and the index of its first action."""
 
 RED_KEY = tuple[int, Creator, int]
+_kind = itemgetter(0)
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -31,7 +33,12 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     creator: Creator
     first: Number
     clock: Number
-    actions: list[bytes]
+    actions: list[Annotated[bytes, msgspec.Meta(min_length=1)]]
+
+    @property
+    def plain(self) -> bool:
+        """Whether all of them are, as nearly always: then nobody has to look at each."""
+        return not any(map(_kind, self.actions))
 
     @property
     def id(self) -> RunId:

@@ -14,6 +14,7 @@ from semcast.replication.colours import Colours
 from semcast.replication.dedupe import Answered, Requests
 from semcast.replication.ids import Creator, Server, Weighted
 from semcast.replication.knowledge import Prim, Vulnerable
+from semcast.replication.lineage import made_up
 from semcast.replication.membership import Membership, Roll
 from semcast.replication.records import (
     Base,
@@ -164,9 +165,8 @@ class Books:
         """Forget the actions themselves up to a line, as far as whole runs go."""
         colours = self.colours
         for position, run in colours.between(colours.start, line, colours.line):
-            for place, action in enumerate(run.actions, position):
-                if action[0] != PLAIN:
-                    self.settled.apply(action, place)
+            for place, action in _telling(run, position):
+                self.settled.apply(action, place)
         colours.trim(line)
         self.void = {place for place in self.void if place > colours.start}
 
@@ -214,9 +214,8 @@ class Books:
         if not position:
             return
         self.ongoing.pop(run.id, None)
-        for place, action in enumerate(run.actions, position):
-            if action[0] != PLAIN:
-                self._mind(action, place)
+        for place, action in _telling(run, position):
+            self._mind(action, place)
 
     def _mind(self, action: bytes, position: int) -> None:
         """What an action does to the books themselves, once it is green."""
@@ -230,8 +229,16 @@ class Books:
         self.members.found(servers)
         self.settled.members.found(servers)
 
+    def _know(self, prim: Prim) -> None:
+        """A primary; and who was given up before it."""
+        self.prim = prim
+        if prim.forgot:
+            for tables in (self.tables, self.settled):
+                tables.members.forget(set(prim.forgot))
+
     def _learnt(self, record: Learnt) -> None:
-        self.prim, self.attempt = record.prim, record.attempt
+        self._know(record.prim)
+        self.attempt = record.attempt
         self.vulnerable, self.yellow = record.vulnerable, record.yellow
 
     def _install(self, record: Install) -> None:
@@ -254,16 +261,14 @@ class Books:
             self._mark_green(run)
         self._fetched = []
         if record.prim.rank > self.prim.rank:
-            self.prim, self.attempt = record.prim, record.attempt
+            self._know(record.prim)
+            self.attempt = record.attempt
             self._forget_yellow()
 
     def _forgot(self, record: Forgot) -> None:
-        rest = tuple(pair for pair in self.prim.servers if pair[0] not in record.servers)
-        self.prim = Prim(self.prim.index + 1, servers=rest, whole=True, lineage=record.lineage)
+        self._know(made_up(self.prim, record, self.members))
         self.attempt, self.vulnerable = 0, None
         self._forget_yellow()
-        for tables in (self.tables, self.settled):
-            tables.members.forget(set(record.servers))
 
     def _on_base(self, record: Base) -> None:
         self._base = Rebuilt(record, [], [])
@@ -333,3 +338,10 @@ class Books:
     def _forget_yellow(self) -> None:
         self.yellow = None
         self._trans_yellow = []
+
+
+def _telling(run: Run, position: int) -> list[tuple[int, bytes]]:
+    """The actions of a run that say something to the servers themselves, each with its position."""
+    if run.plain:
+        return []
+    return [pair for pair in enumerate(run.actions, position) if pair[1][0] != PLAIN]

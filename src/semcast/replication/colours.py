@@ -7,6 +7,7 @@ creator are known; a gap is an error, not something to drop. Yellow is in the bo
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from struct import pack
 
 import msgspec
 
@@ -54,6 +55,8 @@ class Colours:
         self._greens: list[Run] = []  # from `start` on
         self._ends: list[int] = []  # the position of the last action of each
         self._hashes: list[bytes] = []  # the chain hash after each
+        self._sizes: list[int] = []  # the bytes of all green actions since the start of this process, there
+        self._size = self._start_size = 0
         self._start = 0, NOTHING  # where `_greens` begins
         self._start_cut: dict[Creator, int] = {}  # the last green action of each creator there
 
@@ -107,10 +110,13 @@ class Colours:
 
     def _append(self, run: Run) -> None:
         self.line += len(run.actions)
-        self.digest = chained(self.digest, run)
+        together = b"".join(run.actions)
+        self.digest = chained(self.digest, run, together)
+        self._size += len(together)
         self._greens.append(run)
         self._ends.append(self.line)
         self._hashes.append(self.digest)
+        self._sizes.append(self._size)
 
     def in_red_order(self) -> list[Run]:
         """The reds, as they would turn green (OR-2)."""
@@ -132,6 +138,11 @@ class Colours:
             (end - len(run.actions) + 1, run)
             for end, run in zip(self._ends[low:high], self._greens[low:high], strict=True)
         ]
+
+    def bytes_behind(self, position: int) -> int:
+        """Bytes of the green actions behind a position, as far as whole runs go."""
+        place = bisect_right(self._ends, position)
+        return self._size - (self._sizes[place - 1] if place else self._start_size)
 
     def digest_at(self, line: int) -> bytes | None:
         """The chain hash at a line; None where that is not known (any more), or not between runs."""
@@ -174,16 +185,16 @@ class Colours:
         place = bisect_right(self._ends, line)
         if place:
             self._start = self._ends[place - 1], self._hashes[place - 1]
+            self._start_size = self._sizes[place - 1]
             for run in self._greens[:place]:
                 self._start_cut[run.creator] = run.last
-            del self._greens[:place], self._ends[:place], self._hashes[:place]
+            del self._greens[:place], self._ends[:place], self._hashes[:place], self._sizes[:place]
 
 
-def chained(digest: bytes, run: Run) -> bytes:
-    """The chain hash with one more run."""
+def chained(digest: bytes, run: Run, together: bytes) -> bytes:
+    """The chain hash with one more run, whose actions are these bytes."""
     chain = blake2b(digest, digest_size=16)
     chain.update(f"{run.creator} {run.first} {len(run.actions)}".encode())
-    for action in run.actions:
-        chain.update(len(action).to_bytes(4, "little"))
-    chain.update(b"".join(run.actions))
+    chain.update(pack(f"<{len(run.actions)}I", *map(len, run.actions)))
+    chain.update(together)
     return chain.digest()

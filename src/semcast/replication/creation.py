@@ -76,14 +76,16 @@ class Creation:
     def take(self, refuse: Callable[[Wish], bool]) -> list[Wish]:
         """The wishes of the next run; those that are refused are answered by whoever refuses."""
         taken: list[Wish] = []
-        size = 0
-        wishes = self._wishes
-        while wishes and (not taken or size + len(wishes[0].action) <= self._run_bytes):
+        room, wishes = self._run_bytes, self._wishes
+        while wishes:
             wish = wishes.popleft()
             if wish.seen and refuse(wish):
                 continue
+            room -= len(wish.action)
+            if room < 0 and taken:
+                wishes.appendleft(wish)
+                break
             taken.append(wish)
-            size += len(wish.action)
         return taken
 
     def made(self, creator: Creator, first: int, wishes: Sequence[Wish]) -> None:

@@ -4,7 +4,7 @@ Greens are taken as they come. Reds are kept aside and taken at the end, all or 
 off in the middle, somebody would have an answer without the question.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from semcast.core.ids import MemberId
 from semcast.replication.actions import Run
@@ -32,6 +32,8 @@ class Exchange:
         self.turn = 0
         """The share that is being sent."""
         self.ended = False
+        self.foreign: set[MemberId] = set()
+        """Servers of another group that has the same name: what they say is for nobody here."""
         self._told: dict[MemberId, Server] = {}
         self._sent: set[int] = set()
 
@@ -41,6 +43,12 @@ class Exchange:
             self._told[member] = state.server
             self.states[state.server] = state
         return len(self._told) == len(self.members)
+
+    def set_aside(self, servers: Collection[Server]) -> None:
+        """These belong to another group."""
+        self.foreign = {member for member, server in self._told.items() if server in servers}
+        for server in servers:
+            del self.states[server]
 
     def server_of(self, member: MemberId) -> Server | None:
         """Who a member is."""

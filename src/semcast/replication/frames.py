@@ -4,6 +4,7 @@ import msgspec
 
 from semcast.core.outbox import Frame
 from semcast.replication.ids import Number, Server
+from semcast.replication.knowledge import Prim
 
 LOOK, TAIL, SNAPSHOT = 0, 1, 2
 """What is wanted: to know who is there; the green actions that follow; a snapshot in the place of those
@@ -16,6 +17,8 @@ class Wanted(Frame, frozen=True, array_like=True, tag=60, gc=False):
     server: Server
     position: Number
     what: Number
+    foundation: Number = 0
+    """Of which group it is (`strangers.py`); 0 if of none yet."""
 
 
 class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -31,6 +34,10 @@ class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether it can multicast what it is handed."""
     welcome: bool
     """Whether who asks belongs to the group."""
+    prim: Prim = Prim()
+    """The last primary that it knows, on its disk."""
+    foundation: Number = 0
+    """Which group it is (`strangers.py`)."""
 
 
 class Offered(Frame, frozen=True, array_like=True, tag=61, gc=False):

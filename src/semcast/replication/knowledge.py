@@ -25,11 +25,15 @@ class Prim(msgspec.Struct, frozen=True, array_like=True):
     """The next one needs all of these: the operator made this one up (`forget`)."""
     lineage: Number = 0
     """Changes where an operator gave up a part of what was ordered."""
+    past: tuple[tuple[Number, Number], ...] = ()
+    """Lineages that ended, each with the position up to which it counts."""
+    forgot: tuple[Server, ...] = ()
+    """Servers that were given up with them."""
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """Of two, the one with the higher rank came later."""
-        return self.index, self.attempt
+    def rank(self) -> tuple[int, int, int]:
+        """Of two, the one with the higher rank came later; of two that operators made up, one counts."""
+        return self.index, self.attempt, self.lineage
 
     def __str__(self) -> str:
         return f"primary {self.index} (attempt {self.attempt}, {self.conf})"

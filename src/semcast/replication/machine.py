@@ -13,15 +13,17 @@ from typing import Any, ClassVar
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.replication import messages
+from semcast.replication import messages, strangers
 from semcast.replication.actions import Names, Run, RunId
 from semcast.replication.answers import Answers
 from semcast.replication.books import Books
-from semcast.replication.creation import Creation, Cut, Wish
+from semcast.replication.creation import QUEUED, Creation, Cut, Wish
 from semcast.replication.exchange import Exchange, greens_of, reds_in, reds_of
+from semcast.replication.fitness import Vitals, unfit
 from semcast.replication.ids import ConfId, Server, Weighted, servers_of
 from semcast.replication.journal import Journal, Mark
 from semcast.replication.knowledge import Accounts, Knowledge, Prim, Vulnerable, learn
+from semcast.replication.lineage import estranged, given_up, past_of
 from semcast.replication.messages import Actions, Again, Cpc, Done, Installed, Line, Said
 from semcast.replication.notes import RED, YELLOW, Notes
 from semcast.replication.plan import Planner, Share
@@ -77,8 +79,15 @@ class Machine:
         """Why the server wants to be out of the group, if it does."""
         self.alarm = ""
         """A promise was broken: two servers have different actions green at one position."""
+        self.vitals = Vitals()
+        self.unfit = ""
+        """Why this server makes no actions, as of the last exchange, if it should not."""
+        self.refusal = ""
+        """Whom this server has nothing to do with, and why, as of the last exchange."""
         self.next: Vulnerable | None = None
         """The attempt that is under way."""
+        self.holds = False
+        """Whether requests wait because the service of this server is slow."""
         self._counted: tuple[Server, ...] = ()
         self._cpcs: set[Server] = set()
         self._told_line = 0
@@ -107,6 +116,11 @@ class Machine:
     def may_found(self, names: Collection[str], here: Collection[Server]) -> bool:
         """Who installs the first primary."""
         return may_found(names, here)
+
+    @property
+    def trouble(self) -> str:
+        """What whoever runs the servers should look at, if there is anything."""
+        return self.alarm or self.unfit or self.refusal
 
     @property
     def server(self) -> Server:
@@ -189,11 +203,11 @@ class Machine:
             self.notes.group(servers, where)
         self.books.altered.clear()
 
-    def stall(self) -> None:
-        """Its disk takes too long: as after a crash, the others go on; it comes back with what it lacks."""
+    def stall(self, why: str) -> None:
+        """It takes too long: as after a crash, the others go on; it comes back with what it lacks."""
         if (self.state, Cause.STALLED) in MOVES:
             self._shift_to(Cause.STALLED)
-            self.exit = "the disk of this server takes too long"
+            self.exit = why
 
     def _own_red(self) -> None:
         """What may have been sent and was not delivered is red: the states tell of it (slip 3)."""
@@ -276,6 +290,8 @@ class Machine:
             books.members.founders,
             books.names,
             self.settings.exchange_limit,
+            self.vitals.wall(),
+            self.vitals.versions,
         )
 
     # Messages
@@ -289,6 +305,8 @@ class Machine:
             self.stats.stale += 1
         elif message.conf != self.exchange.conf:
             self._on_stale(message)
+        elif sender in self.exchange.foreign:
+            self.stats.stale += 1
         else:
             self._on[type(message)](sender, message)
 
@@ -358,12 +376,21 @@ class Machine:
         exchange = self.exchange
         assert exchange is not None
         if self.state is State.EXCHANGE_STATES and exchange.add(sender, state):
-            self._check_digests(exchange)
+            self._set_strangers_aside(exchange)
+            self.unfit = unfit(self.server, exchange.states, allow_mixed=self.vitals.allow_mixed)
             self._plan(exchange)
 
-    def _check_digests(self, exchange: Exchange) -> None:
+    def _set_strangers_aside(self, exchange: Exchange) -> None:
+        """Another group may have the same name."""
+        founders, states = self.books.members.founders, exchange.states
+        self.refusal = strangers.refusal(self.server, founders, states)
+        exchange.set_aside(strangers.foreign(self.server, founders, states))
+
+    def _check_digests(self, exchange: Exchange, prim: Prim) -> None:
         """Equal lines have equal hashes. If not, a promise was broken somewhere: no primary with that one."""
         for server, state in exchange.states.items():
+            if estranged(server, state.prim, prim):
+                continue
             mine = self.books.colours.digest_at(state.green)
             if mine is not None and mine != state.digest:
                 self.alarm = f"{server} has other actions than this server up to position {state.green}"
@@ -372,6 +399,10 @@ class Machine:
     def _plan(self, exchange: Exchange) -> None:
         plan = exchange.plan = self._planner.plan(exchange.states)
         self._counted = plan.members
+        if not estranged(self.server, self.books.prim, plan.prim):
+            self._check_digests(exchange, plan.prim)
+        elif self.stop_for(plan.prim):
+            return
         if self.server not in plan.members:
             self._shift_to(Cause.ABSENT)
             self.exit = "not counted in the exchange: this server pulls what it lacks"
@@ -379,6 +410,14 @@ class Machine:
         self._learn_founders(plan.founders)
         self._shift_to(Cause.STATES)
         self._take_turn(exchange)
+
+    def stop_for(self, prim: Prim) -> bool:
+        """Whether what this server has cannot go on into a primary, whatever it is given: then it stops."""
+        why = given_up(self.server, self.books.prim, self.books.colours.line, prim)
+        if why:
+            self._shift_to(Cause.REMOVED)
+            self.exit = why
+        return bool(why)
 
     def _learn_founders(self, founders: Weighted) -> None:
         """Before any action is taken: the servers of the group are those and what actions made of them."""
@@ -540,7 +579,15 @@ class Machine:
         assert attempt is not None
         before, line = books.prim, books.colours.line
         lineage = before.lineage or _lineage(exchange.conf)
-        prim = Prim(attempt.index + 1, attempt.attempt, exchange.conf, attempt.servers, False, lineage)
+        prim = Prim(
+            attempt.index + 1,
+            attempt.attempt,
+            exchange.conf,
+            attempt.servers,
+            lineage=lineage,
+            past=past_of(before, line),
+            forgot=before.forgot,
+        )
         self._write_install(prim, self._turning())
         for position, run in books.colours.after(line):
             self._placed(run, position)
@@ -652,6 +699,7 @@ class Machine:
             and self.state in CREATES
             and self.conf is not None
             and self.accepts
+            and not (self.holds or self.unfit)
             and len(books.ongoing) < self.settings.window
         ):
             wishes = self.creation.take(self._refuse_unseen)
@@ -669,7 +717,8 @@ class Machine:
         self.notes.requests(run, wishes)
         self.say(Actions(conf, self.told_line(), run), safe=self._sends_safe())
         self._told_line = self.told_line()
-        self.journal.keep_up()
+        if QUEUED in {wish.level for wish in wishes}:
+            self.journal.keep_up()  # the others are answered when their place is on the disk, this before it
         if self.settings.durability is Durability.MEMORY:
             self._answer()
 

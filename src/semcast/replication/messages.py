@@ -3,12 +3,15 @@
 All messages name a configuration: what was handed over in one and sent in the next is for nobody.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from semcast.replication.actions import Names, Run, RunId
 from semcast.replication.ids import ConfId, Creator, Number, Server, Weighted
 from semcast.replication.knowledge import Account, Prim, Vulnerable
 
+Version = Annotated[str, msgspec.Meta(max_length=100)]
 RUN_BYTES = 48_000
 """Bytes of actions in one message, about."""
 
@@ -44,6 +47,10 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """Who is to found the group, where it was told."""
     limit: Number
     """Actions that it would rather not be given in an exchange."""
+    wall: Number = 0
+    """Its clock: milliseconds since 1970; 0 where it has none."""
+    versions: Annotated[tuple[Version, ...], msgspec.Meta(max_length=16)] = ()
+    """Of what does actions there."""
 
     def account(self) -> Account:
         """What knowledge is made of."""

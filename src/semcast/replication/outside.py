@@ -15,8 +15,11 @@ from semcast.replication.actions import Run
 from semcast.replication.frames import LOOK, SNAPSHOT, TAIL, HandedIn, Offered, Piece, Wanted
 from semcast.replication.machine import Machine
 from semcast.replication.parcels import Download, Parcels
+from semcast.replication.strangers import foundation
 
 _SILENCES = 2
+_LONELY = 10
+"""Questions that nobody inside answers, after which a server goes back by itself: nobody may be inside."""
 
 
 class Outside:
@@ -28,6 +31,8 @@ class Outside:
         parcels: for what it hands in.
         back: called once it has all it needs, on its disk.
         rebased: called with own runs that are green in the snapshot that it goes on from.
+        has_room: whether the service can be given more; if not, nothing is asked for, and it does not come
+            back.
     """
 
     def __init__(
@@ -37,14 +42,17 @@ class Outside:
         parcels: Parcels,
         back: Callable[[], None],
         rebased: Callable[[list[Run]], None],
+        has_room: Callable[[], bool],
     ) -> None:
         self._machine = machine
         self._out = out
         self._parcels = parcels
         self._back = back
         self._rebased = rebased
+        self._has_room = has_room
         self._donor: MemberId | None = None
         self._silences = 0
+        self._unheard = 0  # questions to all since somebody inside said something
         self._runs: list[Run] = []
         self._position = machine.books.colours.line
         self._what = TAIL
@@ -54,7 +62,7 @@ class Outside:
 
     def ask(self) -> None:
         """Again and again, until it is over."""
-        if self._writing:
+        if self._writing or not self._has_room():
             return
         self._silences += 1
         if self._donor is not None and self._silences > _SILENCES:
@@ -68,8 +76,23 @@ class Outside:
         self._donor = self._download = None
         self._runs, self._position = [], self._machine.books.colours.line
 
+    def _go_back_unasked(self) -> None:
+        """All servers may have gone outside at once: those of a group that exists meet inside again.
+
+        Nobody who enters can do harm: the exchange finds who is behind, and sends it back out here.
+        """
+        self._writing = True  # nothing more is asked for
+        self._machine.journal.sync(self._back)
+
     def _ask(self) -> None:
-        wanted = Wanted(self._machine.server, self._position, LOOK if self._donor is None else self._what)
+        if self._donor is None:
+            self._unheard += 1
+            if self._unheard > _LONELY and self._machine.books.prim.index:
+                self._go_back_unasked()
+                return
+        machine, what = self._machine, LOOK if self._donor is None else self._what
+        group = foundation(machine.books.members.founders)
+        wanted = Wanted(machine.server, self._position, what, group)
         if self._donor is None:
             self._out.announce(wanted)
         else:
@@ -82,6 +105,9 @@ class Outside:
             return
         if not pull.may_enter(self._machine, offer) or not offer.takes:
             return
+        if not pull.follows(self._machine, offer):
+            return
+        self._unheard = 0
         if self._donor is None:
             self._donor, self._what = source, TAIL
         elif self._donor != source:
@@ -139,6 +165,8 @@ class Outside:
 
         def written() -> None:
             self._writing = False
+            if not self._has_room():
+                return  # it asks again, for what comes meanwhile, once there is some
             lacking = machine.lacking(image.cut)
             if sum([len(run.actions) for run in lacking]) <= machine.settings.exchange_limit:
                 self._writing = True  # nothing more is asked for

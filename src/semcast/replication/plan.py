@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from semcast.replication.ids import Creator, Server, Weighted
+from semcast.replication.knowledge import Prim
+from semcast.replication.lineage import estranged
 from semcast.replication.messages import State
 
 States = Mapping[Server, State]
@@ -36,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True):
     founders: Weighted
     """As the one says who knows the newest primary; none where no primary was ever installed."""
     shares: tuple[Share, ...]
+    prim: Prim
+    """The last primary that anybody here knows."""
 
 
 class Planner:
@@ -45,14 +49,21 @@ class Planner:
         """From the states of all in the configuration."""
         top = states[max(states, key=lambda server: (states[server].prim.rank, states[server].green, server))]
         founded = top.prim.index > 0
-        counted = self.known(states, top) if founded else dict(states)
+        counted = self.kin(self.known(states, top), top) if founded else dict(states)
         counted = self.not_ahead(self.not_behind(counted))
-        return Plan(tuple(sorted(counted)), top.founders if founded else (), self.shares(counted))
+        founders = top.founders if founded else ()
+        return Plan(tuple(sorted(counted)), founders, self.shares(counted), top.prim)
 
     def known(self, states: States, top: State) -> dict[Server, State]:
         """A store that knows no primary, where there is one, counts once it was let in."""
         servers = dict(top.weights)
         return {server: state for server, state in states.items() if state.prim.index or server in servers}
+
+    def kin(self, states: States, top: State) -> dict[Server, State]:
+        """Without those who follow an order that an operator gave up."""
+        return {
+            server: state for server, state in states.items() if not estranged(server, state.prim, top.prim)
+        }
 
     def not_behind(self, states: States) -> dict[Server, State]:
         """Without those to whom too much would have to be sent, or what nobody has any more."""

@@ -16,6 +16,7 @@ from semcast.replication.machine import Machine
 from semcast.replication.records import Fetched, Pulled
 from semcast.replication.snapshots import Snapshot
 from semcast.replication.states import CREATES
+from semcast.replication.strangers import foundation
 
 
 class Image(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -76,7 +77,10 @@ def read_runs(data: bytes) -> list[Run]:
 def offer(machine: Machine, server: Server) -> Offer:
     """How this server stands, for one who asks."""
     found = image(machine, server)
-    return Offer(found.line, found.start, found.prim.index > 0, found.takes, found.welcome)
+    founded = foundation(found.founders)
+    return Offer(
+        found.line, found.start, found.prim.index > 0, found.takes, found.welcome, found.prim, founded
+    )
 
 
 def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
@@ -91,19 +95,35 @@ def tail(machine: Machine, position: int, line: int, most: int) -> list[Run]:
     return found
 
 
+def is_foreign(machine: Machine, other: int) -> bool:
+    """Whether this is the number of another group."""
+    mine = foundation(machine.books.members.founders)
+    return bool(mine and other and mine != other)
+
+
 def may_enter(machine: Machine, offered: Offer) -> bool:
     """A store that knows no primary waits until it was let in, unless it founds the group with the other."""
+    if is_foreign(machine, offered.foundation):
+        return False
     fresh = not machine.books.prim.index
     founding = not offered.founded and bool(machine.books.names)
     return not fresh or founding or offered.welcome
 
 
+def follows(machine: Machine, offered: Offer) -> bool:
+    """Whether this server can go on with what the other has; it stops where it never can (`lineage.py`)."""
+    known, other = machine.books.prim, offered.prim
+    if not known.index or not other.index or known.lineage == other.lineage:
+        return machine.server not in other.forgot or not machine.stop_for(other)
+    return other.rank > known.rank and not machine.stop_for(other)
+
+
 def take(machine: Machine, runs: list[Run], offered: Image) -> None:
     """Write what was pulled: all or nothing counts after a crash."""
     books = machine.books
-    if not offered.prim.index or (offered.line <= books.colours.line and books.prim.index):
+    line, known = books.colours.line, books.prim
+    if not offered.prim.index or (known.index and (offered.line, offered.prim.rank) <= (line, known.rank)):
         return
-    line = books.colours.line
     for run in runs:
         machine.journal.write(Fetched(run))
     machine.journal.write(Pulled(offered.prim, offered.attempt, offered.founders))

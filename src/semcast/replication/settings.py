@@ -40,6 +40,9 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
     retention: int = 100_000
     """Actions that are kept for servers that lack them; who lacks more is given a snapshot. White ones are
     not kept."""
+    backlog: int = 1 << 26
+    """Bytes of green actions that may wait for the service. A server with more leaves the group until its
+    service has caught up; with a quarter of that, its own clients wait."""
     patience: Nanos = 2 * SECOND
     """A server whose disk takes longer for a sync leaves the group until it is done: nobody waits for it."""
     pull_every: Nanos = 100 * MILLISECOND
@@ -60,6 +63,7 @@ class ReplicationSettings(msgspec.Struct, frozen=True):
             "run_bytes",
             "buffer",
             "line_every",
+            "backlog",
             "patience",
             "pull_every",
             "pull_bytes",

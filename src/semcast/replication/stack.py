@@ -5,7 +5,6 @@ so nobody in the group ever waits for the service. The application hands over re
 actions in the global order, once their place is on the disk.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -14,8 +13,6 @@ from semcast.core.events import (
     Blocked,
     Delivery,
     Left,
-    StateReceived,
-    StateRequested,
     TransitionalView,
     Unblocked,
     ViewChange,
@@ -26,18 +23,20 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.replication import outside
-from semcast.replication.actions import CHANGE, Run, body_of, plain
+from semcast.replication import outside, pull
+from semcast.replication.actions import Run, plain
+from semcast.replication.backlog import Backlog
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, STRICT, Wish
+from semcast.replication.fitness import Vitals
 from semcast.replication.frames import FRAMES, Fetch, HandedIn, Offered, Piece, Wanted
+from semcast.replication.handing import Handing
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
 from semcast.replication.parcels import Parcels
 from semcast.replication.reads import Look, Reading
 from semcast.replication.records import decode
 from semcast.replication.settings import ReplicationSettings
-from semcast.replication.snapshots import KeptState
 from semcast.replication.states import CREATES, IN_GROUP, State
 from semcast.replication.supply import Supply
 
@@ -49,8 +48,6 @@ _PLENTY = 1 << 16
 _STRANGERS = 1000
 _PARCEL = 10 * SECOND
 """How long a parcel is kept that nobody fetches."""
-_RUNS = 64
-"""Runs that are made ready for the application at a time."""
 
 
 class ReplicationTimer(Timer):
@@ -106,24 +103,22 @@ class Replication(Stack):
         self._recovered = False
         self._now: Nanos = 0
         self._awaited = 0  # the sync that the disk timer is about
-        self.whole = False
-        """Whether actions are handed over with who asked for them, and not only their bodies."""
+        self.vitals = Vitals()
+        """What it tells of itself: to be filled in before it starts."""
+        self.handing = Handing()
+        """What the application is given."""
         self.strangers: dict[str, Server] = {}
         """Servers that want to be let in, by name."""
         self._looks: list[Look] = []
         self.overtaken: list[Run] = []
         """Own runs that were done as part of a snapshot: their outcomes are not known here."""
         self._parcels = Parcels(settings.piece_bytes, _PARCEL)
-        self._asked_state: tuple[int, int] | None = None  # a number, and the position of the state
-        self._states = 0  # that the application was asked for
-        self._awaits_state = False  # a snapshot is on its way to the disk
-        self._given = 0  # green actions that the application was given, or is about to be
-        self._rest: deque[Delivery] = deque()
-        self._views: deque[tuple[int, ViewChange]] = deque()  # each with the green line before it
+        self._backlog = Backlog(settings.backlog)
         self._become(self.machine_kind(self.machine_kind.books_kind(), settings, out))
 
     def _become(self, machine: Machine) -> None:
         self.machine = machine
+        machine.vitals = self.vitals
         self.reading = self.reading_kind(machine)
         self.supply = Supply(machine, self.out, self._parcels, self.want_state)
         self.stats: Statistics = machine.stats
@@ -139,15 +134,10 @@ class Replication(Stack):
         """Read the log (figure 6.18)."""
         self._recovered = True
         self.books.replay(map(decode, records))
-        self._given = self.books.colours.start  # the service has these on its own, or
-        self._hand_over_state()
+        self.handing.begin(self.books)
 
     def _hand_over_state(self) -> None:
-        """The application goes on from the state in the log."""
-        kept, self._awaits_state = self.books.state, False
-        if kept is not None:
-            self._rest.append(StateReceived(self.books.prim.index, kept.state))
-            self._given = kept.position
+        self.handing.hand_over_state(self.books)
 
     def start(self, now: Nanos) -> None:
         """A new epoch; the group is entered once that is on the disk."""
@@ -220,14 +210,19 @@ class Replication(Stack):
 
     def _go_outside(self) -> None:
         self._outside = outside.Outside(
-            self.machine, self.out, self._parcels, self._come_back, self._on_rebased
+            self.machine, self.out, self._parcels, self._come_back, self._on_rebased, self._has_room
         )
         self._ask()
+
+    def _has_room(self) -> bool:
+        """Whether the service keeps up. One that reads nothing before it has sent something need not."""
+        self._backlog.look(self._now, self.books.colours, self.handing.given)
+        return self.reader.waits or not self._backlog.slow
 
     def _on_rebased(self, overtaken: list[Run]) -> None:
         """What the application has is replaced once the snapshot is on the disk."""
         self.overtaken += overtaken
-        self._awaits_state = True
+        self.handing.awaits_state = True
         self.machine.journal.sync(self._hand_over_state)
 
     def _ask(self) -> None:
@@ -259,14 +254,12 @@ class Replication(Stack):
             state=self.hands_over,
         )
         new._recovered = True
+        new.vitals = self.vitals
         new._become(self.machine_kind(self.books, self.settings, out))
         new.machine.creation.adopt(self.machine.creation)
-        new._given, new._rest, new._views = self._given, self._rest, self._views
-        new.whole, new._looks, new.overtaken = self.whole, self._looks, self.overtaken
+        new.handing, new._looks, new.overtaken = self.handing, self._looks, self.overtaken
         new.snapshots = self.snapshots
-        new._asked_state, new._states = self._asked_state, self._states
-        if self._awaits_state:  # the sync of the new epoch is after that of the snapshot
-            new._awaits_state = True
+        if self.handing.awaits_state:  # the sync of the new epoch is after that of the snapshot
             new.machine.journal.sync(new._hand_over_state)
         return new
 
@@ -297,22 +290,19 @@ class Replication(Stack):
     def collect(self, now: Nanos, position: int) -> None:
         """The service has all actions up to a position on its own: they may be forgotten."""
         if not self.supply.busy(now):
-            self.machine.collect(min(position, self._given))
+            self.machine.collect(min(position, self.handing.given))
             self._settle(now)
 
     def want_state(self) -> None:
         """Ask the application, at the point of the order that it is given next."""
-        if self.hands_over and self._asked_state is None and not self._awaits_state:
-            self._states += 1
-            self._asked_state = self._states, self._given
-            self._rest.append(StateRequested(self._states))
+        if self.hands_over:
+            self.handing.want_state()
 
     def provide(self, view: int, state: bytes) -> None:
         """The state that was asked for: for the log, and for servers outside."""
-        if self._asked_state is None or self._asked_state[0] != view:
+        kept = self.handing.answered(view, state)
+        if kept is None:
             return
-        kept = KeptState(self._asked_state[1], state)
-        self._asked_state = None
         self.supply.on_state(kept)
         if not self.supply.busy(self._now):
             self.machine.keep(kept)
@@ -360,6 +350,8 @@ class Replication(Stack):
         elif self.machine.state not in IN_GROUP or not self._running:
             self.stats.stale += 1
         elif isinstance(frame, Wanted):
+            if pull.is_foreign(self.machine, frame.foundation):
+                return
             if frame.server not in self.books.members and len(self.strangers) < _STRANGERS:
                 self.strangers[frame.server.name] = frame.server
             self.supply.on_wanted(now, source, frame)
@@ -384,7 +376,7 @@ class Replication(Stack):
     def _on_disk_timer(self) -> None:
         awaited, self._awaited = self._awaited, 0
         if awaited == self.machine.journal.awaited and self._running:
-            self.machine.stall()
+            self.machine.stall("the disk of this server takes too long")
 
     def _watch_disk(self, now: Nanos) -> None:
         """Looked at once per sync at most, and rarely: a timer that is set is left alone."""
@@ -411,6 +403,7 @@ class Replication(Stack):
         """Take what is delivered, and send what the server wants to say, until both are done."""
         self._now = now
         machine = self.machine
+        self._watch_service()
         while True:
             self._drain()
             if self._running and self.inner.deliverable():
@@ -426,8 +419,17 @@ class Replication(Stack):
         self._watch_disk(now)
         if self._looks:
             self._look()
-        if self.snapshots and self.machine.may_trim and self._given >= self.machine.trimming.trimmable:
+        if self.snapshots and self.machine.may_trim and self.handing.given >= self.machine.trimming.trimmable:
             self.want_state()
+
+    def _watch_service(self) -> None:
+        """Its own clients wait for a service that is slow, and nobody else does."""
+        machine, held = self.machine, self.machine.holds
+        machine.holds = not self._has_room()
+        if machine.holds and self._backlog.full and self._running:
+            machine.stall("the service of this server is too slow")
+        elif held and not machine.holds:
+            machine.flush()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -436,7 +438,7 @@ class Replication(Stack):
             for payload in each.payloads:
                 machine.on_message(sender, payload)
             if machine.state is State.REG_PRIM and before is not State.REG_PRIM:
-                self._views.append((self.books.colours.line, ViewChange(self.view())))
+                self.handing.tell(ViewChange(self.view()), self.books.colours.line)
         elif isinstance(each, TransitionalView):
             machine.on_trans_conf()
         elif isinstance(each, ViewChange):
@@ -448,7 +450,7 @@ class Replication(Stack):
         view = change.view
         told = View(view.id, view.members, False, view.representative)
         change = ViewChange(told, change.joined, change.left, change.failed)
-        self._views.append((self.books.colours.line, change))
+        self.handing.tell(change, self.books.colours.line)
 
     def _send(self, now: Nanos) -> None:
         """A run of messages of one kind."""
@@ -486,86 +488,13 @@ class Replication(Stack):
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Green actions that are on the disk, as batches with positions, and configurations between them."""
-        taken: list[Delivery] = []
-        while most > 0:
-            if not self._rest:
-                if not self._refill():
-                    break
-                continue
-            each = self._rest.popleft()
-            if isinstance(each, Batch):
-                count = len(each.payloads)
-                if count > most:
-                    self._rest.appendleft(each.cut(each.first + most, each.last))
-                    each, count = each.cut(each.first, each.first + most - 1), most
-                most -= count
-                self.stats.delivered += count
-            taken.append(each)
+        taken, count = self.handing.deliver(self.machine, most)
+        self.stats.delivered += count
         return taken
-
-    def _refill(self) -> bool:
-        """The next run, or the next configuration; returns whether there is anything."""
-        if self._awaits_state:
-            return False
-        if self._views and self._views[0][0] <= self._given:
-            self._rest.append(self._views.popleft()[1])
-            return True
-        upto = min(self.machine.limit, self._views[0][0] if self._views else MAX_NUMBER)
-        some = self.books.colours.between(self._given, upto, _RUNS)
-        for position, run in some:
-            self._rest += self._behind(self._batches(run, position))
-            self._given = position + len(run.actions) - 1
-        return bool(some)
-
-    def _behind(self, batches: list[Batch]) -> list[Batch]:
-        """Without what is in the state that the application was given."""
-        given = self._given
-        if batches and batches[0].order is not None and batches[0].order <= given:
-            ends = [(each, (each.order or 0) + len(each.payloads) - 1) for each in batches]
-            return [
-                each.cut(each.first + max(0, given - (each.order or 0) + 1), each.last)
-                for each, end in ends
-                if end > given
-            ]
-        return batches
-
-    def _batches(self, run: Run, position: int) -> list[Batch]:
-        """What of a run is for the service: not what changes the group, nor what was done before."""
-        void = self.books.void
-        if self.whole:
-            return [self._as_they_are(run, position)]
-        bodies = [
-            None if place in void else body_of(action) for place, action in enumerate(run.actions, position)
-        ]
-        found: list[Batch] = []
-        start = 0
-        for stop in range(len(bodies) + 1):
-            if stop == len(bodies) or bodies[stop] is None:
-                some = [body for body in bodies[start:stop] if body is not None]
-                if some:
-                    size = sum(map(len, some))
-                    first, order = run.first + start, position + start
-                    found.append(Batch(run.creator.member, first, some, None, size, order=order))
-                start = stop + 1
-        return found
-
-    def _as_they_are(self, run: Run, position: int) -> Batch:
-        """A run with all its positions; what is not for the service is empty there."""
-        void = self.books.void
-        actions = [
-            b"" if action[0] == CHANGE or (void and place in void) else action
-            for place, action in enumerate(run.actions, position)
-        ]
-        size = sum(map(len, actions))
-        return Batch(run.creator.member, run.first, actions, None, size, order=position)
 
     def deliverable(self) -> bool:
         """Whether `deliver` would hand over anything."""
-        if self._rest:
-            return True
-        if self._awaits_state:
-            return False
-        return bool(self._views and self._views[0][0] <= self._given) or self.machine.limit > self._given
+        return self.handing.ready(self.machine)
 
     def pending(self) -> int:
         """Requests that have not become actions."""
@@ -575,6 +504,10 @@ class Replication(Stack):
         """Why requests wait."""
         if not len(self.machine.creation):
             return None
+        if self.machine.unfit:
+            return HeldBack(self.me, self.machine.unfit)
+        if self.machine.holds:
+            return HeldBack(self.me, "its service is slower than the order of all")
         return HeldBack(None, f"the server is in {self.machine.state.value}")
 
     def buffered(self) -> int:

@@ -34,7 +34,7 @@ class Cause(enum.Enum):
     INSTALLED = "all agreed to install it"
     UNDECIDED = "all agreed, but not everybody may know"
     ACTION = "an action of the primary"
-    STALLED = "its disk takes too long"
+    STALLED = "its disk or its service takes too long"
     ABSENT = "not counted here"
     RETURNED = "back with what it lacked"
     REMOVED = "removed"
@@ -60,6 +60,8 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.NO, Cause.UNDECIDED): State.UN,
     (State.UN, Cause.ACTION): State.TRANS_PRIM,
     (State.UN, Cause.REMOVED): State.STOPPED,
+    (State.EXCHANGE_STATES, Cause.REMOVED): State.STOPPED,
+    (State.OUT, Cause.REMOVED): State.STOPPED,
     (State.REG_PRIM, Cause.REMOVED): State.STOPPED,
     (State.OUT, Cause.RETURNED): State.NON_PRIM,
     (State.NON_PRIM, Cause.STALLED): State.OUT,

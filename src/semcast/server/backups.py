@@ -9,6 +9,8 @@ from typing import BinaryIO
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from semcast.server.limits import SQLITE
+
 _PIECE = 1 << 18
 
 
@@ -22,7 +24,7 @@ class BackupResponse(Response):
         done: called at the end.
     """
 
-    media_type = "application/vnd.sqlite3"
+    media_type = SQLITE
 
     def __init__(self, file: BinaryIO, name: str, position: int, done: Callable[[], None]) -> None:
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)

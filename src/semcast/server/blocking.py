@@ -6,8 +6,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from semcast.engine.blocking import LoopThread
-from semcast.engine.database import SqlAnswer, SqlResult, Step
-from semcast.server.client import Client, Expected, Promise
+from semcast.engine.database import SqlAnswer, Step
+from semcast.engine.results import SqlResult
+from semcast.server.client import RESTORE_TIMEOUT, Client, Expected, Promise
+from semcast.server.verifying import Verified
 from semcast.sql.actions import Value
 
 T = TypeVar("T")
@@ -143,9 +145,17 @@ class BlockingClient:
         """As `Client.weigh_server`."""
         return self._call(self._client.weigh_server(server, weight, timeout=timeout))
 
+    def verify(self, *, timeout: float | None = None) -> Verified:
+        """As `Client.verify`."""
+        return self._call(self._client.verify(timeout=timeout))
+
     def backup(self, target: Path) -> int:
         """As `Client.backup`."""
         return self._call(self._client.backup(target))
+
+    def restore(self, source: Path, *, replace: bool = False, timeout: float = RESTORE_TIMEOUT) -> SqlResult:
+        """As `Client.restore`."""
+        return self._call(self._client.restore(source, replace=replace, timeout=timeout))
 
 
 async def _opened(name: str, servers: Sequence[str], settings: Mapping[str, Any]) -> Client:

@@ -3,8 +3,8 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, BinaryIO
 
 import httpx
 import msgspec
@@ -22,6 +22,9 @@ _PAUSE = 0.1
 """Seconds until the servers are asked once more, after all have failed."""
 _SLACK = 2.0
 """Seconds that an answer may take on its way."""
+
+_PIECE = 1 << 18
+"""Bytes of a file that are read at a time."""
 
 Content = dict[str, Any]
 
@@ -77,6 +80,18 @@ class Caller:
                     self._at = (self._at + 1) % len(self._servers)
             await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
 
+    async def each(self, path: str, content: Content, timeout: float) -> dict[str, Content | Exception]:
+        """What every server says, by its address."""
+
+        async def asked(url: str) -> Content | Exception:
+            try:
+                return await self._try(url, path, content, timeout)
+            except Exception as error:
+                return error
+
+        urls = [server.url for server in self._servers]
+        return dict(zip(urls, await asyncio.gather(*map(asked, urls)), strict=True))
+
     async def get(self, path: str, timeout: float) -> Content:
         """The same for what is only looked at."""
         return await self.post(path, {}, timeout)
@@ -104,7 +119,7 @@ class Caller:
         if answer.status_code == httpx.codes.OK:
             return found
         code, sentence = str(found.get("code", "")), str(found.get("error", answer.reason_phrase))
-        problem = meant(code, sentence)
+        problem = meant(code, sentence, int(found.get("position", 0)))
         if code in ELSEWHERE or code == "":
             return problem
         raise problem
@@ -132,6 +147,32 @@ class Caller:
                 raise meant(str(found.get("code", "")), str(found.get("error", "")))
             self._at = (self._at + 1) % len(self._servers)
         raise _failure(said, timeout)
+
+    async def upload(self, path: str, file: BinaryIO, kind: str, timeout: float) -> Content:
+        """Send a large body to the server that is asked now, and to no other."""
+        url = self.server
+        try:
+            answer = await self._http.post(
+                url + path,
+                content=_pieces(file),
+                headers={"Content-Type": kind},
+                timeout=httpx.Timeout(timeout + _SLACK, connect=_CONNECT),
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
+        except httpx.HTTPError as error:
+            raise TimeoutError(f"{url}: the connection was lost: {error or type(error).__name__}") from error
+        found = _decoded(url, answer)
+        if isinstance(found, Exception):
+            raise found
+        if answer.status_code != httpx.codes.OK:
+            raise meant(str(found.get("code", "")), str(found.get("error", answer.reason_phrase)))
+        return found
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(file.read, _PIECE):
+        yield piece
 
 
 def _decoded(url: str, answer: httpx.Response) -> Content | Exception:

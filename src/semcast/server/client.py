@@ -4,25 +4,32 @@ It stays with one server and takes the next when that is gone. Every update has 
 again at another server, it is done once.
 """
 
+import asyncio
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
 from semcast.engine import ActionError, RequestError
-from semcast.engine.database import SqlAnswer, SqlResult, Step
+from semcast.engine.database import SqlAnswer, Step
 from semcast.engine.levels import DIRTY, SESSION, STRICT, check_read, check_update
+from semcast.engine.restoring import prepared
+from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.server.addresses import parse
 from semcast.server.calling import Caller, Content
 from semcast.server.errors import PendingError
+from semcast.server.limits import SQLITE
 from semcast.server.numbers import Numbers
 from semcast.server.values import row_from_json, row_to_json, rows_to_json
+from semcast.server.verifying import Verified, verified
 from semcast.sql import updates
 from semcast.sql.actions import Row, Statement, Value
 from semcast.sql.errors import StatementError
 
 TIMEOUT = 30.0
+RESTORE_TIMEOUT = 300.0
 _MANY = 1000
 """Updates without a place, from which on the client looks whether they have one by now."""
 
@@ -233,15 +240,7 @@ class Client:
         except ActionError:
             self._settle(number)
             raise
-        rows = [row_from_json(row) for row in found.get("rows", ())]
-        done = ServedResult(
-            found["position"],
-            found.get("changes", 0),
-            found.get("last_rowid", 0),
-            tuple(found.get("columns", ())),
-            tuple(rows),
-            found.get("truncated", False),
-        )
+        done = _result(found)
         self._settle(number)
         self._position = max(self._position, done.position)
         return done
@@ -260,6 +259,14 @@ class Client:
             if fresh:
                 self._settle(number)  # nobody took it
             raise
+
+    async def numbered(self, path: str, content: Content, timeout: float | None = None) -> int:
+        """Do an update under a client and a number of its own; returns its position."""
+        self._check_open()
+        found = await self._caller.post(path, {**content, "level": STRICT}, self._seconds(timeout))
+        position = int(found["position"])
+        self._position = max(self._position, position)
+        return position
 
     def _settle(self, number: int) -> None:
         self._numbers.settle(number)
@@ -341,6 +348,15 @@ class Client:
         found = await self._caller.post("/v1/members", content, self._seconds(timeout))
         return int(found["position"])
 
+    async def verify(self, *, timeout: float | None = None) -> Verified:
+        """Compare the tables of all servers that this client was given, at one place in the order."""
+        self._check_open()
+        seconds = self._seconds(timeout)
+        position = int((await self._caller.post("/v1/mark", {"timeout": seconds}, seconds))["position"])
+        said = await self._caller.each("/v1/digests", {"position": position}, seconds)
+        members = await self.members()
+        return verified(position, said, list(members["servers"]))
+
     async def backup(self, target: Path) -> int:
         """Write all that has a place into a new SQLite file; returns its position."""
         self._check_open()
@@ -358,12 +374,50 @@ class Client:
             part.unlink(missing_ok=True)
         return int(answer.headers["X-Semcast-Position"])
 
+    async def restore(
+        self, source: Path, *, replace: bool = False, timeout: float = RESTORE_TIMEOUT
+    ) -> SqlResult:
+        """Put the tables of a SQLite file, a backup or any other, in the place of all that are there.
+
+        It happens at every server, at one place in the order, or not at all. One server is sent the file, and
+        no other is asked where that fails: `PendingError` means that nobody knows whether it happened.
+
+        Args:
+            source: the file.
+            replace: the database has tables already, and these are lost.
+            timeout: seconds.
+        """
+        self._check_open()
+        with TemporaryDirectory(prefix="semcast-restore-") as folder:
+            copy = Path(folder) / "copy.sqlite"
+            await asyncio.to_thread(prepared, source, copy)
+            path = f"/v1/restore?replace={str(replace).lower()}&timeout={_seconds(timeout)}"
+            with copy.open("rb") as file:
+                try:
+                    found = await self._caller.upload(path, file, SQLITE, timeout)
+                except TimeoutError as error:
+                    raise PendingError(f"restore: {error}", 0) from error
+        done = _result(found)
+        self._position = max(self._position, done.position)
+        return done
+
     def _seconds(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else _seconds(timeout)
 
     def _check_open(self) -> None:
         if self._closed:
             raise GroupClosedError(f"the connection to {self.name} is closed")
+
+
+def _result(found: Content) -> ServedResult:
+    return ServedResult(
+        found["position"],
+        found.get("changes", 0),
+        found.get("last_rowid", 0),
+        tuple(found.get("columns", ())),
+        tuple([row_from_json(row) for row in found.get("rows", ())]),
+        found.get("truncated", False),
+    )
 
 
 def _seconds(timeout: float) -> float:

@@ -11,17 +11,21 @@ from starlette.responses import Response
 
 from semcast.server.answers import answer_response, bounded, members_json, outcome_response
 from semcast.server.backups import BackupResponse
-from semcast.server.bodies import read_body
+from semcast.server.bodies import keep_file, read_body
 from semcast.server.interface import Database
 from semcast.server.limits import Limits
 from semcast.server.messages import (
     Change,
     Execute,
+    Marked,
+    Marking,
     Numbered,
     Query,
+    Restoring,
     Transaction,
     expectations,
     read,
+    read_query,
     statements,
     values,
 )
@@ -42,6 +46,7 @@ class Endpoints:
         self._database = database
         self._limits = limits
         self._backups = 0
+        self._restores = False
         self._waiting = 0
 
     async def execute(self, request: Request) -> Response:
@@ -113,6 +118,20 @@ class Endpoints:
         position = await updated(work, seconds)
         return bounded({"position": position, **members_json(self._database.status())}, self._limits)
 
+    async def mark(self, request: Request) -> Response:
+        """Have every server make digests of its tables at one place in the order."""
+        seconds = self._seconds(read(await read_body(request, self._limits), Marking).timeout)
+        position = await answered(self._database.mark(timeout=seconds), seconds)
+        return bounded({"position": position}, self._limits)
+
+    async def digests(self, request: Request) -> Response:
+        """Of each table here, at a place that was marked."""
+        asked = read(await read_body(request, self._limits), Marked)
+        seconds = self._seconds(asked.timeout)
+        tables = await answered(self._database.digests(asked.position, timeout=seconds), seconds)
+        server = str(self._database.status()["server"]).rpartition("/")[0]
+        return bounded({"server": server, "tables": dict(tables)}, self._limits)
+
     async def backup(self, request: Request) -> Response:  # noqa: ARG002
         """All that is green, as a SQLite file."""
         if self._backups >= self._limits.backups:
@@ -134,6 +153,22 @@ class Endpoints:
 
     def _backed_up(self) -> None:
         self._backups -= 1
+
+    async def restore(self, request: Request) -> Response:
+        """Put the tables of a SQLite file in the place of all that are here."""
+        asked = read_query(request, Restoring)
+        if self._restores:
+            raise busy("another file is being restored: try again later")
+        self._restores = True
+        seconds = self._seconds(asked.timeout)
+        try:
+            with tempfile.TemporaryDirectory(prefix="semcast-restore-") as folder:
+                path = Path(folder) / "upload.sqlite"
+                await keep_file(request, self._limits, path)
+                work = self._database.restore(path, replace=asked.replace, timeout=seconds)
+                return outcome_response(await updated(work, seconds), self._limits)
+        finally:
+            self._restores = False
 
     def _seconds(self, wanted: float) -> float:
         return min(wanted, self._limits.timeout)

@@ -47,6 +47,9 @@ ELSEWHERE = frozenset({"busy", "stopped", "bug", "slow", "elsewhere", "pending",
 """Codes after which another server may do better."""
 
 
-def meant(code: str, sentence: str) -> Exception:
+def meant(code: str, sentence: str, position: int = 0) -> Exception:
     """The error that a program gets that has the database in its own process."""
-    return _MEANING.get(code, UnreachableError)(sentence)
+    error = _MEANING.get(code, UnreachableError)(sentence)
+    if isinstance(error, ActionError):
+        error.position = position
+    return error

@@ -54,6 +54,18 @@ def settled(folder: Path, database: str, server: str, founders: tuple[str, ...],
     return kept
 
 
+def known(folder: Path) -> Home:
+    """What a folder says.
+
+    Raises:
+        ConfigurationError: it is not the folder of a server.
+    """
+    kept = _read(folder / _FILE)
+    if kept is None:
+        raise ConfigurationError(f"{folder}: this is not the folder of a server (there is no {_FILE})")
+    return kept
+
+
 def keep(folder: Path, home: Home) -> None:
     """Write it down, for the next start."""
     part = folder / f"{_FILE}.part"

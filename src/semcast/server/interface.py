@@ -104,5 +104,14 @@ class Database(Protocol):
     async def weigh_server(self, server: str, weight: int, *, timeout: float | None = None) -> int:
         """Let a server count for so much in a quorum."""
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, at a place that was marked."""
+
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
+
+    async def restore(self, source: Path, *, replace: bool = False, timeout: float | None = None) -> Outcome:
+        """Put the tables of a SQLite file in the place of all that are here, at every server."""

@@ -23,6 +23,8 @@ class Limits(msgspec.Struct, frozen=True):
     """Seconds that a request may ask to wait."""
     backups: int = 2
     """At a time."""
+    restores: int = 8 << 30
+    """Bytes of a file that is to be restored; one at a time."""
 
 
 MAX_PARAMETERS = 32_766
@@ -31,3 +33,5 @@ MAX_SQL = 1 << 20
 MAX_CLIENT = 64
 MAX_NUMBER = (1 << 62) - 1
 MAX_SEEN = 1 << 16
+SQLITE = "application/vnd.sqlite3"
+"""What a file of a database is called."""

@@ -1,20 +1,16 @@
-"""A database in this process, in the shape that the server needs: long queries hold up nobody."""
+"""A database in this process, in the shape that the server needs."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from semcast.engine import Database
-from semcast.engine.database import SqlAnswer, SqlReceipt, SqlResult
+from semcast.engine.database import SqlAnswer, SqlReceipt
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupError
 from semcast.sql.actions import Expectation, Statement, Value
-
-_READERS = 4
-"""Queries that are answered at a time; more wait."""
-_NOTHING = "select 1"
 
 
 class LocalDatabase:
@@ -27,7 +23,6 @@ class LocalDatabase:
     def __init__(self, database: Database) -> None:
         self.name = database.replica.name
         self._database = database
-        self._readers = asyncio.Semaphore(_READERS)
         self._closed = False
 
     async def transaction(
@@ -63,24 +58,8 @@ class LocalDatabase:
         position: int = 0,
         timeout: float | None = None,
     ) -> SqlAnswer:
-        """Answer a query.
-
-        The engine says when that may be; then a thread reads. It may find more than was there at that moment:
-        a later prefix of the order, which is as good.
-        """
-        database = self._database
-        if level == "linear":
-            position = (await database.query(_NOTHING, level="linear", timeout=timeout)).position
-        elif level == "dirty":
-            if database.status().reds:  # these are on the connection that writes
-                return await database.query(sql, params, level="dirty")
-            position = (await database.query(_NOTHING, level="dirty")).position
-        else:
-            answer = await database.query(_NOTHING, level=level, position=position, timeout=timeout)
-            position = answer.position
-        async with self._readers:
-            found = await asyncio.to_thread(database.green, sql, params)
-        return SqlAnswer(found.columns, found.rows, position)
+        """Answer a query."""
+        return await self._database.query(sql, params, level=level, position=position, timeout=timeout)
 
     def status(self) -> Mapping[str, object]:
         """How this server is."""
@@ -99,9 +78,23 @@ class LocalDatabase:
         """Let a server count for so much in a quorum."""
         return await self._database.replica.weigh(server, weight, timeout=timeout)
 
+    async def mark(self, *, timeout: float | None = None) -> int:
+        """Have every server make digests of its tables at one place in the order; returns that place."""
+        return await self._database.mark(timeout=timeout)
+
+    async def digests(self, position: int, *, timeout: float | None = None) -> Mapping[str, str]:
+        """Of each table here, at a place that was marked."""
+        return await self._database.digests(position, timeout=timeout)
+
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
         return await self._database.backup(target)
+
+    async def restore(
+        self, source: Path, *, replace: bool = False, timeout: float | None = None
+    ) -> SqlResult:
+        """Put the tables of a SQLite file in the place of all that are here, at every server."""
+        return await self._database.restore(source, replace=replace, timeout=timeout)
 
     @property
     def over(self) -> str:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
+from starlette.requests import Request
 
 from semcast.server.limits import MAX_CLIENT, MAX_NUMBER, MAX_PARAMETERS, MAX_SEEN, MAX_SQL
 from semcast.server.problems import malformed
@@ -91,7 +92,39 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds = DEFAULT_TIMEOUT
 
 
+class Marking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place at which the servers are to be compared."""
+
+    timeout: Seconds = DEFAULT_TIMEOUT
+
+
+class Marked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place at which they were."""
+
+    position: Number
+    timeout: Seconds = DEFAULT_TIMEOUT
+
+
+class Restoring(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the file in the body is to be restored."""
+
+    replace: bool = False
+    timeout: Seconds = DEFAULT_TIMEOUT
+
+
 T = TypeVar("T")
+
+
+def read_query(request: Request, kind: type[T]) -> T:
+    """What stands behind the question mark.
+
+    Raises:
+        ProblemError: it makes no sense, and why.
+    """
+    try:
+        return msgspec.convert(dict(request.query_params), type=kind, strict=False)
+    except msgspec.MsgspecError as error:
+        raise malformed(f"the query string is not what is expected here: {error}") from error
 
 
 def read(body: bytes, kind: type[T]) -> T:

@@ -14,18 +14,30 @@ class ProblemError(Exception):
         code: one word, for programs.
         sentence: for people.
         headers: that go with it.
+        position: of an update that did nothing there.
     """
 
-    def __init__(self, status: int, code: str, sentence: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        sentence: str,
+        headers: dict[str, str] | None = None,
+        position: int = 0,
+    ) -> None:
         super().__init__(sentence)
         self.status = status
         self.code = code
         self.sentence = sentence
         self.headers = headers
+        self.position = position
 
     def response(self) -> Response:
         """What the client gets."""
-        body = msgspec.json.encode({"error": self.sentence, "code": self.code})
+        told: dict[str, object] = {"error": self.sentence, "code": self.code}
+        if self.position:
+            told["position"] = self.position
+        body = msgspec.json.encode(told)
         return Response(body, self.status, headers=self.headers, media_type=JSON)
 
 

@@ -53,7 +53,7 @@ async def _explained(work: Coroutine[Any, Any, T], late: ProblemError) -> T:
     except TimeoutError:
         raise late from None
     except ActionError as error:
-        raise ProblemError(422, "failed", str(error)) from error
+        raise ProblemError(422, "failed", str(error), position=error.position) from error
     except StatementError as error:
         raise ProblemError(422, "refused", str(error)) from error
     except RequestError as error:

@@ -9,6 +9,7 @@ from semcast.core.views import View
 from semcast.history import History, Recorder, RunInfo
 from semcast.protocols.backoff import CAP
 from semcast.protocols.families import FAMILIES
+from semcast.sim.absence import UNTOLD, Absence
 from semcast.sim.disks import HostDisk
 from semcast.sim.faults import AnyFault, ends_at
 from semcast.sim.hosts import CpuModel, Host, Surroundings
@@ -24,8 +25,8 @@ DATAGRAM_LIMIT = 1400
 QUIET: Nanos = 3 * SECOND
 """A healed group in which nothing is sent or delivered for so long has done all it will do.
 
-Longer than any timeout of the protocols, and counted from the last fault or its detection. Who is apart may
-be held off for `CAP` more.
+Longer than any timeout of most protocols, and counted from the last fault or its detection; a family whose
+members repeat something more seldom says so. Who is apart may be held off for `CAP` more.
 """
 
 
@@ -47,6 +48,8 @@ class Cluster:
         datagram: bytes that frames share a datagram up to; with 1, each goes alone.
         disks: whether every host has one.
         name_bytes: how long the names of members are, at least.
+        quiet: how long nothing happens to messages before all is done that will be.
+        absence: what a program says to its stack that knows when its machine is away.
     """
 
     def __init__(
@@ -64,6 +67,8 @@ class Cluster:
         datagram: int = DATAGRAM_LIMIT,
         disks: bool = False,
         name_bytes: int = 0,
+        quiet: Nanos = QUIET,
+        absence: Absence = UNTOLD,
     ) -> None:
         self.scheduler = scheduler
         self.network = network
@@ -73,14 +78,23 @@ class Cluster:
         """How long after the last trouble all came to be in one view, and stayed there; None if never."""
         self._stack = stack
         self._rng = rng
+        self._quiet = quiet
         self._over = False  # everybody reads from now on
         self._troubled_until: Nanos = 0
         codec = Codec(GROUP, self.members, datagram, tuple(FAMILIES.frames()))
-        around = (scheduler, network, codec, self.recorder, cpu or CpuModel())
+        numbers = {member.name: number for number, member in enumerate(self.members)}
+        around = (scheduler, network, numbers, codec, self.recorder, cpu or CpuModel())
         self._around = Surroundings(*around, programs, announces, self._renew)
         self._disks = [self._disk(number) for number in range(size if disks else 0)]
         self.hosts = [self._build(number, member) for number, member in enumerate(self.members)]
-        self._injector = FaultInjector(scheduler, network, self.hosts, self._disks, rng, self._restart)
+        self._injector = FaultInjector(
+            scheduler, network, self.hosts, self._disks, rng, self._restart, absence
+        )
+
+    def set_sync_time(self, pace: Nanos) -> None:
+        """Let syncs of all disks take about so long."""
+        for disk in self._disks:
+            disk.take_about(pace)
 
     def start(self, late: Mapping[int, Nanos] | None = None) -> None:
         """Start every member; some of them later, if it says when."""
@@ -125,7 +139,7 @@ class Cluster:
             progress = self._progress()
             if progress != seen:
                 seen, quiet_since = progress, self.scheduler.now
-            elif self.scheduler.now - quiet_since >= QUIET + (CAP if self.united_after is None else 0):
+            elif self.scheduler.now - quiet_since >= self._quiet + (CAP if self.united_after is None else 0):
                 if not self._read_at_last():
                     return True
                 quiet_since = self.scheduler.now
@@ -140,9 +154,10 @@ class Cluster:
         return any(began)
 
     def _look_for_unity(self, healed: Nanos) -> None:
-        there = {host.member for host in self.hosts if not host.crashed}
-        views = [host.stack.view() for host in self.hosts if not host.crashed]
-        if all(view == views[0] and set(view.members) == there for view in views):
+        there = [host for host in self.hosts if not host.crashed]
+        views = [host.stack.view() for host in there]
+        everybody = {host.member for host in there}
+        if not views or (set(views[0].members) == everybody and all(view == views[0] for view in views)):
             if self.united_after is None:
                 self.united_after = self.scheduler.now - healed
         else:
@@ -164,12 +179,11 @@ class Cluster:
         return sent, delivered, skipped, read, [host.view for host in self.hosts]
 
     def _build(self, number: int, member: MemberId) -> Host:
-        others = {other.name: rank for rank, other in enumerate(self.members) if rank != number}
         stack = self._stack(member, self.members, Random(self._rng.getrandbits(64)), Outbox())
         bursts = self._around.programs.bursts
         rng = None if bursts is None else Random(self._rng.getrandbits(64))
         disk = self._disks[number] if self._disks else None
-        host = Host(number, member, stack, others, self._around, rng, disk)
+        host = Host(number, member, stack, self._around, rng, disk)
         if self._over:
             host.application.catch_up()
         return host

@@ -53,6 +53,10 @@ class HostDisk:
         self._full_until: Nanos = 0
         self._failing = False  # the process ends before anything else of it reaches the disk
 
+    def take_about(self, pace: Nanos) -> None:
+        """Let a sync take about so long, from now on."""
+        self._pace = pace
+
     # For the process of its host
 
     def attach(self, report: Callable[[Synced], None]) -> list[bytes]:

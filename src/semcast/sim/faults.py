@@ -82,6 +82,22 @@ class Sleep(Fault, frozen=True, tag="sleep"):
     duration: Nanos
 
 
+class Disconnect(Fault, frozen=True, tag="disconnect"):
+    """A member's machine is away from now on: its links are down, and its process runs on."""
+
+    member: int
+    notice: Nanos | None = None
+    """So long before the links go down the program says that to its stack; None if it does not know."""
+
+
+class Reconnect(Fault, frozen=True, tag="reconnect"):
+    """Its links are up again."""
+
+    member: int
+    announced: bool = False
+    """Whether the program says that to its stack."""
+
+
 class Loss(Fault, frozen=True, tag="loss"):
     """Packets are lost everywhere, or to and from one `member` if they are larger than `above` bytes."""
 
@@ -89,6 +105,20 @@ class Loss(Fault, frozen=True, tag="loss"):
     rate: float
     member: int | None = None
     above: int = 0
+
+
+class LinkLoss(Fault, frozen=True, tag="link-loss"):
+    """Packets are lost on every link, for all members behind it."""
+
+    duration: Nanos
+    rate: float
+
+
+class LinkDown(Fault, frozen=True, tag="link-down"):
+    """Nothing passes a wire between two nodes of a routed network. Nobody finds another way."""
+
+    duration: Nanos
+    nodes: tuple[int, int]
 
 
 class Cut(Fault, frozen=True, tag="cut"):
@@ -162,7 +192,11 @@ AnyFault = (
     | Recover
     | Leave
     | Sleep
+    | Disconnect
+    | Reconnect
     | Loss
+    | LinkLoss
+    | LinkDown
     | Cut
     | Partition
     | SlowLink
@@ -186,7 +220,11 @@ def ends_at(fault: AnyFault) -> Nanos:
         return fault.at + fault.patience + (fault.duration or 0) + (fault.back_after or 0)
     if isinstance(fault, Leave):
         return fault.at + LEAVE_PATIENCE
-    return fault.at if isinstance(fault, Recover | DiskLost | BitRot | Deed) else fault.at + fault.duration
+    if isinstance(fault, Disconnect):
+        return fault.at + (fault.notice or 0)
+    if isinstance(fault, Recover | Reconnect | DiskLost | BitRot | Deed):
+        return fault.at
+    return fault.at + fault.duration
 
 
 def pairs(fault: Cut | Partition) -> list[tuple[int, int]]:

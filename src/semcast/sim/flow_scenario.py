@@ -12,6 +12,8 @@ AMPLE = 64 << 20
 """A reserve, in bytes, that holds all messages of a run."""
 ONE = 128
 """A reserve for one message."""
+LARGEST = 2000
+"""Bytes of a message, at most, with what a workload adds to the size that was drawn."""
 _MOST = 60
 """Messages of a sender where others answer each of them."""
 _MOST_OF_ALL = 200
@@ -39,6 +41,19 @@ def with_programs(rng: Random, scenario: Scenario) -> Scenario:
             for number, delay in scenario.app_delays.items()
         },
     )
+
+
+def with_large(rng: Random, scenario: Scenario) -> Scenario:
+    """The same with messages that are large for their queues."""
+    traffic = tuple(
+        msgspec.structs.replace(each, size=rng.choice((each.size, 1000))) for each in scenario.traffic
+    )
+    return msgspec.structs.replace(scenario, traffic=traffic)
+
+
+def draw_bytes(rng: Random) -> int:
+    """Less than one large message, one, or a few."""
+    return rng.choice((1, 1000, 4000))
 
 
 def draw_reserve(rng: Random) -> int:

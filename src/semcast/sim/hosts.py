@@ -5,7 +5,7 @@ bounded queue, as in a socket buffer; how many of them one turn takes in is for 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from random import Random
 
@@ -25,7 +25,7 @@ from semcast.sim.programs import Programs
 from semcast.sim.replica import Replicas
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
-from semcast.wire import Codec, Datagram, Malformed
+from semcast.wire import Codec, Datagram
 
 Input = Packet | Timer | Synced | Command
 INBOX_LIMIT = 4096
@@ -46,6 +46,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Virtual time."""
     network: Network
     """The wires."""
+    numbers: Mapping[str, int]
+    """Of the members, by name."""
     codec: Codec
     recorder: Recorder | None
     """Of the run; None where nothing is recorded."""
@@ -65,7 +67,6 @@ class Host:
         number: int,
         member: MemberId,
         stack: Stack,
-        others: dict[str, int],
         around: Surroundings,
         rng: Random | None,
         disk: HostDisk | None,
@@ -75,8 +76,7 @@ class Host:
         self.crashed = self.started = False
         self.after_turn: Callable[[], None] | None = None
         """Called after every turn, where somebody looks closely."""
-        self._others = others
-        self._everybody = sorted(others.values())
+        self._numbers = around.numbers
         self._scheduler = around.scheduler
         self._network = around.network
         self._codec = around.codec
@@ -250,7 +250,7 @@ class Host:
         synced: list[int] = []
         for each in inputs:
             if isinstance(each, Packet):
-                self._open(now, each, arrivals)
+                self._open(now, each, arrivals, alone=len(inputs) == 1)
             elif isinstance(each, Timer):
                 timers.append(each)
             elif isinstance(each, Synced):
@@ -272,22 +272,25 @@ class Host:
     def _count_what_waits(self) -> None:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
         handover = self.application.handover
-        excess = max(0, handover.mailbox.held - 2 * self._queue_messages)
-        waiting = self.stack.queued() - handover.reader.excess + excess
+        excess = handover.mailbox.held - 2 * self._queue_messages
+        waiting = self.stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
         self.stats.queued = max(self.stats.queued, waiting)
+        self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
 
-    def _open(self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]]) -> None:
+    def _open(
+        self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool
+    ) -> None:
+        """The frames of a packet, after those that came before it; all hosts that got it share the list."""
         self.stats.datagrams_in += 1
         decoded = packet.decoded
-        if isinstance(decoded, Malformed):
+        if not isinstance(decoded, Datagram):
             self.stats.malformed += 1
             return
-        assert isinstance(decoded, Datagram)
         self._spend(now, self._cpu.receive + self._cpu.frame * len(decoded.frames))
         if arrivals and arrivals[-1][0] == decoded.source:
             arrivals[-1][1].extend(decoded.frames)
         else:
-            arrivals.append((decoded.source, list(decoded.frames)))
+            arrivals.append((decoded.source, decoded.frames if alone else list(decoded.frames)))
 
     def _on_timer(self, timer: Timer, at: Nanos) -> None:
         if self._timers.get(timer) == at and not self.crashed:
@@ -340,7 +343,8 @@ class Host:
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
         for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
-            to = self._everybody if dest is None else [self._others[dest.name]]
+            to = None if dest is None else self._numbers[dest.name]
+            assert to != self.number, "a stack sends to itself"
             for data in self._codec.encode(self.member, [frame for _, frame in run]):
                 self._spend(now, self._cpu.send)
                 self.stats.datagrams_out += 1
@@ -350,7 +354,7 @@ class Host:
 
     def _spend(self, now: Nanos, cost: Nanos) -> None:
         if cost:
-            self._free_at = max(self._free_at, now) + cost
+            self._free_at = (self._free_at if self._free_at > now else now) + cost
             self.stats.busy += cost
 
 

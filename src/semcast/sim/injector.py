@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from semcast.core.ids import MICROSECOND, Nanos
+from semcast.sim.absence import Absence
 from semcast.sim.ambushes import caught_by
 from semcast.sim.disks import HostDisk
 from semcast.sim.faults import (
@@ -16,12 +17,16 @@ from semcast.sim.faults import (
     Cut,
     Deed,
     Delay,
+    Disconnect,
     DiskFull,
     DiskLost,
     DiskStall,
     Leave,
+    LinkDown,
+    LinkLoss,
     Loss,
     Partition,
+    Reconnect,
     Recover,
     Sleep,
     SlowLink,
@@ -42,6 +47,7 @@ class FaultInjector:
         disks: of the hosts; none if they have none.
         rng: chance.
         restart: starts the next incarnation of a member that crashed.
+        absence: what a program says to its stack that knows when its machine is away.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class FaultInjector:
         disks: list[HostDisk],
         rng: Random,
         restart: Callable[[int], None],
+        absence: Absence,
     ) -> None:
         self._scheduler = scheduler
         self._network = network
@@ -59,7 +66,9 @@ class FaultInjector:
         self._disks = disks
         self._rng = rng
         self._restart = restart
+        self._absence = absence
         self._ordinary_loss = network.conditions.loss
+        self._ordinary_link_loss = network.conditions.link_loss
         self._close: dict[Ambush, Nanos] = {}  # those that look after every turn, and until when
         self._seen: list[tuple[str, ...]] = [()] * len(hosts)  # phases, after the turn before
 
@@ -67,6 +76,7 @@ class FaultInjector:
         """From now on nothing is lost or doubled; faults under way end in their time."""
         conditions = self._network.conditions
         conditions.loss = conditions.duplication = self._ordinary_loss = 0.0
+        conditions.link_loss = self._ordinary_link_loss = 0.0
 
     def inflict(self, fault: AnyFault) -> None:
         """Let a fault happen now."""
@@ -85,7 +95,16 @@ class FaultInjector:
                 self._scheduler.at(now + LEAVE_PATIENCE, self._give_up, self._hosts[number])
             case Sleep(member=number, duration=duration):
                 self._hosts[number].sleep(now + duration)
-            case Loss() | Delay() | Cut() | Partition() | SlowLink():
+            case Disconnect(member=number, notice=None):
+                self._network.unplug(number)
+            case Disconnect(member=number, notice=int(notice)):
+                self._hosts[number].call(self._absence.goes)
+                self._scheduler.at(now + notice, self._network.unplug, number)
+            case Reconnect(member=number, announced=announced):
+                self._network.plug_in(number)
+                if announced:
+                    self._hosts[number].call(self._absence.returns)
+            case Loss() | LinkLoss() | LinkDown() | Delay() | Cut() | Partition() | SlowLink():
                 self._harm_network(fault)
             case DiskStall() | DiskFull() | DiskLost() | BitRot():
                 self._harm_disk(fault)
@@ -97,7 +116,7 @@ class FaultInjector:
             case Ambush():
                 self._lurk(fault, fault.at + fault.patience, [()] * len(self._hosts))
 
-    def _harm_network(self, fault: Loss | Delay | Cut | Partition | SlowLink) -> None:
+    def _harm_network(self, fault: Loss | LinkLoss | LinkDown | Delay | Cut | Partition | SlowLink) -> None:
         """Until the fault is over."""
         network, over = self._network, self._scheduler.now + fault.duration
         match fault:
@@ -107,6 +126,12 @@ class FaultInjector:
             case Loss(rate=rate, member=int(number), above=above):
                 network.disturb_host(number, loss=rate, above=above)
                 self._scheduler.at(over, self._disturb, number, 0.0, None)
+            case LinkLoss(rate=rate):
+                network.conditions.link_loss = max(self._ordinary_link_loss, rate)
+                self._scheduler.at(over, self._end_link_loss)
+            case LinkDown(nodes=nodes):
+                network.disturb_link(*nodes, 1.0)
+                self._scheduler.at(over, network.disturb_link, *nodes, 0.0)
             case Delay(member=number, extra=extra, above=above):
                 network.disturb_host(number, delay=extra, above=above)
                 self._scheduler.at(over, self._disturb, number, None, 0)
@@ -202,6 +227,9 @@ class FaultInjector:
 
     def _end_loss(self) -> None:
         self._network.conditions.loss = self._ordinary_loss
+
+    def _end_link_loss(self) -> None:
+        self._network.conditions.link_loss = self._ordinary_link_loss
 
     def _disturb(self, number: int, loss: float | None, delay: Nanos | None) -> None:
         self._network.disturb_host(number, loss=loss, delay=delay)

@@ -25,6 +25,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     found += _stuck(outcome)
     found += _unanswered(outcome)
     found += _crowded(scenario, outcome)
+    found += _heavy(scenario, outcome)
     found += _refused(scenario, outcome)
     found += _let_in(scenario, outcome)
     if family.finds_members:
@@ -60,6 +61,15 @@ def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:
     if bound is None or most <= bound:
         return []
     return [f"memory: {most} messages waited for a program, {bound} at most are promised"]
+
+
+def _heavy(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """The same in bytes."""
+    bound = FAMILIES.of(scenario.stack).backlog_bytes(scenario)
+    most = max(host.queued_bytes for host in outcome.hosts)
+    if bound is None or most <= bound:
+        return []
+    return [f"memory: {most} bytes waited for a program, {bound} at most are promised"]
 
 
 def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:

@@ -304,6 +304,8 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they keep it where their member comes back as another incarnation."""
     queue_messages: int = 1024
     """How many messages may wait for one of them."""
+    queue_bytes: int = 64 << 20
+    """Bytes of these, and of what it sends."""
     handover: type[Handover] = Handover
     """What lies between them and their stacks, or a mutant of it."""
 
@@ -327,7 +329,11 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
             handover = self.handover(1, Mailbox(0))
         else:
             handover = self.handover(
-                bursts.send_messages, queue_messages=self.queue_messages, receives=habit.receives
+                bursts.send_messages,
+                queue_messages=self.queue_messages,
+                queue_bytes=self.queue_bytes,
+                send_bytes=self.queue_bytes,
+                receives=habit.receives,
             )
         if habit.iterates:
             handover.begin()

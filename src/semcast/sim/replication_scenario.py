@@ -18,7 +18,7 @@ from semcast.sim.faults import (
     Sleep,
 )
 from semcast.sim.replication_deeds import Alter, Ask, Collect, Look
-from semcast.sim.scenario import Scenario, Traffic
+from semcast.sim.scenario import Scenario, Traffic, slow_applications
 
 _STATES = ("construct", "exchange-actions", "exchange-states", "reg-prim")
 
@@ -31,6 +31,7 @@ def draw_replication(seed: int) -> Scenario:
     size = founders + joiners
     duration = rng.choice((2000, 4000)) * MILLISECOND
     names = tuple(f"p{number}" for number in range(founders))
+    backlog, delays = _slowness(seed, size)
     settings = ReplicationSettings(
         names=names,
         exchange_limit=rng.choice((3, 20, 1000)),
@@ -43,6 +44,7 @@ def draw_replication(seed: int) -> Scenario:
         run_bytes=rng.choice((100, 48_000)),
         notes=True,
         **_snapshots(seed),
+        backlog=backlog,
     )
     faults = _faults(rng, founders, duration) + _deeds(rng, founders, size, duration)
     return Scenario(
@@ -57,6 +59,7 @@ def draw_replication(seed: int) -> Scenario:
         settings=settings,
         cpu=rng.choice((0, 10)) * MICROSECOND,
         traffic=_traffic(rng, founders, duration),
+        app_delays=delays,
         disks=True,
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
         duration=duration,
@@ -72,6 +75,14 @@ def _snapshots(seed: int) -> dict[str, Any]:
         "pull_window": rng.choice((64, 1000, 100_000)),
         "piece_bytes": rng.choice((50, 1000)),
     }
+
+
+def _slowness(seed: int, size: int) -> tuple[int, dict[int, Nanos]]:
+    """Services that take their time, with little room for what waits for them. Drawn beside all else."""
+    rng = Random(f"replication/slowness/{seed}")
+    if rng.random() < 0.7:
+        return 1 << 26, {}
+    return rng.choice((200, 1000, 1 << 26)), slow_applications(rng, size)
 
 
 def _ring(rng: Random) -> RingSettings:

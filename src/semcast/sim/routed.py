@@ -1,77 +1,41 @@
-"""Routed networks: a graph of links with latency and bandwidth, shortest paths, multicast trees."""
+"""Routed networks: packets go from node to node along shortest paths, multicasts along trees of them."""
 
-import csv
-import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
+from typing import NamedTuple
 
-import msgspec
-
-from semcast.core.ids import MILLISECOND, Nanos
+from semcast.core.ids import Nanos
 from semcast.sim.networks import Conditions, Link, Network, Packet
 from semcast.sim.scheduler import Scheduler
+from semcast.sim.topologies import Topology, neighbours_of, shortest_paths
 
 
-class Edge(msgspec.Struct, frozen=True):
-    """A wire between two nodes of the graph, the same in both directions."""
+class Branch(NamedTuple):
+    """One of the links on which a node sends a multicast on."""
 
-    a: int
-    b: int
+    node: int
+    """At its other end."""
+    link: Link
     latency: Nanos
-    bandwidth: int
-
-
-class Topology(msgspec.Struct, frozen=True):
-    """A connected graph. Nodes are numbered from 0."""
-
-    nodes: int
-    edges: tuple[Edge, ...]
-
-    def check(self) -> None:
-        """Raise ValueError unless every node can reach every other."""
-        for edge in self.edges:
-            if not (0 <= edge.a < self.nodes and 0 <= edge.b < self.nodes):
-                raise ValueError(f"edge {edge.a}-{edge.b}: nodes go from 0 to {self.nodes - 1}")
-        if self.nodes and any(parent is None for parent in shortest_paths(self, 0)[1:]):
-            raise ValueError("the topology is not connected")
-
-
-def shortest_paths(topology: Topology, root: int) -> list[int | None]:
-    """For each node the node before it on the way from `root`; None for the root and what it cannot reach."""
-    neighbours: list[list[tuple[int, Nanos]]] = [[] for _ in range(topology.nodes)]
-    for edge in topology.edges:
-        neighbours[edge.a].append((edge.b, edge.latency))
-        neighbours[edge.b].append((edge.a, edge.latency))
-    parents: list[int | None] = [None] * topology.nodes
-    best: dict[int, Nanos] = {root: 0}
-    heap = [(0, root)]
-    while heap:
-        far, node = heapq.heappop(heap)
-        if far > best[node]:
-            continue
-        for neighbour, latency in neighbours[node]:
-            if neighbour not in best or far + latency < best[neighbour]:
-                best[neighbour] = far + latency
-                parents[neighbour] = node
-                heapq.heappush(heap, (far + latency, neighbour))
-    return parents
-
-
-def tiered(rng: Random, core: int, regions: int, fringe: int) -> Topology:
-    """A made-up wide-area network: a meshed core, regional nodes on it, sites at the fringe."""
-    edges = []
-    for a in range(core):
-        for b in range(a + 1, core):
-            edges.append(Edge(a, b, rng.randint(5, 20) * MILLISECOND, 100_000_000))
-    for region in range(core, core + regions):
-        edges.append(Edge(rng.randrange(core), region, rng.randint(2, 8) * MILLISECOND, 45_000_000))
-    for site in range(core + regions, core + regions + fringe):
-        edges.append(Edge(core + rng.randrange(regions), site, rng.randint(1, 3) * MILLISECOND, 10_000_000))
-    return Topology(core + regions + fringe, tuple(edges))
+    behind: int
+    """Hosts that are reached over it."""
 
 
 class RoutedNetwork(Network):
-    """Hosts sit at nodes of a topology; a multicast crosses each link of its tree once."""
+    """Hosts sit at nodes of a topology; a multicast crosses each link of its tree once.
+
+    Shortest ways from anywhere to a node, and from it to anywhere, are one tree. A site with a single wire
+    has the tree of the node at its other end: a thousand sites need no more trees than there are such nodes.
+
+    Args:
+        scheduler: virtual time.
+        rng: chance.
+        conditions: what happens to packets.
+        topology: nodes and links.
+        places: at which node each host is.
+        queue_bytes: what may wait for a link.
+        queue_packets: how many packets may wait for one; None for as many as fit.
+    """
 
     def __init__(
         self,
@@ -82,68 +46,120 @@ class RoutedNetwork(Network):
         places: Sequence[int],
         *,
         queue_bytes: int = 256 * 1024,
+        queue_packets: int | None = None,
     ) -> None:
         super().__init__(scheduler, rng, len(places), conditions)
         topology.check()
         if any(not 0 <= place < topology.nodes for place in places):
             raise ValueError(f"hosts sit at nodes 0 to {topology.nodes - 1}")
+        self.links: dict[tuple[int, int], Link] = {}
+        """Each direction of each wire, by the nodes from and to which it leads; with what it has carried."""
         self._places = list(places)
-        self._steps: dict[tuple[int, int, int], int] = {}
+        self._hosts_at: list[list[int]] = [[] for _ in range(topology.nodes)]
+        for host, place in enumerate(places):
+            self._hosts_at[place].append(host)
         self._latency: dict[tuple[int, int], Nanos] = {}
-        self._links: dict[tuple[int, int], Link] = {}
         for edge in topology.edges:
             for ends in ((edge.a, edge.b), (edge.b, edge.a)):
                 self._latency[ends] = edge.latency
-                self._links[ends] = Link(edge.bandwidth, queue_bytes)
-        self._parents = {place: shortest_paths(topology, place) for place in sorted(set(places))}
+                self.links[ends] = Link(edge.bandwidth, queue_bytes, queue_packets)
+        self._neighbours = neighbours_of(topology)
+        self._roots = [each[0][0] if len(each) == 1 else node for node, each in enumerate(self._neighbours)]
+        self._parents: dict[int, list[int | None]] = {}  # by root, as needed
+        self._branches: dict[int, list[list[Branch]]] = {}  # of every node, by root
 
-    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
-        self._scheduler.at(at, self._hop, packet, self._places[packet.source], dests)
+    def disturb_link(self, a: int, b: int, loss: float) -> None:
+        """Of those between two nodes."""
+        for ends in ((a, b), (b, a)):
+            self.links[ends].loss = loss
 
-    def _hop(self, packet: Packet, node: int, dests: list[int]) -> None:
-        """The packet is at a node: hand it over here, and send it on once along each branch of its tree."""
-        branches: dict[int, list[int]] = {}
-        for dest in dests:
-            if self._places[dest] == node:
-                self._arrive(packet, dest, self._scheduler.now)
-            else:
-                branches.setdefault(self._towards(packet, node, dest), []).append(dest)
-        for neighbour, behind in branches.items():
-            through = self._links[node, neighbour].carry(self._scheduler.now, packet.size)
-            if through is None:
-                self.lost += len(behind)
-            else:
-                arrival = through + self._latency[node, neighbour]
-                self._scheduler.at(arrival, self._hop, packet, neighbour, behind)
+    def _route(self, at: Nanos, packet: Packet, dest: int | None) -> None:
+        place = self._places[packet.source]
+        if dest is None:
+            self._scheduler.at(at, self._set_out, packet, place)
+        else:
+            self._scheduler.at(at, self._pass_on, packet, place, dest)
 
-    def _towards(self, packet: Packet, node: int, dest: int) -> int:
-        """The next node on the way from the packet's source to `dest`."""
-        key = (packet.source, node, dest)
-        step = self._steps.get(key)
-        if step is None:
-            parents = self._parents[self._places[packet.source]]
-            step = self._places[dest]
-            while (parent := parents[step]) != node:
-                assert parent is not None, "the topology is connected"
-                step = parent
-            self._steps[key] = step
-        return step
+    # To one host
 
+    def _pass_on(self, packet: Packet, node: int, dest: int) -> None:
+        """The packet is at a node: hand it over here, or send it on towards its host."""
+        place = self._places[dest]
+        if place == node:
+            self._arrive(packet, dest, self._scheduler.now)
+            return
+        root = self._roots[place]
+        step = place if node == root else self._tree(root)[node]
+        assert step is not None, "the topology is connected"
+        through = self._cross(self.links[node, step], self._scheduler.now, packet.size, 1)
+        if through is not None:
+            self._scheduler.at(through + self._latency[node, step], self._pass_on, packet, step, dest)
 
-def read_links(lines: Iterable[str], name: str, bandwidth: int = 100_000_000) -> Topology:
-    """One network out of a CSV with columns topology, src, dst, latency_ms (others are ignored).
+    # To all others
 
-    >>> table = ["topology,src,dst,km,latency_ms", "Tiny,4,7,10,0.5", "Tiny,7,9,10,0.1"]
-    >>> read_links(table, "Tiny").nodes
-    3
-    """
-    rows = [row for row in csv.DictReader(lines) if row["topology"] == name]
-    if not rows:
-        raise ValueError(f"no topology named {name!r} in this file")
-    names = sorted({row[end] for row in rows for end in ("src", "dst")}, key=lambda n: (len(n), n))
-    number = {node: place for place, node in enumerate(names)}
-    edges = tuple(
-        Edge(number[row["src"]], number[row["dst"]], int(float(row["latency_ms"]) * MILLISECOND), bandwidth)
-        for row in rows
-    )
-    return Topology(len(names), edges)
+    def _set_out(self, packet: Packet, place: int) -> None:
+        """A multicast is at the node of its source."""
+        root = self._roots[place]
+        branches = self._branches.get(root) or self._branch_out(root)
+        if root == place:
+            self._spread(packet, branches, place, place)
+            return
+        here, now = self._hosts_at[place], self._scheduler.now
+        for host in here:
+            if host != packet.source:
+                self._arrive(packet, host, now)
+        behind = self.hosts - len(here)
+        if behind:
+            through = self._cross(self.links[place, root], now, packet.size, behind)
+            if through is not None:
+                arrival = through + self._latency[place, root]
+                self._scheduler.at(arrival, self._spread, packet, branches, root, place)
+
+    def _spread(self, packet: Packet, branches: list[list[Branch]], node: int, before: int) -> None:
+        """It is at a node of its tree: hand it over here, and send it on along all branches but one."""
+        now, size = self._scheduler.now, packet.size
+        for host in self._hosts_at[node]:
+            if host != packet.source:
+                self._arrive(packet, host, now)
+        for branch in branches[node]:
+            if branch.node != before:
+                through = self._cross(branch.link, now, size, branch.behind)
+                if through is not None:
+                    arrival = through + branch.latency
+                    self._scheduler.at(arrival, self._spread, packet, branches, branch.node, node)
+
+    # Trees
+
+    def _tree(self, root: int) -> list[int | None]:
+        """For each node the next one on the way to the root."""
+        parents = self._parents.get(root)
+        if parents is None:
+            parents = self._parents[root] = shortest_paths(self._neighbours, root)
+        return parents
+
+    def _branch_out(self, root: int) -> list[list[Branch]]:
+        """Where each node sends on what comes from the root, if there are hosts; lowest hosts first."""
+        parents = self._tree(root)
+        children: list[list[int]] = [[] for _ in parents]
+        for node, parent in enumerate(parents):
+            if parent is not None:
+                children[parent].append(node)
+        order = [root]
+        for node in order:  # grows: every node comes after its parent
+            order += children[node]
+        behind = [len(hosts) for hosts in self._hosts_at]
+        first = [hosts[0] if hosts else self.hosts for hosts in self._hosts_at]
+        for node in reversed(order[1:]):
+            parent = parents[node]
+            assert parent is not None
+            behind[parent] += behind[node]
+            first[parent] = min(first[parent], first[node])
+        found = self._branches[root] = [
+            [
+                Branch(child, self.links[node, child], self._latency[node, child], behind[child])
+                for child in sorted(below, key=first.__getitem__)
+                if behind[child]
+            ]
+            for node, below in enumerate(children)
+        ]
+        return found

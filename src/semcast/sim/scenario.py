@@ -47,6 +47,10 @@ class Scenario(msgspec.Struct, frozen=True):
     network: NetworkKind = "switched"
     latency: Nanos = 20 * MICROSECOND
     loss: float = 0.0
+    link_loss: float = 0.0
+    """On each link: lost for everybody behind it."""
+    queue_packets: int | None = None
+    """How many packets may wait for a link of a routed network; None for as many as fit."""
     duplication: float = 0.0
     jitter: Nanos = 0
     mtu: int | None = None
@@ -56,6 +60,8 @@ class Scenario(msgspec.Struct, frozen=True):
     buffer: int = 40
     queue: int = 0
     """Messages that wait for a program; 0 for as many as a buffer has."""
+    queue_bytes: int = 0
+    """Bytes of these; 0 for as many as a buffer has."""
     reserve: int | None = None
     """Bytes of the reserve; None for as many messages as a buffer has."""
     spare_bytes: int | None = None

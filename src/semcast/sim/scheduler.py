@@ -19,7 +19,7 @@ class Scheduler:
     def at(self, when: Nanos, call: Callable[..., None], *args: Any) -> None:
         """Call `call(*args)` at `when`, or now if that has passed."""
         self._tie += 1
-        heapq.heappush(self._heap, (max(when, self.now), self._tie, call, args))
+        heapq.heappush(self._heap, (when if when > self.now else self.now, self._tie, call, args))
 
     def run(self, until: Nanos) -> None:
         """Run everything due up to `until`, and leave the clock there."""

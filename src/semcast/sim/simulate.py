@@ -16,10 +16,11 @@ from semcast.sim.hosts import CpuModel
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import IP_OVERHEAD, Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.programs import Programs
-from semcast.sim.routed import RoutedNetwork, tiered
+from semcast.sim.routed import RoutedNetwork
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
+from semcast.sim.topologies import tiered
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,
@@ -88,7 +89,10 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
 
 
 def build(scenario: Scenario, mutant: Mutant) -> Cluster:
-    """The cluster a scenario describes, ready to start."""
+    """The cluster a scenario describes, ready to start; ValueError if its family has no groups so large."""
+    largest = FAMILIES.of(scenario.stack).largest
+    if largest is not None and scenario.size > largest:
+        raise ValueError(f"{scenario.stack}: {scenario.size} members, a group has {largest} at most")
     seeds = Random(scenario.seed)
     scheduler = Scheduler()
     members = member_names(scenario.size, scenario.name_bytes)
@@ -124,6 +128,7 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         transfers=family.transfers(scenario),
         goes_on=family.goes_on,
         queue_messages=family.queue(scenario),
+        queue_bytes=family.queue_bytes(scenario),
         handover=mutant.handover,
     )
     return Cluster(
@@ -139,6 +144,8 @@ def build(scenario: Scenario, mutant: Mutant) -> Cluster:
         record=info,
         announces=family.announces,
         disks=family.disk(scenario),
+        quiet=family.quiet(scenario),
+        absence=family.absence,
     )
 
 
@@ -149,12 +156,17 @@ def datagram_of(scenario: Scenario) -> int:
 
 def network_of(scenario: Scenario, scheduler: Scheduler, rng: Random) -> Network:
     """The network a scenario asks for."""
-    conditions = Conditions(scenario.loss, scenario.duplication, scenario.jitter, scenario.mtu)
+    conditions = Conditions(
+        scenario.loss, scenario.duplication, scenario.jitter, scenario.mtu, scenario.link_loss
+    )
     if scenario.network == "shared":
         return SharedSegment(scheduler, rng, scenario.size, conditions, latency=scenario.latency)
     if scenario.network == "routed":
         topology = tiered(rng, core=3, regions=4, fringe=scenario.size)
-        return RoutedNetwork(scheduler, rng, conditions, topology, range(7, 7 + scenario.size))
+        places = range(7, 7 + scenario.size)
+        return RoutedNetwork(
+            scheduler, rng, conditions, topology, places, queue_packets=scenario.queue_packets
+        )
     return SwitchedNetwork(
         scheduler, rng, scenario.size, conditions, bandwidth=BANDWIDTH, latency=scenario.latency
     )

@@ -21,4 +21,6 @@ class HostStatistics(msgspec.Struct):
     """Messages that the application took."""
     queued: int = 0
     """Messages that waited for the application in its stack, at most."""
+    queued_bytes: int = 0
+    """And bytes."""
     sent_at: list[Nanos] = msgspec.field(default_factory=list)

@@ -11,7 +11,7 @@ import msgspec
 from semcast.extensions import load_families
 from semcast.sim.bursts import draw_bursts, with_waiting
 from semcast.sim.families import FAMILIES
-from semcast.sim.flow_scenario import with_programs
+from semcast.sim.flow_scenario import draw_bytes, with_large, with_programs
 from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -67,7 +67,11 @@ def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     rng = Random(f"programs/{stack}/{seed}")
     if family.tighten is None or rng.random() < 0.6:
         return drawn
-    return with_programs(rng, family.tighten(drawn, rng))
+    drawn = with_programs(rng, family.tighten(drawn, rng))
+    rng = Random(f"bytes/{stack}/{seed}")
+    if family.narrow is None or rng.random() < 0.6:
+        return drawn
+    return family.narrow(with_large(rng, drawn), draw_bytes(rng))
 
 
 def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:

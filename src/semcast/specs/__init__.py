@@ -25,6 +25,7 @@ from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
+from semcast.specs.gossip import GOSSIP
 from semcast.specs.integrity import integrity
 from semcast.specs.order import relation_is_order
 from semcast.specs.replication import REPLICATION
@@ -42,6 +43,7 @@ from semcast.specs.vsync import VSYNC
 __all__ = [
     "CERTIFICATES",
     "EVS",
+    "GOSSIP",
     "IN_MEMORY",
     "PROPERTIES",
     "REPLICATION",
@@ -69,6 +71,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **EVS,
     **VSYNC,
     **REPLICATION,
+    **GOSSIP,
 }
 
 

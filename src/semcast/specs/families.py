@@ -8,6 +8,7 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
+from semcast.specs.gossip import GOSSIP
 from semcast.specs.replication import REPLICATION
 
 ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
@@ -69,6 +70,15 @@ def _replication(_info: GroupInfo) -> Collection[str]:
     return REPLICATION.keys()
 
 
+def _pbcast(_info: GroupInfo) -> Collection[str]:
+    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress"}
+
+
+def _logged(_info: GroupInfo) -> Collection[str]:
+    """Without a logger they promise what pbcast does: the others then say that they cannot tell."""
+    return _STATIC | GOSSIP.keys()
+
+
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
@@ -76,3 +86,6 @@ FAMILIES.register(Family("reliable", _s_rm))
 FAMILIES.register(Family("ring", _ring))
 FAMILIES.register(Family("vsync", _vsync))
 FAMILIES.register(Family("replication", _replication))
+FAMILIES.register(Family("lbrm", _logged))
+FAMILIES.register(Family("rpbcast", _logged))
+FAMILIES.register(Family("pbcast", _pbcast))

@@ -11,14 +11,14 @@ Row: TypeAlias = tuple[object, ...]
 """Values of one row. A decoder cannot tell `str` and `bytes` of one column beforehand, hence the type."""
 
 
-class Statement(msgspec.Struct, frozen=True, array_like=True):
+class Statement(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One SQL statement with its parameters, by position."""
 
     sql: str
     parameters: Row = ()
 
 
-class Expectation(msgspec.Struct, frozen=True, array_like=True):
+class Expectation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A query and the rows it must give, in order; otherwise the action that expects them changes nothing."""
 
     sql: str
@@ -26,19 +26,49 @@ class Expectation(msgspec.Struct, frozen=True, array_like=True):
     rows: tuple[Row, ...]
 
 
-class SqlAction(msgspec.Struct, frozen=True, array_like=True):
+class Stage(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A piece of a SQLite file that is to be restored: kept beside the tables until all are there."""
+
+    upload: str
+    number: int
+    data: bytes
+
+
+class Restore(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """All tables are replaced by those of the file whose pieces were staged.
+
+    Args:
+        upload: of these pieces.
+        pieces: how many.
+        digest: of the file.
+        replace: whether the database may have tables already, which are lost.
+    """
+
+    upload: str
+    pieces: int
+    digest: bytes
+    replace: bool = False
+
+
+Deed: TypeAlias = Stage | Restore
+"""What a server does that is no statement."""
+
+
+class SqlAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Statements that are done together or not at all, at one position of the order.
 
     Args:
         statements: done in this order.
         expect: what the client read before; if anything differs now, nothing is done.
+        deed: what is done in the place of statements.
     """
 
     statements: tuple[Statement, ...]
     expect: tuple[Expectation, ...] = ()
+    deed: Deed | None = None
 
 
-class SqlOutcome(msgspec.Struct, frozen=True, array_like=True):
+class SqlOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an action did: the same at every server.
 
     Args:

@@ -1,4 +1,4 @@
-"""A digest of all tables, by which servers compare what they have."""
+"""Digests of tables, by which servers compare what they have."""
 
 import hashlib
 import sqlite3
@@ -7,19 +7,53 @@ from semcast.sql.guard import PREFIX
 from semcast.sql.names import quoted
 
 _CHUNK = 1024
+OTHERS = "(schema)"
+"""Stands for all that is no table: indexes, views, triggers."""
 
 
 def digest(connection: sqlite3.Connection) -> bytes:
-    """The digest of the schema and of every row, rowids included, but not of the server's own tables."""
+    """One of everything: of the schema and of every row, but not of the server's own tables."""
     hashed = hashlib.blake2b(digest_size=16)
-    tables = connection.execute(
+    for name, one in sorted(digests(connection).items()):
+        hashed.update(repr((name, one)).encode())
+    return hashed.digest()
+
+
+def digests(connection: sqlite3.Connection) -> dict[str, bytes]:
+    """One of each table, with how it was made and all its rows, rowids included; and one of the rest."""
+    things = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE ? ESCAPE '\\' ORDER BY type, name",
         (PREFIX.replace("_", "\\_") + "%",),
     ).fetchall()
-    for kind, name, sql in tables:
-        hashed.update(repr((kind, name, sql)).encode())
-        if kind == "table" and not str(sql or "").upper().startswith("CREATE VIRTUAL"):
-            _rows(connection, str(name), hashed)
+    others = hashlib.blake2b(digest_size=16)
+    found: dict[str, bytes] = {}
+    for kind, name, sql in things:
+        if kind == "table":
+            found[str(name)] = _table(connection, str(name), str(sql or ""))
+        else:
+            others.update(repr((kind, name, sql)).encode())
+    return {**found, OTHERS: others.digest()}
+
+
+def _table(connection: sqlite3.Connection, name: str, sql: str) -> bytes:
+    try:
+        return _hashed(connection, name, sql)
+    except sqlite3.OperationalError:  # a text that is not UTF-8: SQLite keeps what it is given
+        connection.text_factory = _any_text
+        try:
+            return _hashed(connection, name, sql)
+        finally:
+            connection.text_factory = str
+
+
+def _any_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _hashed(connection: sqlite3.Connection, name: str, sql: str) -> bytes:
+    hashed = hashlib.blake2b(repr((name, sql)).encode(), digest_size=16)
+    if not sql.upper().startswith("CREATE VIRTUAL"):  # the rows of such a one are in tables of their own
+        _rows(connection, name, hashed)
     return hashed.digest()
 
 

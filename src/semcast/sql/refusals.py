@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from semcast.sql.errors import StatementError
+from semcast.sql.remembered import remembered
 
 OURS = "/*semcast*/"
 """Begins every statement of our own. A client's must not: prepared statements are cached by their text."""
@@ -51,6 +52,7 @@ def writes(sql: str) -> bool:
     return True
 
 
+@remembered
 def check(sql: str) -> None:
     """Check a statement that is to be ordered.
 

@@ -5,6 +5,7 @@ SQLite's backup copies pages, so that everything is the same in the copy, rowids
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from semcast.sql.errors import DatabaseError
@@ -22,25 +23,32 @@ def take(source: Path, target: Path) -> int:
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     try:
-        with sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True) as reading:
-            _copy(reading, part)
-        reading.close()
+        copy(source, part)
         position = position_of(part)
         _sync(part)
         part.rename(target)
-    except (sqlite3.Error, OSError) as error:
+    except OSError as error:
+        raise DatabaseError(f"{target}: {error.strerror or error}") from error
+    finally:
         part.unlink(missing_ok=True)
-        raise DatabaseError(f"{target}: {trouble(error) or error}") from error
     return position
 
 
-def _copy(reading: sqlite3.Connection, target: Path) -> None:
-    writing = sqlite3.connect(target, isolation_level=None)
+def copy(source: Path, target: Path) -> None:
+    """Copy what is committed in any SQLite file.
+
+    Raises:
+        DatabaseError: it is none, or a disk is full.
+    """
     try:
-        reading.backup(writing)
-        writing.execute("PRAGMA journal_mode = DELETE")
-    finally:
-        writing.close()
+        with (
+            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
+            closing(sqlite3.connect(target, isolation_level=None)) as writing,
+        ):
+            reading.backup(writing)
+            writing.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{source}: {trouble(error) or error}") from error
 
 
 def put_in_place(data: bytes, target: Path) -> None:

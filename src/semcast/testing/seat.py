@@ -322,7 +322,7 @@ class Seat:
 
     def _take_back(self) -> None:
         self.handover.outgoing.clear()
-        self.handover.taken(self.handover.unsent)
+        self.handover.taken(self.handover.unsent, self.handover.unsent_bytes)
         self._offers = False
         self._send_held()
 

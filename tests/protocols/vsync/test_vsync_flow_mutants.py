@@ -94,10 +94,27 @@ def a_state_comes_though_its_provider_waits_for_room(kind: Kind) -> bool:
     return not unequal_reserves(kind).stuck()
 
 
+def large(kind: Kind, *, item: str | None = None) -> ProgramLab:
+    """c stopped, a sends messages of 500 bytes, and the queue has room for many, but not for their bytes."""
+    lab = ProgramLab(kind, queue_messages=1000, queue_bytes=1100, reserve_bytes=0, buffer_messages=30)
+    lab["c"].seat.reads = False
+    lab["a"].padding = bytes(500)
+    lab["a"].annotation = None if item is None else Item(item)
+    lab["a"].to_publish = 60
+    lab.work(1500)
+    return lab
+
+
+def bytes_are_bounded(kind: Kind) -> bool:
+    lab = large(kind)
+    return lab["c"].most_queued <= 3 and lab.stuck() == ["a"]
+
+
 CASES: dict[str, Callable[[Kind], bool]] = {
     "one-account": everybody_goes_on,
     "unplaced-takes-room": everybody_goes_on_in_total_order,
     "no-reserve": everybody_goes_on,
+    "bytes-uncounted": bytes_are_bounded,
     "no-slots": everybody_goes_on,
     "nobody-exempt": everybody_goes_on,
     "stop-when-full": what_is_obsolete_holds_nobody_back,
@@ -123,6 +140,41 @@ def test_each_rule_is_needed(name: str) -> None:
     assert kind is not None
     assert issubclass(kind, VirtualSynchrony)
     assert not CASES[name](kind)
+
+
+def test_what_is_obsolete_and_as_large_holds_nobody_back() -> None:
+    lab = large(VirtualSynchrony, item="x")
+    assert not lab.stuck()
+    assert lab["c"].most_queued <= 3
+
+
+def test_who_reads_again_gets_all_that_was_too_large_for_its_queue() -> None:
+    lab = large(VirtualSynchrony)
+    lab["c"].seat.reads = True
+    lab.work(3000)
+    assert not lab.stuck()
+    assert len(lab["c"].messages) == 60
+
+
+def test_a_message_larger_than_any_bound_goes_through() -> None:
+    lab = ProgramLab(VirtualSynchrony, queue_bytes=1, reserve_bytes=0, queue_messages=9, buffer_messages=60)
+    lab["a"].padding = bytes(5000)
+    lab["a"].to_publish = 5
+    for name in "bc":
+        lab[name].answers = 1
+    lab.work(2000)
+    assert not lab.stuck()
+    assert len([text for text in lab["c"].messages if len(text[2]) > 5000]) == 5
+
+
+def test_who_never_iterated_is_skipped_once_bytes_fill_its_queue() -> None:
+    lab = ProgramLab(VirtualSynchrony, queue_messages=1000, queue_bytes=1000, buffer_messages=30)
+    lab["c"].never_reads()
+    lab["a"].padding = bytes(500)
+    lab["a"].to_publish = 60
+    lab.work(2000)
+    assert not lab.stuck()
+    assert lab["c"].seat.handover.reading.skipping
 
 
 def test_no_rule_is_without_a_test() -> None:

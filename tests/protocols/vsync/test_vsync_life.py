@@ -12,7 +12,7 @@ from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import Reform
 from semcast.protocols.vsync.changes import Change, encode
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision, Instance
-from semcast.protocols.vsync.frames import InView, Received, Refused, Superseded, Welcome
+from semcast.protocols.vsync.frames import Goodbye, InView, Received, Refused, Superseded, Welcome
 
 
 class Stateful(Node):
@@ -127,6 +127,47 @@ def test_a_bootstrap_that_restarts_joins_the_others() -> None:
 
 
 # Leaving
+
+
+def test_who_leaves_while_it_joins_says_so() -> None:
+    lab = stateful()
+    d = lab.add("d", minimum=0)
+    lab.run(20 * MS)
+    assert d.stack.phase() == "joining"
+    d.seat.call(lambda stack, now: stack.leave(now))
+    assert [frame for frame in lab.sent() if isinstance(frame, Goodbye)]
+    assert d.events[-1] == Left("asked to")
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_who_said_goodbye_is_let_into_no_view(says: bool) -> None:
+    """Two hellos are enough to be let in: the others had a view with somebody who never came."""
+    lab = stateful()
+    for at in range(2):
+        for name in "abc":
+            lab.nodes[name].seat.hear(MemberId("d"), hello())
+        lab.run(at + 1)
+    for name in "abc" if says else "":
+        lab.nodes[name].seat.hear(MemberId("d"), Goodbye())
+        lab.nodes[name].seat.hear(MemberId("d"), hello())  # it was under way
+    lab.run(3 * SECOND)
+    assert any("d" in view for view in lab.nodes["a"].views) is not says
+    assert view_of(lab.nodes["a"]) == {"a", "b", "c"}
+
+
+def test_founders_do_not_count_on_who_left_before_the_group_was_founded() -> None:
+    lab = Lab()
+    for name in "ab":
+        lab.add(name, minimum=3)
+    lab.run(150 * MS)
+    lab.nodes["b"].seat.call(lambda stack, now: stack.leave(now))
+    lab.run(20 * MS)
+    lab.add("c", minimum=3)
+    lab.run(300 * MS)
+    assert lab.nodes["a"].stack.phase() == "joining", "two of them are here, and three are needed"
+    lab.add("d", minimum=3)
+    lab.run(2 * SECOND)
+    assert {frozenset(view_of(lab.nodes[name])) for name in "acd"} == {frozenset("acd")}
 
 
 @pytest.mark.parametrize("leaver", ["a", "b"])

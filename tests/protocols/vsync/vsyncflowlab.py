@@ -39,6 +39,8 @@ class Program(Node):
     published = 0
     most_queued = 0
     annotation: Annotation | None = None
+    padding = b""
+    """What makes its messages large."""
 
     def seats(self) -> type[Seat]:
         return ProgramSeat
@@ -46,7 +48,9 @@ class Program(Node):
     handover_kind: type[Handover] = Handover
 
     def handover(self, given: VsyncSettings) -> Handover:
-        handover = self.handover_kind(1, Mailbox(0), self, queue_messages=given.queue_messages)
+        handover = self.handover_kind(
+            1, Mailbox(0), self, queue_messages=given.queue_messages, queue_bytes=given.stream().queue_size()
+        )
         handover.mailbox.want = EVERYTHING
         return handover
 
@@ -63,7 +67,7 @@ class Program(Node):
 
     def publish(self) -> int:
         """From a task that never reads."""
-        return self.multicast(b"%d" % self.published, annotation=self.annotation)
+        return self.multicast(b"%d" % self.published + self.padding, annotation=self.annotation)
 
     def never_reads(self) -> None:
         """It has not iterated, and will not."""

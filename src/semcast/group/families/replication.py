@@ -38,6 +38,8 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
     """Actions after which the log is trimmed behind a snapshot of the service; 0 for never."""
     retention: int = 100_000
     """Actions that are kept for servers that lack them; who lacks more is given a snapshot."""
+    allow_mixed: bool = False
+    """Whether servers with another release of SQLite than most may take writes, too."""
     durability: str = "disk"
     """When a strict action is answered: once its place is on the `disk` here, or at once (`memory`)."""
 
@@ -90,7 +92,10 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
         return Ring(me, ring, rng, out)
 
     settings = replication_settings(site.settings, site.datagram)
-    return Replication(site.member, settings, below, rng, out, state=site.state)
+    stack = Replication(site.member, settings, below, rng, out, state=site.state)
+    assert isinstance(site.settings, ReplicationGroupSettings)
+    stack.vitals.allow_mixed = site.settings.allow_mixed
+    return stack
 
 
 def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:

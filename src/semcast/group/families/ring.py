@@ -50,6 +50,7 @@ def ring_settings(settings: GroupSettings, datagram: int) -> RingSettings:
         visit=max(min(64, window), window // 3),
         accelerated=max(16, window // 8),
         queue_messages=settings.queue_messages,
+        queue_bytes=parse_size(settings.queue_bytes),
         reserve_bytes=parse_size(settings.reserve),
         send_messages=settings.send_messages,
         policy=SlowPolicy(settings.policy),

@@ -15,6 +15,8 @@ STATIC_BYTES = 1 << 20
 """What a member of a fixed list keeps for others, at least: no more is under way than sockets hold."""
 STATIC_MESSAGE = 1 << 15
 """Bytes of its messages, at most."""
+STATIC_WINDOW = 4096
+"""How far a sender may run ahead: the same at all members, however long the queues of their programs are."""
 
 
 class StaticSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,13 +32,14 @@ class StaticSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     chosen = Settings(
-        buffer_messages=max(site.settings.queue_messages, len(site.members)),
+        buffer_messages=min(max(site.settings.queue_messages, len(site.members)), STATIC_WINDOW),
         queue_messages=site.settings.queue_messages,
+        queue_bytes=parse_size(site.settings.queue_bytes),
         reserve_bytes=parse_size(site.settings.reserve),
         purging=Purging.OFF if site.settings.policy == "block" else Purging.EAGER,
         buffer_bytes=max(STATIC_BYTES, 2 * len(site.members) * STATIC_MESSAGE),
         max_message=STATIC_MESSAGE,
-        window=max(4096, 2 * site.settings.queue_messages),
+        window=STATIC_WINDOW,
         gossip_busy=2 * MILLISECOND,
         rto_min=20 * MILLISECOND,
         repair_bytes=STATIC_BYTES,

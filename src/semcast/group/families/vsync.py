@@ -100,6 +100,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         buffer_messages=settings.buffer_messages or BUFFER_MESSAGES,
         buffer_bytes=BUFFER_BYTES,
         queue_messages=settings.queue_messages,
+        queue_bytes=parse_size(settings.queue_bytes),
         reserve_bytes=parse_size(settings.reserve),
         fair=True,
         window_bytes=WINDOW_BYTES,

@@ -47,18 +47,28 @@ class Lateness:
 
 
 class DeliveryQueue:
-    """Bounded in messages; what a configuration change forces in may exceed the bound for a while."""
+    """Bounded in messages and bytes; what a configuration change forces in may exceed that for a while.
 
-    def __init__(self, limit: int, purging: Purging) -> None:
+    Bytes may exceed their bound by what was added last, so that a message of any size finds its way.
+    """
+
+    def __init__(self, limit: int, purging: Purging, limit_bytes: int = 64 << 20) -> None:
         assert purging in (Purging.LAZY, Purging.OFF), "what an application keeps up with is not purged"
         self.limit = limit
         """Messages that may wait here, but for what is forced in."""
+        self.limit_bytes = limit_bytes
         self._purging = purging
         self._segments: deque[PurgingBuffer | Change | Merged] = deque()
         self._changes = 0  # regular configurations among them
         self._tail: PurgingBuffer | None = None
         self.messages = 0
         """That wait here."""
+        self.bytes = 0
+        """Of their payloads."""
+        self.newest = 0
+        """Bytes of what was added last."""
+        self.tolerated = 0
+        """Bytes that may wait: the bound, or what there was when it was reached."""
         self.purged: list[Purged] = []
         """Receipts that nobody has taken yet."""
 
@@ -71,12 +81,7 @@ class DeliveryQueue:
     @property
     def room(self) -> int:
         """How many more messages fit without purging any."""
-        return self.limit - self.messages
-
-    @property
-    def bytes(self) -> int:
-        """Payload bytes of all that waits."""
-        return sum([each.bytes for each in self._segments if isinstance(each, PurgingBuffer)])
+        return self.limit - self.messages if self.bytes < self.limit_bytes else 0
 
     def add(self, batch: Batch, *, behind: bool = True, reserve: int = 0) -> int:
         """Append as many messages as there is room for, and so many beyond the bound.
@@ -84,24 +89,29 @@ class DeliveryQueue:
         Where the application is `behind`, at the price of what is obsolete.
         """
         buffer = self._open()
-        room = self.limit + reserve - self.messages
         count = len(batch.payloads)
-        if count > room and behind:
-            room += self.purge()
+        if count > self.room + reserve and behind:
+            self.purge()
+        room = max(self.room, 0) + reserve
         if count <= room:
             self._append(buffer, [batch])
             return count
         if behind and batch.items is not None:
             return self._add_updates(batch, reserve)
         if behind and batch.annotation is not None:
-            if not buffer.victims(batch):
+            if not self._replaces(buffer, batch):
                 return 0
             self._append(buffer, [batch])
             self.purge(1)
             return 1
         if room > 0:
             self._append(buffer, [batch.cut(batch.first, batch.first + room - 1)])
-        return max(room, 0)
+        return room
+
+    def _replaces(self, buffer: PurgingBuffer, batch: Batch) -> bool:
+        """Whether a message takes the place of one that waits; of one as large, if bytes are what lacks."""
+        sizes = [victim.size for victim in buffer.victims(batch)]
+        return bool(sizes) and (self.bytes < self.limit_bytes or batch.size <= min(sizes))
 
     def _add_updates(self, run: Batch, reserve: int) -> int:
         """Append one by one: each may make room for itself."""
@@ -122,7 +132,9 @@ class DeliveryQueue:
         most = self.messages if most is None else most
         for segment in self._segments:
             if isinstance(segment, PurgingBuffer) and purged < most and len(segment):
+                before = segment.bytes
                 purged += segment.reclaim(most - purged)
+                self.bytes -= before - segment.bytes
                 self.purged += segment.take_purged()
         self.messages -= purged
         return purged
@@ -178,7 +190,9 @@ class DeliveryQueue:
             if isinstance(head, PurgingBuffer):
                 if most <= 0 and len(head):
                     break
+                before = head.bytes
                 batches = head.pop(most)
+                self.bytes -= before - head.bytes
                 taken.extend(batches)
                 count = sum([len(batch.payloads) for batch in batches])
                 most -= count
@@ -205,9 +219,14 @@ class DeliveryQueue:
         return self._tail
 
     def _append(self, buffer: PurgingBuffer, batches: Sequence[Batch]) -> None:
-        before = len(buffer)
+        had_room = self.bytes < self.limit_bytes
+        messages, size = buffer.held()
         buffer.extend(batches)
-        self.messages += len(buffer) - before
+        self.newest = buffer.bytes - size
+        self.bytes += self.newest
+        self.messages += len(buffer) - messages
+        if had_room:
+            self.tolerated = max(self.bytes, self.limit_bytes)
 
 
 def _after_both(first: ViewChange, second: ViewChange) -> ViewChange:

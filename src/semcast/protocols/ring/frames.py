@@ -7,6 +7,7 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.pieces import Piece
+from semcast.protocols.terms import Agreed
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import (
     MAX_HOLES,
@@ -117,7 +118,7 @@ class FormToken(Frame, frozen=True, array_like=True, tag=10, gc=False):
     """The same as on the regular token, by the place in `memb_list`: a stop outlives the configuration."""
 
 
-class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Terms(Agreed, frozen=True, array_like=True, gc=False):
     """What all members of a ring must have set alike."""
 
     version: Seq
@@ -125,14 +126,6 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
     window: Seq
     packet_bytes: Seq
     max_message: Seq
-
-    def differs(self, other: "Terms") -> str | None:
-        """The first setting in which others differ from this, in words; None if there is none."""
-        for name in self.__struct_fields__:
-            here, there = getattr(self, name), getattr(other, name)
-            if here != there:
-                return f"{name} is {here} here and {there} there"
-        return None
 
 
 class AttemptJoin(Frame, frozen=True, array_like=True, tag=11, gc=False):

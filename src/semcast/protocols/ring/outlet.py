@@ -32,7 +32,7 @@ class Outlet:
     def __init__(self, member: Member, leaving: Leaving) -> None:
         settings = member.settings
         purging = Purging.OFF if settings.policy is SlowPolicy.BLOCK else Purging.LAZY
-        self.queue = self.queue_kind(settings.queue_messages, purging)
+        self.queue = self.queue_kind(settings.queue_messages, purging, settings.queue_bytes)
         self.backlog = self.backlog_kind(member, self.queue)
         self.rest: deque[Batch] = deque()
         """Delivered by the ring, and no room in the queue yet."""
@@ -81,7 +81,7 @@ class Outlet:
         if self.rest:
             self.pump(now, order)
         else:
-            self.queue.limit = self.backlog.limit
+            self._set_limits()
             self._note_full(now)
 
     def stops(self, now: Nanos) -> bool:
@@ -107,7 +107,7 @@ class Outlet:
         if self._withheld():
             return
         rest, queue = self.rest, self.queue
-        queue.limit = self.backlog.limit
+        self._set_limits()
         if not queue.messages:
             self._lateness.took(now, 0, 0)
         while True:
@@ -123,7 +123,7 @@ class Outlet:
             before = order.delivered
             if before == order.my_aru:
                 break
-            room = queue.limit - queue.messages
+            room = queue.room
             sender, parts = order.ripe(room)
             if not parts:
                 break
@@ -137,12 +137,17 @@ class Outlet:
                 rest += batches
         self._conclude(now)
 
+    def _set_limits(self) -> None:
+        """What lies in the mailbox beyond its bound takes room here."""
+        self.queue.limit, self.queue.limit_bytes = self.backlog.limit, self.backlog.limit_bytes
+
     def _take(self, now: Nanos, batch: Batch) -> int:
         """Find room for a batch: what is obsolete goes, then there is the reserve; returns for how many."""
         queue, count = self.queue, len(batch.payloads)
         taken = queue.add(batch, behind=self._hurried(now))
         while taken < count and self._member.reader.waits:
-            more = queue.add(batch.cut(batch.first + taken, batch.last), reserve=self.backlog.reserve)
+            rest = batch.cut(batch.first + taken, batch.last)
+            more = queue.add(rest, reserve=self.backlog.room_for(rest))
             if not more:
                 break
             taken += more
@@ -155,7 +160,7 @@ class Outlet:
             self._give_receipts()
 
     def _note_full(self, now: Nanos) -> None:
-        full = self.queue.messages >= self.queue.limit
+        full = self.queue.room <= 0
         if full or self._leaving.full:
             self._leaving.note(now, full=full)
 

@@ -55,6 +55,8 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     queue_messages: int = 1024
     """Messages that wait for the application."""
+    queue_bytes: int = 64 << 20
+    """Bytes of these; what comes last may exceed it, whatever its size."""
     reserve_bytes: int = 64 << 20
     """What may wait besides while the application waits in `send`; 64 bytes of each message are overhead."""
     send_messages: int = 1024
@@ -105,6 +107,7 @@ class RingSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"max_message {self.max_message}: at most {MAX_MESSAGE}")
         positive = (
             "queue_messages",
+            "queue_bytes",
             "send_messages",
             "send_bytes",
             "max_message",

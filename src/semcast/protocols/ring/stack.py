@@ -175,6 +175,10 @@ class Ring(Stack):
         """Messages that wait for the program."""
         return len(self.operation.outlet.backlog)
 
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
+        return self.operation.outlet.backlog.bytes
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full."""
         return self.operation.outlet.backlog.overflowing

@@ -20,6 +20,9 @@ class Waiting(Protocol):
     def waiting(self) -> tuple[int, int]:
         """How many may be handed over as soon as it takes them, and the bytes of their payloads."""
 
+    def newest(self) -> int:
+        """Bytes of what came last."""
+
 
 class Backlog:
     """D of the rules, over all views of a member.
@@ -45,6 +48,11 @@ class Backlog:
     def messages(self) -> int:
         """D: what waits here, and what lies in the mailbox beyond its bound."""
         return self._held()[0]
+
+    @property
+    def bytes(self) -> int:
+        """Of these."""
+        return self._held()[1]
 
     def waits(self) -> bool:
         """Whether the program can take nothing before it has sent something, or has its state."""
@@ -82,7 +90,8 @@ class Backlog:
         exceed their bound by what came last.
         """
         held, size = self._held()
-        return (held > self.limit or 4 * size > 5 * self._limit_bytes) and not self.dropped()
+        crowded = 4 * self._without_newest(size) > 5 * self._limit_bytes
+        return (held > self.limit or crowded) and not self.dropped()
 
     def overflowing(self) -> bool:
         """Whether the reserve is full, too: nothing more is taken, whoever waits."""
@@ -90,11 +99,20 @@ class Backlog:
 
     def beyond(self) -> bool:
         """Whether even more waits than queue and reserve hold: only a change of view can have added it."""
-        return self._reserved(*self._held()) > self._reserve and not self.dropped()
+        held, size = self._held()
+        return self._reserved(held, self._without_newest(size)) > self._reserve and not self.dropped()
+
+    def _without_newest(self, size: int) -> int:
+        """So many bytes, but for what came last where they exceed their bound: it may be of any size."""
+        return size - self.queues[-1].newest() if size > self._limit_bytes and self.queues else size
+
+    def is_full_of_bytes(self) -> bool:
+        """Whether bytes have reached their bound."""
+        return self._held()[1] >= self._limit_bytes
 
     def _held(self) -> tuple[int, int]:
         """D and its bytes: asked for every frame, so views are counted without ado."""
-        held, size = self.reader.excess, 0
+        held, size = self.reader.excess, self.reader.excess_bytes
         for queue in self.queues:
             messages, payloads = queue.waiting()
             held += messages

@@ -139,7 +139,7 @@ class Buffers:
         self.door: list[deque[Batch]] = [deque() for _ in range(size)]
         """What is next in sequence, and waits for room in the backlog."""
         if backlog is None:
-            backlog = Backlog(settings.queue(), settings.buffer_bytes, settings.reserve_bytes)
+            backlog = Backlog(settings.queue(), settings.queue_size(), settings.reserve_bytes)
             backlog.queues = (self,)
         self.backlog = backlog
 
@@ -166,6 +166,10 @@ class Buffers:
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
         ripe = max(len(queue) - unsafe, 0)
         return ripe, ripe * queue.bytes // max(len(queue), 1)
+
+    def newest(self) -> int:
+        """Bytes of what was lined up last."""
+        return self.to_deliver.newest
 
     def buffered(self) -> int:
         """Distinct messages in all buffers, counted anew in the buffers themselves."""
@@ -290,11 +294,17 @@ class Buffers:
         return max(free + backlog.room(wanted - free, batch.size), self._replaces(batch))
 
     def _replaces(self, batch: Batch) -> bool:
-        """Whether the first of these messages takes the place of one that waits for the program."""
+        """Whether the first of these messages takes the place of one that waits for the program.
+
+        Of one as large, if bytes are what lacks.
+        """
         if self.settings.purging is Purging.OFF:
             return False
         first = batch if batch.items is None else batch.cut(batch.first, batch.first).singles()[0]
-        return bool(self.to_deliver.victims(first)) or self.order.replaces(first)
+        victims = self.to_deliver.victims(first)
+        if not victims or not self.backlog.is_full_of_bytes():
+            return bool(victims) or self.order.replaces(first)
+        return first.size <= min([victim.size for victim in victims])
 
     def admit(self, rank: int, part: Batch) -> None:
         """Queue the next messages of a sender, whether there is room or not."""

@@ -5,6 +5,8 @@ from typing import Annotated, get_args
 import msgspec
 
 from semcast.core.outbox import Frame
+from semcast.protocols.pieces import Piece
+from semcast.protocols.terms import Agreed
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import (
     MAX_BITMAP,
@@ -67,11 +69,22 @@ class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
     result: Seqs
 
 
+class Terms(Agreed, frozen=True, array_like=True, gc=False):
+    """What all members of a group must have set alike."""
+
+    version: Seq
+    """Of the protocol."""
+    uniform: bool
+    max_message: Seq
+    window: Seq
+
+
 class Gossip(Frame, frozen=True, array_like=True, tag=4, gc=False):
     """Stability and safety tracking, and what the gossiper has queued of each sender."""
 
     received: Seqs
     stability: Round
+    terms: Terms
     safety: Round | None = None
     stop: bool = False
     """Whether the others shall send nothing new: more waits for its program than should."""
@@ -96,7 +109,7 @@ class ChannelAck(Frame, frozen=True, array_like=True, tag=6, gc=False):
     room: Seq
 
 
-SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck
+SemanticFrame = Data | Request | Notice | Gossip | ChannelData | ChannelAck | Piece
 
 FRAMES: tuple[type[Frame], ...] = get_args(SemanticFrame)
 """What the codec of a group of this family reads and writes."""

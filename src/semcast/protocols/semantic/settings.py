@@ -4,7 +4,11 @@ import msgspec
 
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.obsolescence import Purging
+from semcast.protocols.semantic.frames import Terms
 from semcast.wire.limits import MAX_PAYLOAD
+
+VERSION = 1
+"""Of the protocol: members of different ones do not hear each other."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -13,9 +17,11 @@ class Settings(msgspec.Struct, frozen=True):
     buffer_messages: int = 40
     """Most messages that one member keeps for others: those that are not stable."""
     buffer_bytes: int = 8 << 20
-    """Most bytes of these, and as many of what waits for the program."""
+    """Most bytes of these."""
     queue_messages: int = 0
     """Q: most messages that wait for a program which does not wait itself; 0 for `buffer_messages`."""
+    queue_bytes: int = 0
+    """Most bytes of these, but for what comes last; 0 for `buffer_bytes`."""
     reserve_bytes: int = 64 << 20
     """R: what is received beyond that while the program waits to send, 64 bytes extra for each message."""
     max_message: int = MAX_PAYLOAD
@@ -47,6 +53,14 @@ class Settings(msgspec.Struct, frozen=True):
         """Q."""
         return self.queue_messages or self.buffer_messages
 
+    def queue_size(self) -> int:
+        """Q in bytes."""
+        return self.queue_bytes or self.buffer_bytes
+
+    def terms(self) -> Terms:
+        """What all members must have set alike."""
+        return Terms(VERSION, self.uniform, self.max_message, self.window)
+
     def repair_frames(self) -> int:
         """Frames that may be asked for at a time."""
         return max(self.repair_bytes // self.frame_bytes, 4)
@@ -65,8 +79,8 @@ class Settings(msgspec.Struct, frozen=True):
             raise ValueError(f"senders={self.senders}: ranks go from 0 to {members - 1}")
         if not 1 <= self.max_message <= MAX_PAYLOAD:
             raise ValueError(f"max_message={self.max_message}: 1 to {MAX_PAYLOAD} bytes")
-        if min(self.queue_messages, self.reserve_bytes) < 0:
-            raise ValueError("queue_messages and reserve_bytes must not be below 0")
+        if min(self.queue_messages, self.queue_bytes, self.reserve_bytes) < 0:
+            raise ValueError("queue_messages, queue_bytes and reserve_bytes must not be below 0")
         if self.window < self.buffer_messages:
             raise ValueError(f"window={self.window}: must not be below buffer_messages")
         if not 0 <= self.gossip_busy <= self.gossip_period or self.gossip_period <= 0:

@@ -7,8 +7,9 @@ reliable multicast.
 
 Deviations: purge knowledge travels in the answers to requests (a hole between what is stable and what
 is queued is a purged message) instead of by faked stability; safety rides in the same frame as
-stability; gossip may be more frequent while there is something to say. Membership is static: without
-`member_failed` a crashed member stops stability, and senders block.
+stability; gossip may be more frequent while there is something to say, says what all must have set alike, and
+travels in pieces where it exceeds a datagram. Membership is static: without `member_failed` a crashed member
+stops stability, and senders block; so they do where somebody has set otherwise what must be alike.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from random import Random
 
 from semcast.core.annotations import Annotation
 from semcast.core.confirming import Asked, Confirming
-from semcast.core.events import ViewChange
+from semcast.core.events import NotAdmitted, ViewChange
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -25,6 +26,7 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import Purging
+from semcast.protocols.pieces import Piece, Puzzles, in_pieces
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange, SrmTimer, Window
 from semcast.protocols.semantic.frames import Gossip
@@ -71,6 +73,9 @@ class SemanticMulticast(Stack):
         if settings.uniform or settings.purging is not Purging.OFF:
             self.safety = SafetyRounds(self._me, size, self.votes_needed())
         self._confirming = Confirming(out)
+        self._terms = settings.terms()
+        self._misfits: dict[int, str] = {}  # by rank, what they have set otherwise
+        self._puzzles = Puzzles(Gossip)
         self._failed = [False] * size
         self._gossip_at: Nanos = 0
         self._told = 0  # what was known when that grew last
@@ -141,8 +146,9 @@ class SemanticMulticast(Stack):
             self.stats.malformed += len(frames)
         else:
             for frame in frames:
-                if not self.exchange.on_frame(now, rank, frame):
-                    self._on_gossip(now, rank, frame)
+                heard = rank not in self._misfits and self.exchange.on_frame(now, rank, frame)
+                if not heard:
+                    self._on_other_frame(now, rank, frame)
             self.exchange.wake()
             self._look_at_backlog(now)
         self._hurry(now)
@@ -180,6 +186,10 @@ class SemanticMulticast(Stack):
         """Purge what is obsolete of what waits for the program."""
         self.buffers.purge_late()
 
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
+        return self.backlog.bytes
+
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
         return self.backlog.overflowing()
@@ -188,6 +198,9 @@ class SemanticMulticast(Stack):
         """Who or what keeps this member from sending, if it has been refused."""
         if not self.exchange.refuses:
             return None
+        if self._misfits:
+            rank, difference = next(iter(self._misfits.items()))
+            return HeldBack(self.members[rank], f"its settings differ: {difference}")
         by = self.stops.binding()
         if by is not None or (self.backlog.full() and not self.backlog.waits()):
             return HeldBack(by or self.members[self._me], "its program does not read")
@@ -243,12 +256,14 @@ class SemanticMulticast(Stack):
         if self.backlog.over():
             self.buffers.purge_late()
         before, self._over = self._over, self.backlog.over()
-        frame = Gossip(list(self.buffers.queued), self.stability.frame(), safety, self._over)
+        queued = list(self.buffers.queued)
+        parts = in_pieces(Gossip(queued, self.stability.frame(), self._terms, safety, self._over))
         others = [rank for rank in range(len(self.members)) if rank != self._me and not self._failed[rank]]
         fanout = self.settings.gossip_fanout if self._over == before else len(others)  # a stop is for all
         for rank in self._rng.sample(others, min(fanout, len(others))):
             self.stats.control_frames += 1
-            self.out.send(self.members[rank], frame)
+            for part in parts:
+                self.out.send(self.members[rank], part)
         self._plan_gossip(now + self.settings.gossip_period)
         self._in_vain += 1
         self._hurry(now)
@@ -282,8 +297,35 @@ class SemanticMulticast(Stack):
         if self.backlog.over() != self._over and self._gossip_at > now:
             self._plan_gossip(now)
 
-    def _on_gossip(self, now: Nanos, source: int, frame: Frame) -> None:
-        if not isinstance(frame, Gossip) or not self._credible(frame):
+    def _on_other_frame(self, now: Nanos, source: int, frame: Frame) -> None:
+        """Gossip, whole or in pieces. Of who is refused nothing else is heard: it may have been set right."""
+        whole: Frame | None = frame
+        if isinstance(frame, Piece):
+            data = self._puzzles.add(self.members[source], frame)
+            if data is None:
+                return
+            whole = self._puzzles.whole(data, frame.digest)
+        if isinstance(whole, Gossip):
+            if self._agrees(source, whole):
+                self._on_gossip(now, source, whole)
+        elif source in self._misfits:
+            self.stats.stale += 1
+        else:
+            self.stats.malformed += 1
+
+    def _agrees(self, source: int, frame: Gossip) -> bool:
+        """Whether somebody has set alike what must be alike; who has not is refused until it has."""
+        difference = self._terms.differs(frame.terms)
+        if difference is None:
+            self._misfits.pop(source, None)
+            return True
+        self.stats.refused_members += 1
+        self._misfits[source] = difference
+        self.out.deliver(NotAdmitted(self.members[source], f"its settings differ: {difference}"))
+        return False
+
+    def _on_gossip(self, now: Nanos, source: int, frame: Gossip) -> None:
+        if not self._credible(frame):
             self.stats.malformed += 1
             return
         self.stops.heard(now, self.members[source], stop=frame.stop)

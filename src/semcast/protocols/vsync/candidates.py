@@ -57,6 +57,12 @@ class Candidates:
             first, _ = self._heard.get(candidate, (now, now))
             self._heard[candidate] = first, now
 
+    def left(self, now: Nanos, candidate: MemberId) -> None:
+        """It says goodbye: a hello of it may still be under way."""
+        self._heard.pop(candidate, None)
+        if len(self._gone) < _MOST:
+            self._gone[candidate] = now
+
     def install(self, now: Nanos, members: Sequence[MemberId], left: Iterable[MemberId]) -> None:
         """Another view stands. Who left asks no more, however shortly it was a member."""
         for member in left:

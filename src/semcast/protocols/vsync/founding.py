@@ -135,6 +135,10 @@ class Founding:
         if member in self._seen or len(self._seen) < MAX_MEMBERS - 1:
             self._seen[member] = now, hello.founding
 
+    def forget(self, member: MemberId) -> None:
+        """It looks for the group no more."""
+        self._seen.pop(member, None)
+
     def saw_view(self, now: Nanos) -> None:
         """Somebody is in a view: it may have what nobody here has."""
         self._in_view_at = now

@@ -8,6 +8,7 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.pieces import Piece
 from semcast.protocols.semantic.frames import Data, Notice, Rank, Request, Seq, Seqs
+from semcast.protocols.terms import Agreed
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.wire.limits import MAX_MEMBERS, MAX_PAYLOAD, MAX_REPORT
 
@@ -21,7 +22,7 @@ Causes = Annotated[list[tuple[MemberId, Cause]], msgspec.Meta(max_length=MAX_MEM
 Word = Annotated[str, msgspec.Meta(max_length=20)]
 
 
-class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Terms(Agreed, frozen=True, array_like=True, gc=False):
     """What all members of a group must have set alike."""
 
     version: Seq
@@ -35,14 +36,6 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, gc=False):
     frame_bytes: Seq
     buffer_messages: Seq
     window: Seq
-
-    def differs(self, other: "Terms") -> str | None:
-        """The first setting in which others differ from this, in words; None if there is none."""
-        for name in self.__struct_fields__:
-            here, there = getattr(self, name), getattr(other, name)
-            if here != there:
-                return f"{name} is {here} here and {there} there"
-        return None
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -111,6 +104,10 @@ class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
     last: Known | None
     """The latest view that I have heard of."""
     terms: Terms
+
+
+class Goodbye(Frame, frozen=True, array_like=True, tag=46, gc=False):
+    """I am in no view, and look for one no more."""
 
 
 class Standing(Frame, frozen=True, array_like=True, tag=37, gc=False):
@@ -233,6 +230,7 @@ WholeFrame = (
     | Init
     | Pred
     | Hello
+    | Goodbye
     | Welcome
     | Standing
     | Refused

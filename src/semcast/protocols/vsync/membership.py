@@ -32,6 +32,7 @@ from semcast.protocols.vsync.epochs import Epoch, Epochs
 from semcast.protocols.vsync.flush import ViewChange, first_position
 from semcast.protocols.vsync.founding import FAR, Founding
 from semcast.protocols.vsync.frames import (
+    Goodbye,
     Hello,
     InView,
     Known,
@@ -120,7 +121,9 @@ class Membership(ABC):
         self._commanded = False  # to go on with those who are here
         self._serving: Serving | None = None
         self.backlog = self.backlog_kind(
-            settings.queue_messages or settings.buffer_messages, settings.buffer_bytes, settings.reserve_bytes
+            settings.queue_messages or settings.buffer_messages,
+            settings.queue_bytes or settings.buffer_bytes,
+            settings.reserve_bytes,
         )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = self.transfer_kind(settings.frame_bytes, out)
@@ -201,6 +204,13 @@ class Membership(ABC):
         self._candidates.saw(now, source)
         if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
             self._answer_founder(source)
+
+    def _on_goodbye(self, now: Nanos, source: MemberId) -> None:
+        """Somebody looks for the group no more. If it was let in meanwhile, its silence will tell."""
+        if self.stream is None:
+            self._founding.forget(source)
+        else:
+            self._candidates.left(now, source)
 
     def _answer_founder(self, source: MemberId) -> None:
         """Whoever looks for the group hears that it is there."""
@@ -406,6 +416,8 @@ class Membership(ABC):
 
     def _depart(self, now: Nanos, cause: str) -> None:
         self._leaving = cause = cause[:LONGEST_CAUSE]
+        if self.stream is None:
+            self._courier.announce(Goodbye())  # or others would let it in, and wait for it
         if self.stream is None or len(self.stream.members) == 1:
             self._leave_for_good(Cause.LEAVING, cause, again=False)
         else:

@@ -81,12 +81,14 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     buffer_messages: int = 1024
     """Most messages that one member keeps for others: those that are not stable in its view."""
     buffer_bytes: int = 32 << 20
-    """Most bytes of these, and as many of what waits for the program."""
+    """Most bytes of these."""
     queue_messages: int = 0
     """Q: most messages that wait for a program which does not wait itself, whatever view they are of.
 
     0 for `buffer_messages`. A change of view may exceed it.
     """
+    queue_bytes: int = 0
+    """Most bytes of these, but for what comes last; 0 for `buffer_bytes`."""
     reserve_bytes: int = 64 << 20
     """R: what is received beyond that while the program waits to send, 64 bytes extra for each message."""
     window: int = 4096
@@ -127,6 +129,7 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             buffer_messages=self.buffer_messages,
             buffer_bytes=self.buffer_bytes,
             queue_messages=self.queue_messages,
+            queue_bytes=self.queue_bytes,
             reserve_bytes=self.reserve_bytes,
             max_message=min(self.frame_bytes, MAX_PAYLOAD),  # larger ones are cut
             purging=self.purging,
@@ -172,6 +175,7 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             "leave_after",
             "window_bytes",
             "queue_messages",
+            "queue_bytes",
             "reserve_bytes",
         ):
             if getattr(self, name) < 0:

@@ -19,6 +19,7 @@ from semcast.protocols.vsync.flush import next_reformed
 from semcast.protocols.vsync.frames import (
     Accept,
     Accepted,
+    Goodbye,
     Hello,
     Init,
     InView,
@@ -215,6 +216,8 @@ class VirtualSynchrony(Membership, Stack):
             self._on_frame_of_view(now, source, frame, frame.instance.view)
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
+        elif isinstance(frame, Goodbye):
+            self._on_goodbye(now, source)
         elif isinstance(frame, Superseded):
             self._on_superseded(now, frame)
         elif isinstance(frame, Prepare | Accept):
@@ -299,6 +302,10 @@ class VirtualSynchrony(Membership, Stack):
     def queued(self) -> int:
         """D: messages that wait for the program here, and what its mailbox holds beyond its bound."""
         return self.backlog.messages
+
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
+        return self.backlog.bytes
 
     def overflowing(self) -> bool:
         """Whether queue and reserve are full of what waits for the program."""
@@ -404,6 +411,8 @@ class VirtualSynchrony(Membership, Stack):
             self.stats.stale += not self._joining.on_welcome(now, source, frame)
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
+        elif isinstance(frame, Goodbye):
+            self._on_goodbye(now, source)
         elif isinstance(frame, Standing):
             self._joining.on_standing(now, frame)
         elif isinstance(frame, Refused):

@@ -11,16 +11,19 @@ from typing import Any
 from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
 from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
+from semcast.sim.experiments.convergence import ConvergenceCell, c1
 from semcast.sim.experiments.flushes import FlushCell, v4
 from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
+from semcast.sim.experiments.replicas import LevelsCell, ReplicasCell, q1, q2
 from semcast.sim.experiments.rings import RingCell, ring_latency, ring_throughput
 from semcast.sim.experiments.stamps import StampCell, v3
 from semcast.sim.experiments.thresholds import ThresholdCell, f8
 
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
     {
+        "c1": Experiment(ConvergenceCell, c1),
         "m3": Experiment(StockCell, m3),
         "m4": Experiment(StockDelayCell, m4),
         "f1": Experiment(PerturbedCell, f1),
@@ -34,6 +37,8 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "g2": Experiment(ReplayCell, g2),
         "g3": Experiment(ReplayCell, g3),
         "g4": Experiment(ReplayCell, g4),
+        "q1": Experiment(ReplicasCell, q1),
+        "q2": Experiment(LevelsCell, q2),
         "t1": Experiment(RingCell, ring_throughput),
         "t2": Experiment(RingCell, ring_throughput),
         "t3": Experiment(RingCell, ring_latency),

@@ -85,14 +85,14 @@ class CountingNetwork(SwitchedNetwork):
         super().__init__(scheduler, rng, hosts, Conditions(), bandwidth=10**12, latency=latency)
         self.counted: Counter[str] = Counter()
 
-    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
+    def _route(self, at: Nanos, packet: Packet, dest: int | None) -> None:
         assert isinstance(packet.decoded, Datagram)
         for frame in packet.decoded.frames:
             if isinstance(frame, Init | Pred):
-                self.counted["exchange"] += len(dests)
+                self.counted["exchange"] += self._count(dest)
             elif isinstance(frame, ConsensusFrame):
-                self.counted["agreement"] += len(dests)
-        super()._route(at, packet, dests)
+                self.counted["agreement"] += self._count(dest)
+        super()._route(at, packet, dest)
 
 
 class Observed(VirtualSynchrony):

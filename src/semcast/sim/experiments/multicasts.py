@@ -82,15 +82,15 @@ class Unicasts(SharedSegment):
         self.copies = 0
         self.copied_bytes = 0
 
-    def _route(self, at: Nanos, packet: Packet, dests: list[int]) -> None:
-        for dest in dests:
+    def _route(self, at: Nanos, packet: Packet, dest: int | None) -> None:
+        for each in self._dests(packet, dest):
             at = self._free_at[packet.source] = max(at, self._free_at[packet.source]) + self.send
             self.copies += 1
             self.copied_bytes += packet.size
-            self._scheduler.at(at, self._on_wire, packet, dest)
+            self._scheduler.at(at, self._on_wire, packet, each)
 
     def _on_wire(self, packet: Packet, dest: int) -> None:
-        super()._route(self._scheduler.now, packet, [dest])
+        super()._route(self._scheduler.now, packet, dest)
 
 
 class StillToken(TokenOrder):

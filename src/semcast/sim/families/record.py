@@ -9,9 +9,12 @@ from semcast.core.ids import Nanos
 from semcast.core.registry import Registry
 from semcast.history import History
 from semcast.history.schema import FIFO
+from semcast.sim.absence import UNTOLD, Absence
+from semcast.sim.cluster import QUIET
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
+from semcast.wire.limits import MAX_MEMBERS
 
 
 def _buffer(scenario: Scenario) -> int | None:
@@ -30,8 +33,16 @@ def _plenty(_scenario: Scenario) -> int:
     return 1024
 
 
+def _ample(_scenario: Scenario) -> int:
+    return 64 << 20
+
+
 def _unknown(_scenario: Scenario) -> int | None:
     return None
+
+
+def _quiet(_scenario: Scenario) -> Nanos:
+    return QUIET
 
 
 def _no(_about: object) -> bool:
@@ -54,10 +65,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """The order that is asked for, where there are several."""
     queue: Callable[[Scenario], int] = _plenty
     """How many messages may wait for a program, as its stack is set."""
+    queue_bytes: Callable[[Scenario], int] = _ample
+    """And how many bytes of them."""
     tighten: Callable[[Scenario, Random], Scenario] | None = None
     """The same scenario with queues as small as they may be; None where programs are not drawn."""
     backlog: Callable[[Scenario], int | None] = _unknown
     """How many messages ever wait for a program in its stack, at most; None where nothing is promised."""
+    narrow: Callable[[Scenario, int], Scenario] | None = None
+    """The same scenario with so few bytes in queues, and many messages."""
+    backlog_bytes: Callable[[Scenario], int | None] = _unknown
+    """How many bytes ever wait for a program in its stack, at most; None where nothing is promised."""
     announces: bool = False
     """Whether the stack says itself when messages leave; else they leave where it takes them."""
     transfers: Callable[[Scenario], bool] = _no
@@ -73,6 +90,13 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     stays, and its log says why nobody comes."""
     heals_within: Callable[[Scenario], Nanos | None] = _whenever
     """How long after the last trouble all are in one view, at most; None where nothing is promised."""
+    largest: int | None = MAX_MEMBERS
+    """Members of a group, at most; None for any number."""
+    quiet: Callable[[Scenario], Nanos] = _quiet
+    """How long nothing happens to messages in a healed group before all is done that will be: longer than
+    anything that its members repeat. What never rests, gossip and reports, does not count."""
+    absence: Absence = UNTOLD
+    """What a program says to its stack that knows when its machine is away (`Disconnect`, `Reconnect`)."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
 

@@ -11,7 +11,7 @@ from semcast.protocols.ring.passing import stretched
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
-from semcast.sim.flow_scenario import AMPLE, draw_reserve
+from semcast.sim.flow_scenario import AMPLE, LARGEST, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.scenario import Fixed, Scenario
@@ -74,6 +74,22 @@ def _backlog(scenario: Scenario) -> int:
     return settings.queue_messages + -(-settings.reserve_bytes // OVERHEAD) + under_way * 3 // 2
 
 
+def _queue_bytes(scenario: Scenario) -> int:
+    return scenario.ring.queue_bytes
+
+
+def _narrow(scenario: Scenario, size: int) -> Scenario:
+    settings = msgspec.structs.replace(scenario.ring, queue_messages=1024, queue_bytes=size)
+    return msgspec.structs.replace(scenario, ring=settings)
+
+
+def _backlog_bytes(scenario: Scenario) -> int:
+    """Queue and reserve, what came last there, and what a change of configuration hands over at once."""
+    settings = scenario.ring
+    under_way = settings.window_of(scenario.size) * settings.packet_bytes + scenario.size * LARGEST
+    return settings.queue_bytes + settings.reserve_bytes + under_way * 5 // 2
+
+
 RING = FAMILIES.register(
     Family(
         name="ring",
@@ -84,6 +100,9 @@ RING = FAMILIES.register(
         queue=_queue,
         tighten=_tighten,
         backlog=_backlog,
+        queue_bytes=_queue_bytes,
+        narrow=_narrow,
+        backlog_bytes=_backlog_bytes,
         announces=True,
         finds_members=True,
         heals_within=_heals_within,

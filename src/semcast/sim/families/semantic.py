@@ -32,6 +32,7 @@ def _settings(scenario: Scenario) -> Settings:
         hopeful=scenario.hopeful,
         window=max(scenario.window, scenario.buffer),
         queue_messages=scenario.queue,
+        queue_bytes=scenario.queue_bytes,
         reserve_bytes=_reserve(scenario),
         senders=senders,
         **limits,
@@ -64,6 +65,22 @@ def _backlog(scenario: Scenario) -> int:
 
 def _queue(scenario: Scenario) -> int:
     return scenario.queue or scenario.buffer
+
+
+def _queue_bytes(scenario: Scenario) -> int:
+    return _settings(scenario).queue_size()
+
+
+def _narrow(scenario: Scenario, size: int) -> Scenario:
+    return msgspec.structs.replace(scenario, queue=1024, queue_bytes=size)
+
+
+def _backlog_bytes(scenario: Scenario) -> int | None:
+    """Queue and reserve, what came last there, and where agreement is uniform what becomes safe at once."""
+    if scenario.reserve is None:
+        return None
+    unsafe = scenario.buffer * LARGEST * 3 // 2 if scenario.uniform else 0
+    return _queue_bytes(scenario) * 5 // 4 + scenario.reserve + unsafe + 2 * LARGEST
 
 
 def _tighten(scenario: Scenario, rng: Random) -> Scenario:
@@ -122,6 +139,9 @@ S_RM = FAMILIES.register(
         queue=_queue,
         tighten=_tighten,
         backlog=_backlog,
+        queue_bytes=_queue_bytes,
+        narrow=_narrow,
+        backlog_bytes=_backlog_bytes,
     )
 )
 S_SRM = FAMILIES.register(Family(name="s-srm", stack=_s_srm, draw=_draw_s_srm))

@@ -15,7 +15,7 @@ from semcast.protocols.vsync.hopeless import LAG
 from semcast.sim import stacks
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.faults import ends_at
-from semcast.sim.flow_scenario import AMPLE, draw_reserve
+from semcast.sim.flow_scenario import AMPLE, LARGEST, draw_reserve
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -119,6 +119,22 @@ def _backlog(scenario: Scenario) -> int:
     return _queue(scenario) + -(-settings.reserve_bytes // EACH) + kept * 3 // 2
 
 
+def _queue_bytes(scenario: Scenario) -> int:
+    return scenario.vsync.stream().queue_size()
+
+
+def _narrow(scenario: Scenario, size: int) -> Scenario:
+    settings = msgspec.structs.replace(scenario.vsync, queue_messages=1024, queue_bytes=size)
+    return fitting(msgspec.structs.replace(scenario, vsync=settings))
+
+
+def _backlog_bytes(scenario: Scenario) -> int:
+    """Queue and reserve, what came last there, and what a change of view hands over at once."""
+    settings = scenario.vsync
+    kept = scenario.size * min(settings.buffer_bytes, settings.buffer_messages * LARGEST)
+    return _queue_bytes(scenario) * 5 // 4 + settings.reserve_bytes + kept * 3 // 2 + 2 * LARGEST
+
+
 def _disk(scenario: Scenario) -> bool:
     return scenario.disks
 
@@ -133,6 +149,9 @@ VSYNC = FAMILIES.register(
         queue=_queue,
         tighten=_tighten,
         backlog=_backlog,
+        queue_bytes=_queue_bytes,
+        narrow=_narrow,
+        backlog_bytes=_backlog_bytes,
         order=_order,
         announces=True,
         transfers=_transfers,

@@ -5,6 +5,8 @@ swarm, or, where chance is a poor tester, by a directed test.
 """
 
 from semcast.sim.mutants import (
+    gossip,
+    gossip_loggers,
     programs,
     replication,
     ring,
@@ -32,6 +34,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "lost-last-message": Mutant(semantic.LostLastMessage),
         "unbounded-buffer": Mutant(semantic.UnboundedBuffer),
         "confirmed-safe-at-once": Mutant(semantic.ConfirmedSafeAtOnce),
+        "terms-ignored": Mutant(semantic.TermsIgnored, by_chance=False),
         "figure-3.8-as-printed": Mutant(operations=semantic.PrintedOperationTracker),
     },
     "ring": {**ring.MUTANTS},
@@ -61,6 +64,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "one-account": Mutant(vsync_flow.OneAccount, by_chance=False),
         "unplaced-takes-room": Mutant(vsync_flow.UnplacedTakesRoom, by_chance=False),
         "no-reserve": Mutant(vsync_flow.NoReserve, by_chance=False),
+        "bytes-uncounted": Mutant(vsync_flow.BytesUncounted, by_chance=False),
         "no-slots": Mutant(vsync_flow.NoSlots, by_chance=False),
         "nobody-exempt": Mutant(vsync_flow.NobodyExempt, by_chance=False),
         "stop-when-full": Mutant(vsync_flow.StopWhenFull, by_chance=False),
@@ -119,6 +123,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "joiner-votes-without-state": Mutant(machine=replication.JoinerVotesWithoutState, by_chance=False),
         "behind-server-votes": Mutant(machine=replication.BehindServerVotes, by_chance=False),
         "forget-by-quorum": Mutant(machine=replication.ForgetByQuorum, by_chance=False),
+        "estranged-takes-part": Mutant(machine=replication.EstrangedTakesPart, by_chance=False),
         "writes-before-founding": Mutant(machine=replication.WritesBeforeFounding, by_chance=False),
         "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
         "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
@@ -133,6 +138,38 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
     },
 }
 """By stack, its mutants."""
+
+_LOGGERS: dict[str, Mutant] = {
+    "logged-before-synced": Mutant(logger=gossip_loggers.LoggedBeforeSynced),
+    "confirm-before-synced": Mutant(logger=gossip_loggers.ConfirmBeforeSynced),
+    "disconnected-forgotten": Mutant(logger=gossip_loggers.DisconnectedForgotten),
+    "compact-before-logged": Mutant(logger=gossip_loggers.CompactBeforeLogged),
+    "compact-across-operation": Mutant(logger=gossip_loggers.CompactAcrossOperation),
+    "receipt-lost-with-segment": Mutant(logger=gossip_loggers.ReceiptLostWithSegment),
+    "recollected-message-readded": Mutant(logger=gossip_loggers.RecollectedMessageReadded),
+    "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
+    "no-holes": Mutant(logger=gossip_loggers.NoHoles),
+    "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+}
+"""Mutants of a logger, whatever its members do."""
+
+MUTANTS["rpbcast"] = {
+    "gc-note-as-printed": Mutant(gossip.GcNoteAsPrinted),
+    "notes-only": Mutant(gossip.NotesOnly, by_chance=False),
+    "ack-from-gossip-phase": Mutant(gossip.AckFromGossipPhase),
+    "joiner-from-zero": Mutant(gossip.JoinerFromZero),
+    "sender-forgets-early": Mutant(gossip.SenderForgetsEarly),
+    "silent-expiry": Mutant(gossip.SilentExpiry),
+    "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "spill-forgets": Mutant(gossip.SpillForgets),
+    "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
+    "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
+    "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
+    "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
+    "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    **_LOGGERS,
+}
+MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
     "unseen-views": Mutant(handover=programs.UnseenViews),

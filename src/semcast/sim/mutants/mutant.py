@@ -5,6 +5,7 @@ import msgspec
 from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
+from semcast.protocols.gossip import Logger
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 
@@ -17,5 +18,6 @@ class Mutant(msgspec.Struct, frozen=True):
     handover: type[Handover] = Handover
     machine: type[Machine] = Machine
     reading: type[Reading] = Reading
+    logger: type[Logger] = Logger
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""

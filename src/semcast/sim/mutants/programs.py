@@ -32,8 +32,8 @@ class NonReadersAwaited(Handover):
 
 
 class _Careless(Reading):
-    def excess(self) -> int:
-        return 0
+    def excess(self) -> tuple[int, int]:
+        return 0, 0
 
 
 class ExcessUncounted(Handover):
@@ -60,9 +60,9 @@ class WaitingUntold(Handover):
 
 
 class _OnlyMessages(Reading):
-    def excess(self) -> int:
+    def excess(self) -> tuple[int, int]:
         lists = list(self._mailbox._lists)[max(1, self._mailbox._most_lists) :]
-        return sum(count for _, count, _ in lists)
+        return sum(count for _, count, _, _ in lists), sum(size for _, _, _, size in lists)
 
 
 class ViewsUncounted(Handover):

@@ -369,6 +369,20 @@ class ForgetByQuorum(Machine):
         return super().is_quorum(msgspec.structs.replace(prim, whole=False), here)
 
 
+class _EstrangedCount(Planner):
+    def kin(self, states: States, top: State) -> dict[Server, State]:  # noqa: ARG002
+        return dict(states)
+
+
+class EstrangedTakesPart(Machine):
+    """A server that follows an order which an operator gave up is one like any other."""
+
+    planner_kind = _EstrangedCount
+
+    def stop_for(self, prim: Prim) -> bool:  # noqa: ARG002
+        return False
+
+
 class WritesBeforeFounding(Machine):
     """A server that knows no primary takes requests."""
 

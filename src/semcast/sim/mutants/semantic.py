@@ -11,7 +11,7 @@ from semcast.obsolescence import OperationTracker, obsoletes
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.buffers import Buffers
 from semcast.protocols.semantic.exchange import Exchange
-from semcast.protocols.semantic.frames import Data
+from semcast.protocols.semantic.frames import Data, Gossip
 from semcast.sim.mutants.contents import changed
 
 
@@ -171,6 +171,13 @@ class PrintedOperationTracker(OperationTracker):
         commit = KEnumeration(self._seq, self._bits)
         self._bits = (self._bits << 1 | 1) & self._k_mask
         return updates, commit
+
+
+class TermsIgnored(SemanticMulticast):
+    """Takes part with whoever is on the list, whatever they have set."""
+
+    def _agrees(self, source: int, frame: Gossip) -> bool:  # noqa: ARG002
+        return True
 
 
 class ConfirmedSafeAtOnce(SemanticMulticast):

@@ -70,6 +70,17 @@ class NoReserve(VirtualSynchrony):
     backlog_kind = _NoReserve
 
 
+class _Weightless(Backlog):
+    def _held(self) -> tuple[int, int]:
+        return super()._held()[0], 0
+
+
+class BytesUncounted(VirtualSynchrony):
+    """Takes messages of any size until there are too many of them."""
+
+    backlog_kind = _Weightless
+
+
 class _SlotlessBuffers(Buffers):
     def room(self, rank: int) -> int:  # noqa: ARG002
         return max(self.settings.buffer_messages - self.occupancy.messages, 0)

@@ -151,6 +151,26 @@ class LeaveClockRunsInSend(Ring):
     operation_kind = _LeaveClockRunsInSend
 
 
+class _Weightless(Backlog):
+    @property
+    def limit_bytes(self) -> int:
+        return 1 << 40
+
+
+class _Countless(Outlet):
+    backlog_kind = _Weightless
+
+
+class _BytesUncounted(Operation):
+    outlet_kind = _Countless
+
+
+class BytesUncounted(Ring):
+    """Takes messages of any size until there are too many of them."""
+
+    operation_kind = _BytesUncounted
+
+
 class _Narrow(RingSettings, frozen=True, kw_only=True):
     def window_of(self, size: int) -> int:  # noqa: ARG002
         return self.window
@@ -171,6 +191,7 @@ MUTANTS = {
     "stop-forgotten": Mutant(StopForgotten, by_chance=False),
     "view-seen-by-reader-only": Mutant(ViewSeenByReaderOnly, by_chance=False),
     "change-only-below-queue": Mutant(ChangeOnlyBelowQueue, by_chance=False),
+    "bytes-uncounted": Mutant(BytesUncounted, by_chance=False),
     "leave-clock-runs-in-send": Mutant(LeaveClockRunsInSend, by_chance=False),
     "window-below-members": Mutant(WindowBelowMembers, by_chance=False),
 }

@@ -1,0 +1,145 @@
+"""gossipbuf: what a member can repair (4.1), by age; and until it is logged, where there is a logger.
+
+Holding until it is logged is ours: the paper forgets by age alone, so that what a crashed sender had not
+got to its logger is gone while members still have it.
+
+Semantic repair: whoever asks for a message that a later one replaces is given that, and a notice. Only a
+replacement that is logged will do, where there is a logger: one that is lost with its sender would leave the
+asker with neither.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from semcast.core.annotations import Enumeration, Item, KEnumeration
+from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
+from semcast.protocols.gossip.spans import Span, spans_of
+
+
+class Kept:
+    """What is kept of one stream."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, Batch] = {}
+        self._latest: dict[str, int] = {}
+        self._replaced: dict[int, int] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Keep a message, and see what it replaces of those that are here."""
+        seq, annotation = batch.first, batch.annotation
+        self.messages[seq] = batch
+        if isinstance(annotation, Item):
+            latest = self._latest.get(annotation.item, 0)
+            if seq > latest:
+                self._latest[annotation.item] = seq
+            if latest:
+                self._replaced[min(seq, latest)] = max(seq, latest)
+        elif isinstance(annotation, Enumeration):
+            self._replace(seq, (named.seq for named in annotation.ids if named.sender == batch.sender))
+        elif isinstance(annotation, KEnumeration) and not annotation.total:
+            self._replace(seq, annotation.positions())
+
+    def _replace(self, by: int, olds: Iterable[int]) -> None:
+        for old in olds:
+            known = self.messages.get(old)
+            if old < by and known is not None and known.annotation is not None:
+                self._replaced[old] = by
+
+    def replacement(self, seq: int, upto: int) -> int | None:
+        """The latest that replaces it, is here and is not above `upto`; None if there is none."""
+        found = None
+        by = self._replaced.get(seq)
+        while by is not None and by <= upto:
+            if by in self.messages:
+                found = by
+            by = self._replaced.get(by)
+        return found
+
+    def drop(self, seq: int) -> None:
+        """It is not kept any more."""
+        batch = self.messages.pop(seq)
+        self._replaced.pop(seq, None)
+        annotation = batch.annotation
+        if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
+            del self._latest[annotation.item]
+
+
+class GossipBuffer:
+    """Everything that is kept for others.
+
+    Args:
+        rounds: GCLIMIT.
+        most: messages, beyond which the oldest leave.
+        logged: what is on a logger's disk: what is not stays. None where there is no logger.
+    """
+
+    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:
+        self._rounds = rounds
+        self._most = most
+        self._logged = logged
+        self._kept: dict[MemberId, Kept] = {}
+        self._ages: deque[tuple[int, MemberId, int]] = deque()
+        self._old: dict[MemberId, list[int]] = {}  # old enough, and not logged
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, batch: Batch, number: int) -> None:
+        """Keep a message that came in this round."""
+        kept = self._kept.get(batch.sender)
+        if kept is None:
+            kept = self._kept[batch.sender] = Kept()
+        if batch.first not in kept.messages:
+            kept.add(batch)
+            self._count += 1
+            self._ages.append((number, batch.sender, batch.first))
+            self._forget(number)
+
+    def get(self, stream: MemberId) -> Kept | None:
+        """What is kept of a stream."""
+        return self._kept.get(stream)
+
+    def age(self, number: int) -> None:
+        """Another round: forget what is old, and what was, if it is logged by now."""
+        self._forget(number)
+        for stream, seqs in list(self._old.items()):
+            waiting = [seq for seq in seqs if not self._may_leave(stream, seq)]
+            for seq in set(seqs).difference(waiting):
+                self._drop(stream, seq)
+            self._old[stream] = waiting
+            if not waiting:
+                del self._old[stream]
+
+    def _forget(self, number: int) -> None:
+        """The oldest leave: because of their age, or because there are too many."""
+        ages = self._ages
+        while ages and (ages[0][0] + self._rounds <= number or self._count > self._most):
+            _, stream, seq = ages.popleft()
+            if self._may_leave(stream, seq):
+                self._drop(stream, seq)
+            else:
+                self._old.setdefault(stream, []).append(seq)
+
+    def _may_leave(self, stream: MemberId, seq: int) -> bool:
+        return self._logged is None or seq <= self._logged.get(stream, 0)
+
+    def forget(self, stream: MemberId) -> None:
+        """The stream is over, and all of it that anybody has is in a log."""
+        kept = self._kept.pop(stream, None)
+        if kept is not None:
+            self._count -= len(kept.messages)
+        self._old.pop(stream, None)
+
+    def intervals(self) -> list[tuple[MemberId, list[Span]]]:
+        """What is kept, as a digest has it."""
+        return [(stream, spans_of(sorted(kept.messages))) for stream, kept in sorted(self._kept.items())]
+
+    def _drop(self, stream: MemberId, seq: int) -> None:
+        kept = self._kept.get(stream)
+        if kept is not None and seq in kept.messages:
+            kept.drop(seq)
+            self._count -= 1
+            if not kept.messages:
+                del self._kept[stream]

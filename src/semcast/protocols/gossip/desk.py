@@ -1,0 +1,147 @@
+"""What the parts of a member have in common: who it is, what it knows, and what leaves it."""
+
+from collections.abc import Callable, Iterable
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
+from semcast.protocols.gossip.buffer import GossipBuffer, Kept
+from semcast.protocols.gossip.frames import Data, Forgotten, Notice, Want, wanted
+from semcast.protocols.gossip.idle import IdleMarks
+from semcast.protocols.gossip.logged import LoggedNumbers
+from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.receiver import Receiver
+from semcast.protocols.gossip.service import ServiceLimit
+from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.spans import Span, numbers_of, spans_of
+from semcast.protocols.gossip.streams import WANTED, Stream
+from semcast.wire.annotations import to_wire
+
+_EVERYTHING = 1 << 62
+
+HearOf = Callable[[Nanos, MemberId, int], None]
+Asked = Iterable[tuple[MemberId, Iterable[Span]]]
+
+
+def data_of(batch: Batch, answers: int = 0) -> Data:
+    """A message on the wire."""
+    return Data(batch.sender, batch.first, batch.payloads[0], to_wire(batch.annotation), answers)
+
+
+class Desk:
+    """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
+
+    buffer_kind: type[GossipBuffer] = GossipBuffer
+
+    def __init__(
+        self,
+        me: MemberId,
+        settings: GossipSettings,
+        receiver: Receiver,
+        peers: Peers,
+        stats: Statistics,
+        out: Outbox,
+        hear_of: HearOf,
+    ) -> None:
+        self.me = me
+        self.settings = settings
+        self.receiver = receiver
+        self.peers = peers
+        self.stats = stats
+        self.out = out
+        self.names = frozenset((*peers.names, me.name))
+        self.round = 1
+        self.hear_of = hear_of
+        """To be told that a sender gave a number."""
+        self.idle = IdleMarks()
+        self.logged = LoggedNumbers()
+        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        logged = None if self.logger is None else self.logged.numbers
+        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
+        self._limit = ServiceLimit(settings.repairs_per_second)
+
+    def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:
+        """Repair what is kept here; returns what was here once and is forgotten."""
+        forgotten: list[tuple[MemberId, list[Span]]] = []
+        for sender, spans in asked:
+            stream, kept = self.receiver.streams.get(sender), self.buffer.get(sender)
+            gone: list[int] = []
+            sent: dict[int, None] = {}
+            upto = _EVERYTHING if self.logger is None else self.logged.upto(sender)
+            for seq in numbers_of(spans, WANTED):
+                by = None if kept is None else kept.replacement(seq, upto)
+                if kept is not None and self._repair(now, target, kept, (seq, by), number, sent):
+                    continue
+                if stream is not None and stream.start < seq <= stream.next:
+                    gone.append(seq)
+            if gone:
+                forgotten.append((sender, spans_of(sorted(set(gone)))))
+        return forgotten
+
+    def _repair(
+        self,
+        now: Nanos,
+        target: MemberId,
+        kept: Kept,
+        asked: tuple[int, int | None],
+        number: int,
+        sent: dict[int, None],
+    ) -> bool:
+        """Send a message, or what replaces it with a notice; returns whether either is here."""
+        seq, by = asked
+        batch = kept.messages.get(seq if by is None else by)
+        if batch is None:
+            return False
+        if by is not None:
+            self.out.send(target, Notice(batch.sender, [(seq, seq, by)]))
+        if batch.first not in sent and self._limit.take(now):
+            sent[batch.first] = None
+            self.stats.retransmitted += 1
+            self.out.send(target, data_of(batch, number))
+        return True
+
+    def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
+        """What an idle sender said last, unless its stream is over."""
+        self.hear_of(now, sender, seq)
+        stream = self.receiver.streams.get(sender)
+        over = sender in self.receiver.ended or (stream is not None and stream.frozen)
+        if not over and sender.name in self.names:
+            self.idle.mark(sender, seq)
+
+    def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:
+        """GcNOTE."""
+        spans = wanted(forgotten)
+        if spans:
+            self.stats.control_frames += 1
+            self.out.send(target, Forgotten(number, spans))
+
+    def ask_logger(self, asked: Asked) -> None:
+        """RTX."""
+        spans = wanted(asked)
+        if spans and self.logger is not None:
+            self.stats.requested += 1
+            self.stats.control_frames += 1
+            self.out.send(self.logger, Want(self.round, spans))
+
+    def give_up_overdue(self) -> None:
+        """Without a logger: what peers did not give in time is lost."""
+        for stream in list(self.receiver.streams.values()):
+            overdue = stream.age(self.round - self.settings.gossip_rounds)
+            if overdue > stream.next:
+                self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
+
+    def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
+        """What to ask for now, of every stream; those that lack least come last, in turn with the rounds."""
+        streams = sorted(self.receiver.streams.values(), key=_sender)
+        turn = self.round % len(streams) if streams else 0
+        found = [
+            (stream.sender, stream.missing(peers=peers, most=min(WANTED, self.settings.hold)))
+            for stream in streams[turn:] + streams[:turn]
+            if not (peers and stream.frozen)
+        ]
+        return [(sender, spans) for sender, spans in found if spans]
+
+
+def _sender(stream: Stream) -> MemberId:
+    return stream.sender

@@ -1,0 +1,300 @@
+"""The frames of the gossip family. Streams are named by the member that sends them.
+
+Vectors are over senders, never over members, and come in parts where they do not fit: `entries` and `wanted`
+fill a control frame up to `CONTROL` bytes, so that every one fits into 1280 with its datagram's head.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Literal, TypeVar, get_args
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Frame
+from semcast.protocols.gossip.spans import Span
+from semcast.wire.annotations import WireAnnotation
+from semcast.wire.limits import MAX_SEQ
+
+CONTROL = 1000
+"""Bytes that the list of a control frame takes at most; names and numbers around it take the rest."""
+_MOST_ENTRIES = 128
+_MOST_SPANS = 48
+_SPAN_BYTES = 19
+_ENTRY_BYTES = 24
+_THROUGH_BYTES = 33
+
+T = TypeVar("T")
+Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
+Seq = Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
+WireSpans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=_MOST_SPANS)]
+Entry = tuple[MemberId, Number]
+"""A stream, and a number of it."""
+Through = tuple[MemberId, Number, Number]
+"""A stream, what a session is through with, and the highest number that it has heard of."""
+Entries = Annotated[list[Entry], msgspec.Meta(max_length=_MOST_ENTRIES)]
+Wanted = Annotated[list[tuple[MemberId, WireSpans]], msgspec.Meta(max_length=_MOST_ENTRIES)]
+Hash = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
+Part = Annotated[int, msgspec.Meta(ge=0, lt=1024)]
+Parts = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+
+
+class Data(Frame, frozen=True, array_like=True, tag=70, gc=False):
+    """A message of a stream, from its sender, a peer or a log."""
+
+    sender: MemberId
+    seq: Seq
+    payload: bytes
+    annotation: WireAnnotation | None = None
+    answers: Number = 0
+    """The round of the gossip that it answers, for measuring the round trip."""
+
+
+class Idle(Frame, frozen=True, array_like=True, tag=71, gc=False):
+    """HEARTBEAT: the last number that its sender gave."""
+
+    seq: Number
+
+
+class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
+    """Negative gossip: what the gossiper wants of whom it chose. Also when it wants nothing."""
+
+    round: Number
+    wanted: Wanted
+    idle: Hash | None = None
+    """The hash of what idle senders said last, salted with the gossiper and the round."""
+    logged: Entries = msgspec.field(default_factory=list)
+    """Some of what is on disk, so that everybody comes to know it."""
+    log: Number = 0
+    """The identity of that log."""
+
+
+class Heartbeats(Frame, frozen=True, array_like=True, tag=73, gc=False):
+    """The answer to another hash: what idle senders said last, as far as the target knows."""
+
+    round: Number
+    marks: Entries
+
+
+class Digest(Frame, frozen=True, array_like=True, tag=74, gc=False):
+    """pbcast: what the gossiper can repair, as intervals."""
+
+    round: Number
+    held: Wanted
+
+
+class Want(Frame, frozen=True, array_like=True, tag=75, gc=False):
+    """RTX: please send these again. To a logger, to the sender of a digest, or of a logger to a sender."""
+
+    round: Number
+    wanted: Wanted
+
+
+class Forgotten(Frame, frozen=True, array_like=True, tag=76, gc=False):
+    """GcNOTE: the target had these, and has forgotten them."""
+
+    round: Number
+    spans: Wanted
+
+
+class Notice(Frame, frozen=True, array_like=True, tag=77, gc=False):
+    """These were purged, because of a later one of the same stream; 0 where it is not known any more."""
+
+    sender: MemberId
+    purged: Annotated[list[tuple[Seq, Seq, Number]], msgspec.Meta(max_length=_MOST_SPANS)]
+
+
+class Gone(Frame, frozen=True, array_like=True, tag=78, gc=False):
+    """Of a logger: nobody will ever be given these."""
+
+    sender: MemberId
+    spans: WireSpans
+    why: Literal["expired", "abandoned"]
+
+
+class LetGo(Frame, frozen=True, array_like=True, tag=79, gc=False):
+    """Of a sender to a logger that asks for them: they were logged, and are forgotten."""
+
+    spans: WireSpans
+
+
+class Logged(Frame, frozen=True, array_like=True, tag=80, gc=False):
+    """ACK: a log has everything of these streams up to a number on disk."""
+
+    log: Number
+    upto: Entries
+
+
+class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
+    """A member wants a session. The attempt tells its answer from those to former ones."""
+
+    attempt: Number
+    start: Literal["new", "all"]
+    at_most_once: bool
+
+
+class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
+    """The session is on disk; what it is owed comes after these numbers. Streams that are over are named."""
+
+    attempt: Number
+    part: Part
+    parts: Parts
+    after: Entries
+    ended: Entries
+    """Streams that nothing is owed of any more, and their last numbers."""
+    again: bool
+    """Whether it had a session before."""
+
+
+class Report(Frame, frozen=True, array_like=True, tag=83, gc=False):
+    """What a session is through with, in parts."""
+
+    serial: Number
+    attempt: Number
+    through: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+    part: Part
+    parts: Parts
+
+
+class Reported(Frame, frozen=True, array_like=True, tag=84, gc=False):
+    """The answer to a part of a report: what is on disk of more than those streams, and which are over."""
+
+    serial: Number
+    part: Part
+    log: Number
+    logged: Entries
+    frozen: Annotated[list[MemberId], msgspec.Meta(max_length=_MOST_ENTRIES)] = msgspec.field(
+        default_factory=list
+    )
+    """Streams of that part that are being closed."""
+
+
+class Closed(Frame, frozen=True, array_like=True, tag=85, gc=False):
+    """A stream is over: its last number, and what nobody has of it."""
+
+    sender: MemberId
+    last: Number
+    holes: WireSpans
+
+
+class Inquire(Frame, frozen=True, array_like=True, tag=86, gc=False):
+    """A logger asks what a session holds of a stream after a number.
+
+    With `freeze`, the session takes that stream from logs only, afterwards.
+    """
+
+    sender: MemberId
+    after: Number
+    freeze: bool
+
+
+class Holding(Frame, frozen=True, array_like=True, tag=87, gc=False):
+    """The answer: what it can give, and the highest number that it has heard of."""
+
+    sender: MemberId
+    after: Number
+    known: Number
+    held: WireSpans
+    more: bool
+    """Whether that is not all."""
+
+
+class Say(Frame, frozen=True, array_like=True, tag=88, gc=False):
+    """Of a session that delivers at most once: which number did you give last?"""
+
+    fresh: Number
+
+
+class Said(Frame, frozen=True, array_like=True, tag=89, gc=False):
+    """The answer of the sender."""
+
+    fresh: Number
+    seq: Number
+
+
+class Leave(Frame, frozen=True, array_like=True, tag=90, gc=False):
+    """A session ends, and with it what is owed to it; its own stream ends at `last`."""
+
+    last: Number
+
+
+class Farewell(Frame, frozen=True, array_like=True, tag=91, gc=False):
+    """The end of the session is on disk."""
+
+
+GossipFrame = (
+    Data
+    | Idle
+    | Gossip
+    | Heartbeats
+    | Digest
+    | Want
+    | Forgotten
+    | Notice
+    | Gone
+    | LetGo
+    | Logged
+    | Join
+    | Confirm
+    | Report
+    | Reported
+    | Closed
+    | Inquire
+    | Holding
+    | Say
+    | Said
+    | Leave
+    | Farewell
+)
+
+FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)
+"""What the codec of a group of this family reads and writes."""
+
+
+def entries(vector: Iterable[Entry]) -> list[list[Entry]]:
+    """A vector in parts that fit into a control frame; one empty part if there is nothing."""
+    return _parts(vector, lambda entry: _ENTRY_BYTES + len(entry[0].name.encode()))
+
+
+def reports(vector: Iterable[Through]) -> list[list[Through]]:
+    """The same for reports."""
+    return _parts(vector, lambda entry: _THROUGH_BYTES + len(entry[0].name.encode()))
+
+
+def _parts(vector: Iterable[T], size_of: Callable[[T], int]) -> list[list[T]]:
+    parts: list[list[T]] = [[]]
+    room = CONTROL
+    for entry in vector:
+        size = size_of(entry)
+        if parts[-1] and (size > room or len(parts[-1]) == _MOST_ENTRIES):
+            parts.append([])
+            room = CONTROL
+        parts[-1].append(entry)
+        room -= size
+    return parts
+
+
+def wanted(streams: Iterable[tuple[MemberId, Iterable[Span]]]) -> list[tuple[MemberId, list[Span]]]:
+    """As much of what is wanted as fits into a control frame; what is left out is for the next one."""
+    found: list[tuple[MemberId, list[Span]]] = []
+    room = CONTROL
+    for stream, spans in streams:
+        room -= _ENTRY_BYTES + len(stream.name.encode())
+        fits = min(room // _SPAN_BYTES, _MOST_SPANS)
+        if fits < 1 or len(found) == _MOST_ENTRIES:
+            break
+        some = [span for span, _ in zip(spans, range(fits), strict=False)]
+        room -= _SPAN_BYTES * len(some)
+        if some:
+            found.append((stream, some))
+    return found
+
+
+def some_spans(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """Spans in parts that fit into a control frame; one empty part if there are none."""
+    part: list[Span] = []
+    for span in spans:
+        if len(part) == _MOST_SPANS:
+            yield part
+            part = []
+        part.append(span)
+    yield part

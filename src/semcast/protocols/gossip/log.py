@@ -1,0 +1,163 @@
+"""The log of one stream: what is there, what left it and why (5.2; compaction by obsolescence is ours).
+
+Deviations: no wait lists; what all sessions are through with is one number for each stream. Whatever was ever
+stored stays settled, so that a duplicate does not bring back what was collected (R-7).
+
+Compaction: a message leaves as soon as one that replaces it is in the log before the first gap, and synced.
+Its receipt stays until every session is past it; then receipts become one number: below it, what is not here
+was replaced.
+"""
+
+from collections.abc import Iterator
+
+from semcast.core.annotations import Enumeration, Item, KEnumeration
+from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
+from semcast.protocols.gossip.spans import Span, Spans, gaps
+
+
+class LogStream:
+    """One stream in a log. Whoever changes it writes the record."""
+
+    def __init__(self, sender: MemberId) -> None:
+        self.sender = sender
+        self.messages: dict[int, Batch] = {}
+        self.receipts: dict[int, int] = {}
+        self.merged = 0
+        """Up to here, what is not in the log and not gone was replaced."""
+        self.floor = 0
+        """Up to here everything was collected."""
+        self.expired = Spans()
+        self.holes = Spans()
+        self.contiguous = 0
+        """Everything up to here is settled."""
+        self.logged = 0
+        """The same, and on disk."""
+        self.known = 0
+        self.frozen = False
+        self.last: int | None = None
+        self._latest: dict[str, int] = {}
+        self._victims: dict[int, list[int]] = {}
+
+    def settled(self, seq: int) -> bool:
+        """Whether it is here, or was and left for a reason."""
+        return seq <= self.contiguous or seq in self.messages or seq in self.receipts or seq in self.holes
+
+    def store(self, batch: Batch) -> None:
+        """Take a message in."""
+        seq = batch.first
+        self.messages[seq] = batch
+        self.known = max(self.known, seq)
+        self._see_what_it_replaces(batch)
+        self.advance()
+
+    def advance(self) -> None:
+        """See how far everything is settled."""
+        while True:
+            following = self.contiguous + 1
+            if following in self.messages or following in self.receipts:
+                self.contiguous = following
+            elif following in self.holes:
+                self.contiguous = self.holes.end(following)
+            elif following in self.expired:
+                self.contiguous = self.expired.end(following)
+            else:
+                break
+        self.known = max(self.known, self.contiguous)
+
+    def missing(self, last: int | None = None) -> Iterator[Span]:
+        """What is not settled, up to a number or to the highest heard of."""
+        upto = self.known if last is None else last
+        return gaps(self.contiguous + 1, upto, self.beyond(), self.holes)
+
+    def beyond(self) -> list[int]:
+        """What is settled beyond the first gap."""
+        return sorted({seq for seq in (*self.messages, *self.receipts) if seq > self.contiguous})
+
+    # How messages leave
+
+    def obsolete(self, first: int, last: int) -> list[tuple[int, int]]:
+        """What messages between two numbers replace: pairs of a message and its replacement."""
+        found: dict[int, int] = {}
+        for by in sorted(by for by in self._victims if first <= by <= last):
+            for seq in self._victims.pop(by):
+                if seq in self.messages and by in self.messages:
+                    found[seq] = by
+        return list(found.items())
+
+    def replace(self, seq: int, by: int) -> None:
+        """A message leaves with a receipt."""
+        self.messages.pop(seq, None)
+        self.receipts[seq] = by
+
+    def replacement(self, seq: int) -> int:
+        """What replaced a message, as far as that is known here."""
+        by = self.receipts[seq]
+        while by in self.receipts:
+            by = self.receipts[by]
+        return by
+
+    def merge(self, below: int) -> None:
+        """Every session is past these receipts."""
+        self.merged = max(self.merged, below)
+        self.contiguous = max(self.contiguous, below)
+        for seq in [seq for seq in self.receipts if seq <= below]:
+            del self.receipts[seq]
+
+    def collect(self, upto: int) -> list[int]:
+        """Everything up to there leaves; returns the messages that were still here."""
+        self.floor = max(self.floor, upto)
+        self.contiguous = max(self.contiguous, upto)
+        self.known = max(self.known, upto)
+        found = sorted(seq for seq in self.messages if seq <= upto)
+        for seq in found:
+            self._drop(seq)
+        for seq in [seq for seq in self.receipts if seq <= upto]:
+            del self.receipts[seq]
+        self.expired.drop(upto)
+        self.holes.drop(upto)
+        return found
+
+    def expire(self, spans: list[Span]) -> None:
+        """These leave because there are too many."""
+        for first, last in spans:
+            for seq in [seq for seq in self.messages if first <= seq <= last]:
+                self._drop(seq)
+            self.expired.add(first, last)
+
+    def tear(self, spans: list[Span]) -> None:
+        """Nobody has these."""
+        for span in spans:
+            self.holes.add(*span)
+        self.advance()
+
+    def close(self, last: int) -> None:
+        """It ends there; what is beyond was never promised to anybody."""
+        self.last, self.frozen, self.known = last, True, last
+        for seq in [seq for seq in self.messages if seq > last]:
+            self._drop(seq)
+
+    def _drop(self, seq: int) -> None:
+        batch = self.messages.pop(seq)
+        annotation = batch.annotation
+        if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
+            del self._latest[annotation.item]
+        self._victims.pop(seq, None)
+
+    def _see_what_it_replaces(self, batch: Batch) -> None:
+        seq, annotation = batch.first, batch.annotation
+        if isinstance(annotation, Item):
+            latest = self._latest.get(annotation.item, 0)
+            if latest:
+                self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
+            self._latest[annotation.item] = max(seq, latest)
+        elif isinstance(annotation, Enumeration):
+            self._name(seq, [named.seq for named in annotation.ids if named.sender == self.sender])
+        elif isinstance(annotation, KEnumeration) and not annotation.total:
+            self._name(seq, list(annotation.positions()))
+
+    def _name(self, by: int, olds: list[int]) -> None:
+        there = [old for old in olds if old < by and old in self.messages]
+        victims = [old for old in there if self.messages[old].annotation is not None]
+        if victims:
+            self._victims.setdefault(by, []).extend(victims)

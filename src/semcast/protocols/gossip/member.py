@@ -1,0 +1,502 @@
+"""One member: multicast first, unreliably; then repair what was lost (Sun 2000, chapters 3 and 4).
+
+Membership is fixed: a list of names, some of which are loggers. A restart is a new incarnation, hence another
+stream; whom it follows up on is for the session to say.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from semcast.core.annotations import Annotation
+from semcast.core.confirming import Asked, Confirming
+from semcast.core.events import Blocked, Left, Note, Sent, Unblocked, Unconfirmed, ViewChange
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.stack import HeldBack, Stack
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.frames import (
+    Closed,
+    Confirm,
+    Data,
+    Farewell,
+    Gone,
+    Holding,
+    Idle,
+    Inquire,
+    LetGo,
+    Logged,
+    Notice,
+    Reported,
+    Said,
+    Say,
+    Want,
+    some_spans,
+)
+from semcast.protocols.gossip.lbrm import Lbrm
+from semcast.protocols.gossip.pbcast import Pbcast
+from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.receiver import Receiver
+from semcast.protocols.gossip.repair import Repair
+from semcast.protocols.gossip.rpbcast import Rpbcast
+from semcast.protocols.gossip.sender import Sender
+from semcast.protocols.gossip.session import Session
+from semcast.protocols.gossip.settings import GossipSettings, Protocol
+from semcast.protocols.gossip.spans import Spans, gaps, numbers_of, spans_of
+from semcast.protocols.gossip.streams import WANTED, Stream
+from semcast.wire.annotations import from_wire
+from semcast.wire.limits import check_message
+
+REPAIRS: dict[Protocol, type[Repair]] = {
+    Protocol.LBRM: Lbrm,
+    Protocol.PBCAST: Pbcast,
+    Protocol.RPBCAST: Rpbcast,
+}
+
+
+class GossipTimer(Timer):
+    """What a member waits for."""
+
+    ROUND = "round"
+    HEARTBEAT = "heartbeat"
+    REPORT = "report"
+
+
+class Member(Stack):
+    """A member that is no logger; `members` is the same list everywhere, by name."""
+
+    receiver_kind: type[Receiver] = Receiver
+    sender_kind: type[Sender] = Sender
+    session_kind: type[Session] = Session
+    desk_kind: type[Desk] = Desk
+    repairs: Mapping[Protocol, type[Repair]] = REPAIRS
+
+    def __init__(
+        self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
+    ) -> None:
+        if me.name not in {member.name for member in members}:
+            raise ValueError(f"{me} is not among the members: membership is fixed here")
+        if me.name in settings.loggers:
+            raise ValueError(f"{me} is a logger: that is another stack")
+        self.members = tuple(members)
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self._me = me
+        self._rng = rng
+        self._names = {member.name for member in members}
+        self.receiver = self.receiver_kind(me, settings, self.stats, out)
+        self.sender = self.sender_kind(me, settings)
+        self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
+        others = [member for member in members if member.name != me.name]
+        peers = Peers(others, settings.choice, rng)
+        self.desk = self.desk_kind(me, settings, self.receiver, peers, self.stats, out, self._hear_of)
+        self.repair = self.repairs[settings.protocol](self.desk)
+        self._confirming = Confirming(out)
+        self._blocked = False
+        self._left = False
+        self._handlers: dict[type[Frame], Callable[[Nanos, MemberId, Any], None]] = {
+            Data: self._on_data,
+            Idle: self._on_idle,
+            Notice: self._on_notice,
+            Say: self._on_say,
+            Said: self._on_said,
+        }
+        self._logger_handlers: dict[type[Frame], Callable[[Nanos, MemberId, Any], None]] = {
+            Want: self._on_logger_want,
+            Gone: self._on_gone,
+            Logged: self._on_logged,
+            Confirm: self._on_confirm,
+            Reported: self._on_reported,
+            Closed: self._on_closed,
+            Inquire: self._on_inquire,
+            Farewell: self._on_farewell,
+        }
+
+    # Life
+
+    def start(self, now: Nanos) -> None:
+        """Announce the fixed view, ask for a session, and begin to gossip, out of step with the others."""
+        self.out.deliver(ViewChange(self.view(), joined=self.members))
+        self.receiver.open(self._me, 0, self.session.level)
+        self.session.start(now)
+        self.out.set_timer(GossipTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
+        if self.session.logger is not None:
+            self.out.set_timer(GossipTimer.REPORT, now + self._soon())
+
+    def phase(self) -> str:
+        """Where the session stands."""
+        if self._left:
+            return "left"
+        return "operational" if self.session.admitted else "joining"
+
+    def view(self) -> View:
+        """Membership is fixed: there is one view."""
+        return View(1, self.members)
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:  # noqa: ARG002
+        """As soon as what was sent is logged, and the logger knows."""
+        self.session.leave(now)
+        self._see_the_end()
+
+    def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Stack | None":
+        """Who goes on when this stream was closed though its sender is there."""
+        return type(self)(member, self.members, self.settings, rng, out)
+
+    def _see_the_end(self) -> None:
+        if self.session.over and not self._left:
+            self._left = True
+            self.out.deliver(Left("asked to"))
+
+    # From the application
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,
+        *,
+        safe: bool = False,
+    ) -> int:
+        """3.1: multicast at once, within the window beyond what is logged."""
+        if safe:
+            raise ValueError("safe order is not offered by this stack")
+        for payload in payloads:
+            check_message(payload, annotation)
+        for taken, payload in enumerate(payloads):
+            waits_for = self._waits_for()
+            if waits_for is not None:
+                self.stats.refused += 1
+                self._block(waits_for)
+                return taken
+            self._send(now, payload, annotation)
+        return len(payloads)
+
+    def _waits_for(self) -> str | None:
+        """Who keeps this member from sending: its logger, or its own program."""
+        if self.sender.room() < 1:
+            return "logger"
+        reserve = self.settings.reserve_messages if self.reader.waits else 0
+        dropped = not self.reader.receives or self.reader.closing
+        return None if dropped or self.receiver.has_room(reserve) else "program"
+
+    def _block(self, why: str) -> None:
+        if not self._blocked:
+            self._blocked = True
+            self.stats.blocked += 1
+            self.out.deliver(Note("blocked", level=why))
+            self.out.deliver(Blocked())
+
+    def _unblock(self) -> None:
+        if self._blocked and self._waits_for() is None:
+            self._blocked = False
+            self.out.deliver(Unblocked())
+
+    def _send(self, now: Nanos, payload: bytes, annotation: Annotation | None) -> None:
+        batch = batch_of(self._me, self.sender.seq + 1, [payload], annotation)
+        self.sender.sent(now, batch)
+        self.stats.sent += 1
+        self.desk.idle.data(self._me, batch.first)
+        self.desk.buffer.add(batch, self.desk.round)
+        self.out.deliver(Sent(batch, 1))
+        self.out.multicast(data_of(batch))
+        self.receiver.take_own(self.receiver.streams[self._me], batch)
+        if self.settings.protocol is not Protocol.PBCAST:
+            self.out.set_timer(GossipTimer.HEARTBEAT, now + self.settings.heartbeat_least)
+
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+        """About the message taken last. Nobody knows when all members have it."""
+        if safe:
+            self.out.deliver(Unconfirmed(ticket, "with gossip nobody knows when all members have a message"))
+        else:
+            self._confirming.ask(Asked(ticket, self.sender.seq, safe=False))
+
+    def settle_confirmations(self) -> None:
+        """Own messages are delivered at once."""
+        self._confirming.settle(self.view(), delivered=self.sender.seq, safe=0)
+
+    # From the world
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """What no correct member sends is dropped and counted."""
+        if source.name not in self._names or source == self._me or self._left:
+            self.stats.malformed += 1
+            return
+        self.desk.peers.heard(source)
+        handler = self._handlers.get(type(frame))
+        if handler is None and source.name in self.settings.loggers:
+            handler = self._logger_handlers.get(type(frame))
+        if handler is not None:
+            handler(now, source, frame)
+        elif not self.repair.on_frame(now, source, frame):
+            self.stats.malformed += 1
+
+    def _on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
+        self.desk.peers.answered(frame.answers, source, now)
+        stream = self._stream(frame.sender, frame.seq - 1)
+        if stream is None or frame.sender == self._me or (stream.frozen and not self._is_logger(source)):
+            return
+        self.desk.idle.data(frame.sender, frame.seq)
+        before = stream.known
+        stream.hear_of(frame.seq, self.desk.round)
+        batch = batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation))
+        if self.receiver.take(stream, batch):
+            self.desk.buffer.add(batch, self.desk.round)
+        if self.settings.eager and before + 1 < frame.seq:
+            self._ask_at_once(now, stream, before + 1, frame.seq - 1)
+
+    def _on_idle(self, now: Nanos, source: MemberId, frame: Idle) -> None:
+        self.desk.mark_idle(now, source, frame.seq)
+
+    def _hear_of(self, now: Nanos, sender: MemberId, seq: int) -> None:
+        """Its sender gave this number: what is below may be missing."""
+        stream = self._stream(sender, seq)
+        if stream is None or sender == self._me or stream.frozen:
+            return
+        before = stream.known
+        if stream.hear_of(seq, self.desk.round) and self.settings.eager:
+            self._ask_at_once(now, stream, before + 1, seq)
+
+    def _ask_at_once(self, now: Nanos, stream: Stream, first: int, last: int) -> None:
+        last = min(last, stream.next + min(WANTED, self.settings.hold))
+        if first <= last:
+            self.repair.on_gap(now, stream, (first, last))
+
+    def _stream(self, sender: MemberId, heard: int) -> Stream | None:
+        """A stream, opened where it is new and its start is known; None if it is over, or not begun."""
+        stream = self.receiver.streams.get(sender)
+        if stream is not None or sender in self.receiver.ended or sender.name not in self._names:
+            return stream
+        if sender.name == self._me.name and sender > self._me:
+            return None  # nobody comes after this one
+        start = self.session.start_of(sender)
+        if start is None and self.session.logger is None:
+            start = heard
+        if start is None:
+            return None
+        stream = self.receiver.open(sender, start, self.session.level)
+        if stream is not None:
+            stream.frozen = self.session.is_frozen(sender)
+        return stream
+
+    def _on_notice(self, _now: Nanos, source: MemberId, frame: Notice) -> None:
+        stream = self.receiver.streams.get(frame.sender)
+        if stream is None or frame.sender == self._me:
+            return
+        for first, last, by in frame.purged:
+            if by <= last and (by or not self._is_logger(source)):
+                self.stats.malformed += 1
+                continue
+            stream.hear_of(by, self.desk.round)
+            self.receiver.purge(stream, first, min(last, stream.known), by)
+
+    def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
+        self.out.send(source, Said(frame.fresh, self.sender.seq))
+
+    def _on_said(self, _now: Nanos, source: MemberId, frame: Said) -> None:
+        seq = self.session.on_said(source, frame)
+        if seq is not None and source not in self.receiver.streams and source not in self.receiver.ended:
+            self.receiver.open(source, seq, self.session.level)
+
+    # From the logger
+
+    def _is_logger(self, source: MemberId) -> bool:
+        return source.name in self.settings.loggers
+
+    def _on_logger_want(self, now: Nanos, source: MemberId, frame: Want) -> None:
+        """The logger lacks something: of the own stream what is not logged, of others what is kept."""
+        own = [span for sender, spans in frame.wanted if sender == self._me for span in spans]
+        kept = self.desk.buffer.get(self._me)
+        there = {} if kept is None else kept.messages
+        for seq in numbers_of(own, WANTED):
+            batch = self.sender.unlogged(seq) or there.get(seq)
+            if batch is not None:
+                self.out.send(source, data_of(batch))
+        upto = self.sender.logged
+        gone = [part for first, last in own for part in gaps(first, min(last, upto), sorted(there), Spans())]
+        for part in some_spans(gone):
+            if part:
+                self.out.send(source, LetGo(part))
+        self.desk.serve(now, source, [each for each in frame.wanted if each[0] != self._me], 0)
+
+    def _on_logged(self, _now: Nanos, _source: MemberId, frame: Logged) -> None:
+        if self.desk.logged.learn(frame.log, frame.upto):
+            self._look_at_logged()
+        for sender, seq in frame.upto:
+            stream = self._stream(sender, seq)
+            if stream is not None and sender != self._me:
+                stream.hear_of(seq, self.desk.round)
+
+    def _look_at_logged(self) -> None:
+        """What is logged need not be kept, and makes room for more."""
+        upto = self.desk.logged.upto(self._me)
+        span = self.sender.acknowledged(upto)
+        if span is not None:
+            self.out.deliver(Note("letgo", sender=self._me, seq=span[0], count=span[1] - span[0] + 1))
+            self._unblock()
+
+    def _on_gone(self, _now: Nanos, _source: MemberId, frame: Gone) -> None:
+        stream = self.receiver.streams.get(frame.sender)
+        if stream is not None and frame.sender != self._me:
+            stream.hear_of(max((last for _, last in frame.spans), default=0), self.desk.round)
+            self.receiver.lose(stream, frame.spans, frame.why)
+
+    def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
+        if self.session.on_confirm(frame):
+            self.session.on_period(now)
+
+    def _on_reported(self, _now: Nanos, _source: MemberId, frame: Reported) -> None:
+        if not self.session.on_reported(frame):
+            return
+        for sender in frame.frozen:
+            stream = self.receiver.streams.get(sender)
+            if stream is not None and sender != self._me:
+                stream.frozen = True
+        if self.desk.logged.learn(frame.log, frame.logged):
+            self._look_at_logged()
+        for sender, seq in frame.logged:
+            stream = self._stream(sender, seq)
+            if stream is not None and sender != self._me:
+                stream.hear_of(seq, self.desk.round)
+
+    def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
+        if frame.sender == self._me:
+            self._fence()
+            return
+        self.session.settled(frame.sender)
+        self.desk.idle.forget(frame.sender)
+        if not self.session.admitted:
+            return
+        if frame.sender in self.receiver.ended:
+            self.session.remind(frame.sender, frame.last)
+            return
+        stream = self._stream(frame.sender, frame.last)
+        if stream is None:  # at most once, and its sender will never say where to begin
+            self.session.settled(frame.sender)
+            self.receiver.ended.add(frame.sender, frame.last)
+            self.session.remind(frame.sender, frame.last)
+        else:
+            stream.close(frame.last)
+            stream.hear_of(frame.last, self.desk.round)
+            self.receiver.lose(stream, [span for span in frame.holes if span[1] <= frame.last], "abandoned")
+            self.receiver.advance(stream)
+            if self.settings.eager:
+                self._ask_at_once(now, stream, stream.next + 1, frame.last)
+
+    def _fence(self) -> None:
+        """The logger took this sender for dead: what is sent from now on would never be logged."""
+        if not self._left:
+            self.sender.fenced = self._left = True
+            self.out.deliver(Note("fenced"))
+            self.out.deliver(Left("the logger closed its stream, having heard nothing of it", again=True))
+
+    def unsettled(self) -> tuple[MessageId, ...]:
+        """What is not logged may not survive."""
+        first, last = self.sender.logged + 1, self.sender.seq
+        return tuple(MessageId(self._me, seq) for seq in range(first, last + 1))
+
+    def _on_inquire(self, _now: Nanos, source: MemberId, frame: Inquire) -> None:
+        """What is held here of a stream, and the highest number heard of."""
+        if not self.session.admitted:
+            return
+        stream, kept = self.receiver.streams.get(frame.sender), self.desk.buffer.get(frame.sender)
+        if stream is not None and frame.freeze and frame.sender != self._me:
+            stream.frozen = True
+        if stream is None and frame.freeze:
+            self.session.freeze(frame.sender)
+        known = 0 if stream is None else stream.known
+        held = [] if kept is None else spans_of(seq for seq in sorted(kept.messages) if seq > frame.after)
+        some = next(some_spans(held))
+        self.out.send(source, Holding(frame.sender, frame.after, known, some, len(some) < len(held)))
+
+    def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
+        self.session.on_farewell(frame)
+        if not self.session.over and not self._left:
+            self._left = True
+            self.out.deliver(Left("the logger ended its session, having heard nothing of it", again=True))
+        self._see_the_end()
+
+    # Time
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """A round, a heartbeat, or a report."""
+        if self._left:
+            return
+        if timer is GossipTimer.ROUND:
+            self._round(now)
+            self.out.set_timer(GossipTimer.ROUND, now + self.settings.gossip_period)
+        elif timer is GossipTimer.HEARTBEAT:
+            self._heartbeat(now)
+        else:
+            assert timer is GossipTimer.REPORT
+            self.session.on_period(now)
+            self.out.set_timer(GossipTimer.REPORT, now + self._soon())
+
+    def _round(self, now: Nanos) -> None:
+        self.desk.round += 1
+        logger = self.session.logger
+        if logger is not None:
+            for batch in self.sender.overdue(now):
+                self.stats.retransmitted += 1
+                self.out.send(logger, data_of(batch))
+        if self.session.admitted:
+            self.repair.on_round(now)
+        self.desk.buffer.age(self.desk.round)
+
+    def _heartbeat(self, now: Nanos) -> None:
+        """3.1 tick, 5.1: an idle sender says its number; once, where hashes spread it."""
+        self.stats.control_frames += 1
+        self.desk.idle.mark(self._me, self.sender.seq)
+        self.out.multicast(Idle(self.sender.seq))
+        if self.repair.repeats_heartbeat:
+            self.out.set_timer(GossipTimer.HEARTBEAT, now + self.sender.pause())
+
+    def _soon(self) -> Nanos:
+        """Until the next report; much sooner while the logger has yet to admit, or to say farewell."""
+        report = self.settings.report
+        hurried = not self.session.admitted or self.session.leaving
+        return min(report, self.settings.resend) if hurried else report
+
+    # To the application
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Batch]:  # noqa: ARG002
+        """Hand over what is next of each stream."""
+        batches = self.receiver.deliver(most)
+        if batches:
+            self._unblock()
+        return batches
+
+    def on_reader(self, now: Nanos) -> None:  # noqa: ARG002
+        """The program waits, or does not any more."""
+        self._unblock()
+
+    def deliverable(self) -> bool:
+        """Whether a message waits for the program."""
+        return self.receiver.waiting > 0
+
+    def queued(self) -> int:
+        """What waits for the program, and what its mailbox holds beyond its bound."""
+        return self.receiver.waiting + self.reader.excess
+
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits for the program."""
+        self.receiver.reclaim()
+
+    def overflowing(self) -> bool:
+        """Whether own messages fill queue and reserve."""
+        return self.reader.waits and not self.receiver.has_room(self.settings.reserve_messages)
+
+    def held_back(self) -> HeldBack | None:
+        """Its logger, or its own program; nobody else ever."""
+        if not self._blocked:
+            return None
+        if self.sender.room() < 1:
+            return HeldBack(self.session.logger, "it has not logged what was sent")
+        return HeldBack(self._me, "its program does not read")
+
+    def buffered(self) -> int:
+        """What is kept for others, and what waits here."""
+        return len(self.desk.buffer) + self.receiver.held() + self.receiver.waiting

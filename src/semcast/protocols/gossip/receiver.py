@@ -1,0 +1,168 @@
+"""All streams of a member, and the queue in which messages wait for the program.
+
+A full queue takes nothing: what comes then is held as far as it goes, and beyond that dropped, to be asked
+for again when there is room. So a slow program costs its own member memory up to a bound, and nobody else
+anything; what it missed meanwhile is in the log. That is the policy `spill`.
+"""
+
+from semcast.core.events import Note, Purged
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
+from semcast.obsolescence import PurgingBuffer
+from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.spans import Span, numbers_of
+from semcast.protocols.gossip.streams import Stream
+
+_OPEN = 64
+"""Streams of one name at a time: a peer cannot make up more."""
+_OPEN_WITHOUT_LOGGER = 4
+"""There nobody closes streams: the oldest is given up for the next."""
+_SKIPPED = 4096
+"""Messages that one notice is believed about: each has a receipt."""
+
+
+class Receiver:
+    """The receiving side of a member."""
+
+    stream_kind: type[Stream] = Stream
+
+    def __init__(self, me: MemberId, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
+        self._me = me
+        self.streams: dict[MemberId, Stream] = {}
+        self.ended = Ended()
+        self._settings = settings
+        self._durable = bool(settings.loggers)
+        self._stats = stats
+        self._out = out
+        self._queue = PurgingBuffer(settings.purging)
+        self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
+        self._taken: dict[MemberId, int] = {}  # the last of each that the program took
+
+    # Streams
+
+    def open(self, sender: MemberId, start: int, level: str) -> Stream | None:
+        """Begin to receive a stream after a number; None if its sender has too many."""
+        same = sorted(other for other in self.streams if other.name == sender.name and other != self._me)
+        if len(same) >= (_OPEN if self._durable else _OPEN_WITHOUT_LOGGER):
+            if self._durable or sender < same[0]:
+                return None
+            self.finish(same[0])
+        stream = self.streams[sender] = self.stream_kind(sender, start)
+        self._taken[sender] = start
+        self._out.deliver(Note("start", sender=sender, seq=start, level=level))
+        return stream
+
+    def finish(self, sender: MemberId) -> None:
+        """A stream is over, and all of it is settled here."""
+        stream = self.streams.pop(sender)
+        self.ended.add(sender, stream.next)
+
+    def through(self, sender: MemberId) -> int:
+        """The program has taken everything up to there, or will never be given it."""
+        return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+
+    # In
+
+    def take(self, stream: Stream, batch: Batch) -> bool:
+        """A message came; returns whether it was missing, and is here now."""
+        if not stream.take(batch, self._settings.hold):
+            self._stats.duplicates += 1
+            return False
+        self.advance(stream)
+        return True
+
+    def take_own(self, stream: Stream, batch: Batch) -> None:
+        """An own message is queued at once: nobody else could give it."""
+        stream.hear_of(batch.first, 0)
+        self._enqueue(stream, batch)
+
+    def advance(self, stream: Stream) -> None:
+        """Queue what comes next, as long as it is there and there is room."""
+        while True:
+            following = stream.next + 1
+            batch = stream.held.get(following)
+            if batch is not None:
+                if not self.has_room():
+                    return
+                self._enqueue(stream, batch)
+            elif following in stream.skipped:
+                stream.settle(stream.skipped.end(following))
+            else:
+                return
+
+    def purge(self, stream: Stream, first: int, last: int, by: int) -> None:
+        """Somebody who would know says that these were purged; with `by`, because of that."""
+        last = min(last, first + _SKIPPED - 1)
+        for seq in numbers_of(stream.skip(first, last), _SKIPPED):
+            because = MessageId(stream.sender, by) if by else None
+            self._out.deliver(Purged(MessageId(stream.sender, seq), because))
+            self._stats.skipped += 1
+        self.advance(stream)
+
+    def lose(self, stream: Stream, spans: list[Span], why: str) -> None:
+        """Nobody will ever give these."""
+        for first, last in spans:
+            for begin, end in stream.skip(first, last):
+                self._out.deliver(
+                    Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
+                )
+                self._stats.skipped += 1
+        self.advance(stream)
+
+    # Out
+
+    def has_room(self, reserve: int = 0) -> bool:
+        """Whether another message may wait for the program."""
+        limit = self._settings.queue_messages + reserve
+        if len(self._queue) >= limit:
+            self.reclaim()
+        return len(self._queue) < limit
+
+    def reclaim(self) -> None:
+        """Purge what is obsolete of what waits."""
+        self._queue.reclaim(len(self._queue))
+        self._tell_purged()
+
+    def deliver(self, most: int) -> list[Batch]:
+        """Hand over what waits, and take in what waits behind it."""
+        batches = self._queue.pop(most)
+        for batch in batches:
+            self._taken[batch.sender] = batch.last
+            self._leave(batch.sender, len(batch.payloads))
+            self._stats.delivered += len(batch.payloads)
+        if batches:
+            for stream in list(self.streams.values()):
+                if stream.held or len(stream.skipped):
+                    self.advance(stream)
+        return batches
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait for the program."""
+        return len(self._queue)
+
+    def held(self) -> int:
+        """Messages that wait for others before them, or for room."""
+        return sum(len(stream.held) for stream in self.streams.values())
+
+    def _enqueue(self, stream: Stream, batch: Batch) -> None:
+        self._queue.add(batch)
+        self._queued[stream.sender] = self._queued.get(stream.sender, 0) + 1
+        stream.settle(batch.first)
+        self._tell_purged()
+
+    def _tell_purged(self) -> None:
+        for purged in self._queue.take_purged():
+            self._out.deliver(purged)
+            self._stats.purged_delivery += 1
+            self._leave(purged.id.sender, 1)
+
+    def _leave(self, sender: MemberId, count: int) -> None:
+        left = self._queued[sender] - count
+        if left:
+            self._queued[sender] = left
+        else:
+            del self._queued[sender]

@@ -1,0 +1,131 @@
+"""What a logger writes: one record for each thing that must outlive a crash."""
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.protocols.gossip.frames import Entry
+from semcast.protocols.gossip.spans import Span
+from semcast.wire.annotations import WireAnnotation
+
+
+class Opened(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The identity of the log: the incarnation of the logger that began it."""
+
+    log: int
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A message."""
+
+    sender: MemberId
+    seq: int
+    payload: bytes
+    annotation: WireAnnotation | None = None
+
+
+class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A receipt: a message left the log because of a later one that is in it."""
+
+    sender: MemberId
+    seq: int
+    by: int
+
+
+class Collected(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """All sessions have everything of a stream up to a number."""
+
+    sender: MemberId
+    upto: int
+
+
+class Expired(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """These left because there were too many."""
+
+    sender: MemberId
+    spans: list[Span]
+
+
+class Holes(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Nobody has these."""
+
+    sender: MemberId
+    spans: list[Span]
+
+
+class Frozen(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A stream is being closed."""
+
+    sender: MemberId
+
+
+class Over(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """A stream is over, with this last number."""
+
+    sender: MemberId
+    last: int
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """A stream that is over is not in the log any more."""
+
+    sender: MemberId
+    last: int
+
+
+class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """A session, and what it is through with."""
+
+    member: MemberId
+    through: list[Entry]
+    again: bool = False
+    """Whether a former incarnation had it."""
+
+
+class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """What a session is through with, of some streams."""
+
+    member: MemberId
+    through: list[Entry]
+
+
+class Dismissed(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """A session is over."""
+
+    member: MemberId
+
+
+class Merged(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """What is below a number of a stream, and not here, was replaced: single receipts are forgotten."""
+
+    sender: MemberId
+    below: int
+
+
+Record = (
+    Opened
+    | Stored
+    | Replaced
+    | Collected
+    | Expired
+    | Holes
+    | Frozen
+    | Over
+    | Dropped
+    | Admitted
+    | Acknowledged
+    | Dismissed
+    | Merged
+)
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """As it is on disk."""
+    return _ENCODER.encode(record)
+
+
+def decode(data: bytes) -> Record:
+    """What is on disk, as it was written: disks vouch for that."""
+    return _DECODER.decode(data)

@@ -1,0 +1,89 @@
+"""rpbcast (Sun 2000, 4.3): negative gossip among peers, then the logger.
+
+Both of the paper's ways from `gmissing` to `missing`: garbage-collected notes, and a limit of rounds. Notes
+alone do not do (R-2): nobody sends one for what nobody had. Heartbeats of idle senders travel by hash (5.1).
+
+Without a logger the promise is pbcast's: what peers do not give in time is lost.
+"""
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame
+from semcast.protocols.gossip.frames import Forgotten, Gossip, Heartbeats, entries, wanted
+from semcast.protocols.gossip.repair import Repair
+from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.streams import Stream
+
+
+class Rpbcast(Repair):
+    """Ask a random peer, another one each round; then the logger."""
+
+    def on_gap(self, now: Nanos, stream: Stream, gap: Span) -> None:
+        """4.1: at once, and not only at the next round."""
+        target = self.desk.peers.choose()
+        if target is not None:
+            self._gossip(now, target, [(stream.sender, [gap])])
+
+    def on_round(self, now: Nanos) -> None:
+        """tick: RTX for `missing` to the logger, GOSSIP(gmissing) to one member, also if it is empty."""
+        desk = self.desk
+        if desk.logger is None:
+            desk.give_up_overdue()
+        else:
+            self._age()
+            desk.ask_logger(desk.lacking(peers=False))
+        target = desk.peers.choose()
+        if target is not None:
+            self._gossip(now, target, desk.lacking(peers=True))
+
+    def _age(self) -> None:
+        for stream in self.desk.receiver.streams.values():
+            stream.age(self.desk.round - self.desk.settings.gossip_rounds)
+
+    def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:
+        desk = self.desk
+        asked = wanted(lacking)
+        desk.stats.requested += bool(asked)
+        desk.stats.control_frames += 1
+        desk.peers.asked(desk.round, target, now)
+        room = not asked
+        logged = desk.logged.some(desk.round) if room else []
+        idle = desk.idle.hash(desk.me, desk.round)
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, desk.logged.log))
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
+        """Gossip, and what answers it."""
+        if isinstance(frame, Gossip):
+            self._on_gossip(now, source, frame)
+        elif isinstance(frame, Heartbeats):
+            self.desk.peers.answered(frame.round, source, now)
+            for stream, seq in frame.marks:
+                self.desk.mark_idle(now, stream, seq)
+        elif isinstance(frame, Forgotten):
+            self.desk.peers.answered(frame.round, source, now)
+            self._on_forgotten(frame)
+        else:
+            return False
+        return True
+
+    def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
+        """Repair, say what was forgotten, and what idle senders said if the gossiper may not know it."""
+        desk = self.desk
+        desk.logged.learn(frame.log, frame.logged)
+        forgotten = desk.serve(now, source, frame.wanted, frame.round)
+        if desk.logger is not None:
+            desk.note_forgotten(source, forgotten, frame.round)
+        if frame.idle != desk.idle.hash(source, frame.round):
+            for part in entries(desk.idle.entries()):
+                if part:
+                    desk.stats.control_frames += 1
+                    desk.out.send(source, Heartbeats(frame.round, part))
+
+    def _on_forgotten(self, frame: Forgotten) -> None:
+        """GcNOTE: from `gmissing` to `missing`."""
+        moved = []
+        for sender, spans in frame.spans:
+            stream = self.desk.receiver.streams.get(sender)
+            if stream is not None and stream.note(spans):
+                moved.append((sender, stream.missing(peers=False, most=self.desk.settings.hold)))
+        if self.desk.settings.eager:
+            self.desk.ask_logger(moved)

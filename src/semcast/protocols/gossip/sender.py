@@ -1,0 +1,75 @@
+"""The sending side (3.1): numbers, what no logger has acknowledged yet, and the heartbeat of an idle sender.
+
+Deviation: the window. The paper has no flow control; here a sender stops when it is `window` messages
+beyond what is logged, and for no other reason. Without a logger nothing waits.
+"""
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.spans import Span
+
+RESENT = 64
+"""Messages that are sent to a logger again at a time."""
+
+
+class Sender:
+    """The own stream of a member."""
+
+    def __init__(self, me: MemberId, settings: GossipSettings) -> None:
+        self.me = me
+        self.seq = 0
+        self.logged = 0
+        """Everything up to here is logged, and forgotten here."""
+        self.fenced = False
+        """Whether a logger has closed this stream, though its sender is there."""
+        self._durable = bool(settings.loggers)
+        self._window = settings.window
+        self._resend = settings.resend
+        self._sendbuf: dict[int, Batch] = {}
+        self._sent_at: dict[int, Nanos] = {}
+        self._least, self._most = settings.heartbeat_least, settings.heartbeat_most
+        self._pause = settings.heartbeat_least
+
+    def room(self) -> int:
+        """How many more messages may be sent."""
+        if self.fenced:
+            return 0
+        return self._window - (self.seq - self.logged) if self._durable else 1 << 30
+
+    def sent(self, now: Nanos, batch: Batch) -> None:
+        """A message left: kept until it is logged."""
+        self.seq = batch.last
+        self._pause = self._least
+        if self._durable:
+            self._sendbuf[batch.first] = batch
+            self._sent_at[batch.first] = now
+        else:
+            self.logged = self.seq
+
+    def acknowledged(self, upto: int) -> Span | None:
+        """A logger has everything up to there; returns what can be let go for that."""
+        upto = min(upto, self.seq)
+        if upto <= self.logged:
+            return None
+        first, self.logged = self.logged + 1, upto
+        for seq in range(first, upto + 1):
+            self._sendbuf.pop(seq, None)
+            self._sent_at.pop(seq, None)
+        return first, upto
+
+    def overdue(self, now: Nanos) -> list[Batch]:
+        """What a logger should have acknowledged by now: it is sent to it once more."""
+        due = [seq for seq, at in self._sent_at.items() if now - at >= self._resend][:RESENT]
+        for seq in due:
+            self._sent_at[seq] = now
+        return [self._sendbuf[seq] for seq in due]
+
+    def unlogged(self, seq: int) -> Batch | None:
+        """A message, if no logger has acknowledged it."""
+        return self._sendbuf.get(seq)
+
+    def pause(self) -> Nanos:
+        """How long to wait for the next heartbeat: doubled each time, up to a bound (1.3, 5.1)."""
+        pause, self._pause = self._pause, min(2 * self._pause, self._most)
+        return pause

@@ -1,0 +1,227 @@
+"""A member's session at its logger: admission, reports, leaving (5.2, 5.3 in its simple form: loggers admit).
+
+Deviations. A report says what the *program* is through with, where the paper derives acknowledgements from
+what gossip does not ask for: that says received, not delivered, and knows nothing of what a member asks the
+logger for (R-3, R-9). `Confirm` names the attempt. At most once: the logger's numbers may be older than what
+the incarnation before delivered, so each sender is asked which number it gave last, after the confirmation.
+"""
+
+from typing import NamedTuple
+
+from semcast.core.events import Note
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.frames import (
+    Confirm,
+    Farewell,
+    Join,
+    Leave,
+    Report,
+    Reported,
+    Said,
+    Say,
+    Through,
+    reports,
+)
+from semcast.protocols.gossip.receiver import Receiver
+from semcast.protocols.gossip.sender import Sender
+from semcast.protocols.gossip.settings import GossipSettings
+
+_IN_VAIN = 3
+"""Periods without an answer to a report after which a session counts as away."""
+
+
+_UNANSWERED = 16
+"""Reports that may be on their way: the logger may be far."""
+_MOST = 256
+"""Streams at a time of which something is awaited."""
+
+
+class _Sent(NamedTuple):
+    at: Nanos
+    parts: dict[int, list[Through]]
+
+
+class Session:
+    """Where the member stands with its logger, if there is one."""
+
+    def __init__(
+        self, me: MemberId, settings: GossipSettings, receiver: Receiver, sender: Sender, out: Outbox
+    ) -> None:
+        self.admitted = not settings.loggers
+        """Whether anything may be received."""
+        self.over = False
+        """Whether the session has ended."""
+        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        self._me = me
+        self._settings = settings
+        self._receiver = receiver
+        self._sender = sender
+        self._out = out
+        self._attempt = 1  # another one for each logger that is asked
+        self.leaving = False
+        """Whether the member wants to leave."""
+        self._confirmed: dict[int, Confirm] = {}
+        self._asks_senders = False
+        self._frozen: dict[MemberId, None] = {}  # streams that are being closed before they were heard of
+        self._unsure: dict[MemberId, None] = {}  # streams that wait for a word of their sender
+        self._reminders: dict[MemberId, int] = {}
+        self._serial = 0
+        self._reports: dict[int, _Sent] = {}
+        self._heard_at: Nanos = 0  # when the last report was sent that was answered; before, when it began
+        self._away = False
+
+    @property
+    def level(self) -> str:
+        """What a crash does to it."""
+        return "at-most-once" if self._settings.at_most_once else "at-least-once"
+
+    def start(self, now: Nanos) -> None:
+        """Begin to ask for admission."""
+        self._heard_at = now
+        if self.logger is not None:
+            self._ask()
+
+    def leave(self, now: Nanos) -> None:
+        """End the session as soon as what was sent is logged."""
+        self.leaving = True
+        self._out.deliver(Note("leave"))
+        if self.logger is None:
+            self.over = True
+        else:
+            self.on_period(now)
+
+    def on_period(self, now: Nanos) -> None:
+        """It is time for a report, or for another try."""
+        assert self.logger is not None
+        if self.leaving and self._sender.logged == self._sender.seq:
+            self._out.send(self.logger, Leave(self._sender.seq))
+        elif not self.admitted:
+            self._ask()
+        else:
+            self._report(now)
+        for stream in self._unsure:
+            self._ask_sender(stream)
+        if not self._away and now - self._heard_at > _IN_VAIN * self._settings.report:
+            self._away = True
+            self._out.deliver(Note("disconnect"))
+
+    # Admission
+
+    def _ask(self) -> None:
+        assert self.logger is not None
+        self._out.send(self.logger, Join(self._attempt, self._settings.start, self._settings.at_most_once))
+
+    def on_confirm(self, frame: Confirm) -> bool:
+        """The logger admits; returns whether that is complete."""
+        if self.admitted or frame.attempt != self._attempt or frame.part >= frame.parts:
+            return False
+        if any(part.parts != frame.parts for part in self._confirmed.values()):
+            self._confirmed.clear()
+        self._confirmed[frame.part] = frame
+        if len(self._confirmed) < frame.parts:
+            return False
+        self.admitted = True
+        self._asks_senders = self._settings.at_most_once and (frame.again or self._me.incarnation > 0)
+        for part in self._confirmed.values():
+            self._begin(part)
+        self._confirmed.clear()
+        return True
+
+    def _begin(self, confirmed: Confirm) -> None:
+        """Streams that the logger knows begin at once; or when their senders have said where they are."""
+        for stream, last in confirmed.ended:
+            if stream not in self._receiver.ended:
+                self._receiver.ended.add(stream, last)
+                self._out.deliver(Note("start", sender=stream, seq=last, level=self.level))
+        for stream, seq in confirmed.after:
+            if self._asks_senders:
+                self.doubt(stream)
+            elif stream not in self._receiver.streams and stream not in self._receiver.ended:
+                self._receiver.open(stream, seq, self.level)
+
+    def start_of(self, stream: MemberId) -> int | None:
+        """After which number this member is owed a stream; None if that is not known yet."""
+        if not self.admitted:
+            return None
+        if self._asks_senders:
+            self.doubt(stream)
+            return None
+        if self.logger is None and self._me.incarnation > 0:
+            return None  # it begins with what it hears
+        return 0
+
+    def freeze(self, stream: MemberId) -> None:
+        """A stream is being closed of which nothing was heard here: it will come from logs, if at all."""
+        if len(self._frozen) < _MOST:
+            self._frozen[stream] = None
+
+    def is_frozen(self, stream: MemberId) -> bool:
+        """Whether that was said of it."""
+        return stream in self._frozen
+
+    def doubt(self, stream: MemberId) -> None:
+        """Ask a sender which number it gave last."""
+        if stream not in self._unsure and stream not in self._receiver.streams and len(self._unsure) < _MOST:
+            self._unsure[stream] = None
+            self._ask_sender(stream)
+
+    def _ask_sender(self, stream: MemberId) -> None:
+        """A former incarnation of this member says nothing any more: its stream is closed, some time."""
+        if stream.name != self._me.name:
+            self._out.send(stream, Say(self._me.incarnation))
+
+    def on_said(self, source: MemberId, frame: Said) -> int | None:
+        """The word of a sender; returns it if it was awaited."""
+        if source not in self._unsure or frame.fresh != self._me.incarnation:
+            return None
+        del self._unsure[source]
+        return frame.seq
+
+    def remind(self, stream: MemberId, last: int) -> None:
+        """The logger does not know that all of a stream that is over is settled here."""
+        if len(self._reminders) < _MOST:
+            self._reminders[stream] = last
+
+    def settled(self, stream: MemberId) -> None:
+        """A stream is over: nobody need say anything about it."""
+        self._frozen.pop(stream, None)
+        self._unsure.pop(stream, None)
+
+    # Reports
+
+    def _report(self, now: Nanos) -> None:
+        assert self.logger is not None
+        self._serial += 1
+        self._reports.pop(self._serial - _UNANSWERED, None)
+        streams = self._receiver.streams
+        vector = [
+            (stream, self._receiver.through(stream), streams[stream].known) for stream in sorted(streams)
+        ]
+        vector += [(stream, last, last) for stream, last in self._reminders.items()]
+        self._reminders.clear()
+        parts = reports(vector)
+        self._reports[self._serial] = _Sent(now, dict(enumerate(parts)))
+        for part, through in enumerate(parts):
+            self._out.send(self.logger, Report(self._serial, self._attempt, through, part, len(parts)))
+
+    def on_reported(self, frame: Reported) -> bool:
+        """The logger has heard; returns whether that answers one of the last reports."""
+        report = self._reports.get(frame.serial)
+        if report is None or frame.part not in report.parts:
+            return False
+        for stream, through, _ in report.parts.pop(frame.part):
+            found = self._receiver.streams.get(stream)
+            if found is not None and found.last is not None and through >= found.last:
+                self._receiver.finish(stream)
+        if not report.parts:
+            del self._reports[frame.serial]
+            self._heard_at = max(self._heard_at, report.at)
+            if self._away:
+                self._away = False
+                self._out.deliver(Note("reconnect"))
+        return True
+
+    def on_farewell(self, _frame: Farewell) -> None:
+        """The logger has written down that the session is over."""
+        self.over = self.leaving

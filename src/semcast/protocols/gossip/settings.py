@@ -1,0 +1,115 @@
+"""What can be set of the gossip family. Defaults are those of the paper's table 7.1, where it has one."""
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from semcast.core.ids import MILLISECOND, SECOND, Nanos
+from semcast.obsolescence import Purging
+
+_TWO_DAYS: Nanos = 2 * 24 * 3600 * SECOND
+
+
+class Protocol(enum.Enum):
+    """Who repairs what the multicast lost."""
+
+    LBRM = "lbrm"
+    """The logger alone (chapter 3, and the variable heartbeat of 1.3)."""
+    PBCAST = "pbcast"
+    """Peers, by pushed digests; what they have forgotten is lost (1.3, 7.4)."""
+    RPBCAST = "rpbcast"
+    """Peers, by negative gossip; then the logger (chapter 4)."""
+
+
+class Choice(enum.Enum):
+    """How gossip chooses its target."""
+
+    UNIFORM = "uniform"
+    LINEAR = "linear"
+    QUADRATIC = "quadratic"
+
+
+class Retention(enum.Enum):
+    """What a logger keeps."""
+
+    LIVE = "live"
+    """What nothing has replaced, whoever acknowledged it; within the limit."""
+    STABLE = "stable"
+    """What not every session has acknowledged (5.2)."""
+    LIMITS = "limits"
+    """So many messages of a stream, whoever needs them."""
+
+
+class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Of members and loggers; all have the same."""
+
+    protocol: Protocol = Protocol.RPBCAST
+    loggers: tuple[str, ...] = ()
+    """Names of the members that are loggers; none for pbcast's promise."""
+    gossip_period: Nanos = 250 * MILLISECOND
+    gc_rounds: int = 10
+    """GCLIMIT: rounds after which a message is forgotten, if it is logged or there is no logger."""
+    gossip_rounds: int = 10
+    """Rounds in which peers are asked for a message; then the logger is, or it is given up."""
+    gossip_messages: int = 8192
+    """Messages that are kept for others at most, the oldest leave first; what is not logged stays."""
+    choice: Choice = Choice.LINEAR
+    eager: bool = True
+    """Whether a gap is asked for at once, and not only at the next round (4.1)."""
+    heartbeat_least: Nanos = 250 * MILLISECOND
+    heartbeat_most: Nanos = 32 * SECOND
+    resend: Nanos = 250 * MILLISECOND
+    """How long a sender waits for a logger before it sends it a message again."""
+    repairs_per_second: int = 1000
+    report: Nanos = 2500 * MILLISECOND
+    """How often a session reports to its logger. It counts as away after three in vain."""
+    window: int = 256
+    """Messages beyond what is logged that a sender sends."""
+    hold: int = 1024
+    """Messages of a stream that wait for others before them; what comes beyond that is asked for later."""
+    queue_messages: int = 1024
+    """Messages that wait for the program; beyond that, what is logged is left to the log."""
+    reserve_messages: int = 4096
+    """Own messages beyond that, while the program waits to send."""
+    purging: Purging = Purging.LAZY
+    start: Literal["new", "all"] = "all"
+    """Where a session begins that its logger does not know: with what comes, or with what there is."""
+    at_most_once: bool = False
+    """Whether a session that comes back after a crash begins anew, instead of where it had acknowledged."""
+    retention: Retention = Retention.LIVE
+    log_messages: int = 1 << 20
+    """Messages of a stream that a logger keeps at most under `limits`."""
+    compact: bool = True
+    """Whether a logger drops what a logged message replaces."""
+    inactive: Nanos = _TWO_DAYS
+    """How long a logger keeps a session that does not report."""
+    silence: Nanos = _TWO_DAYS
+    """How long a logger waits for a sender that says nothing, before it closes its stream."""
+
+    def __post_init__(self) -> None:
+        counts = (self.gc_rounds, self.gossip_rounds, self.gossip_messages, self.window, self.hold)
+        if min(*counts, self.queue_messages, self.log_messages, self.repairs_per_second) < 1:
+            raise ValueError("rounds, windows and bounds must be at least 1")
+        if (
+            min(
+                self.gossip_period,
+                self.heartbeat_least,
+                self.resend,
+                self.report,
+                self.inactive,
+                self.silence,
+            )
+            < 1
+        ):
+            raise ValueError("periods must be above 0")
+        if self.heartbeat_most < self.heartbeat_least:
+            raise ValueError("heartbeat_most must not be below heartbeat_least")
+        if self.purging is Purging.HELD:
+            raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
+        if self.protocol is Protocol.PBCAST and self.loggers:
+            raise ValueError("pbcast has no logger: choose rpbcast or lbrm")
+        if self.protocol is Protocol.LBRM and not self.loggers:
+            raise ValueError("lbrm needs a logger: name it in loggers, or choose rpbcast")
+        if len(self.loggers) > 1:
+            raise ValueError("one logger at most")

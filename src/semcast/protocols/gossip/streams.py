@@ -1,0 +1,127 @@
+"""What a member receives: gaps, and FIFO on top of them (3.3, 4.3; the paper promises no order).
+
+A *stream* is what one incarnation of a sender multicasts. Everything up to `next` was queued for the program
+or skipped; what came out of order is held. What is missing is not kept but worked out: all between `next` and
+the highest number heard of that is neither held nor skipped. How long it has been missing follows from when
+its number was first heard of, since those only grow: that takes one entry a round, however large a gap is.
+
+The paper's `gmissing` is what peers are asked for, `missing` what only a logger can have: because a peer has
+forgotten it (GcNOTE), or because peers were asked for `gossip_rounds` in vain.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
+from semcast.protocols.gossip.spans import Span, Spans, gaps, within
+
+WANTED = 512
+"""Messages of a stream that are asked for at a time."""
+
+
+class Stream:
+    """One stream at one member."""
+
+    def __init__(self, sender: MemberId, start: int) -> None:
+        self.sender = sender
+        self.start = start
+        self.next = start
+        """Everything up to here is settled: queued for the program, or skipped."""
+        self.known = start
+        """lastseen: the highest number heard of."""
+        self.held: dict[int, Batch] = {}
+        """What came out of order, or waits for room in the queue."""
+        self.skipped = Spans()
+        """What will not come, beyond `next`."""
+        self.last: int | None = None
+        """Where it ends, once a logger has closed it."""
+        self.frozen = False
+        """Whether a logger is closing it: then only logs are believed."""
+        self._noted = Spans()
+        self._overdue = start
+        self._heard: deque[tuple[int, int]] = deque()
+
+    # What is heard
+
+    def hear_of(self, seq: int, number: int) -> bool:
+        """Its sender gave this number, as is known in this round; returns whether that is news."""
+        if self.last is not None:
+            seq = min(seq, self.last)
+        if seq <= self.known:
+            return False
+        self.known = seq
+        if self._heard and self._heard[-1][1] == number:
+            self._heard.pop()
+        self._heard.append((seq, number))
+        return True
+
+    def take(self, batch: Batch, hold: int) -> bool:
+        """Hold a message until those before it are there; returns whether it was missing, and has room."""
+        seq = batch.first
+        if self.has(seq) or seq > self.next + hold or (self.last is not None and seq > self.last):
+            return False
+        self.held[seq] = batch
+        return True
+
+    def has(self, seq: int) -> bool:
+        """Whether it is settled, or held."""
+        return seq <= self.next or seq in self.held or seq in self.skipped
+
+    def skip(self, first: int, last: int) -> list[Span]:
+        """These will not come; returns those that were still missing."""
+        lacking = list(self._gaps(first, last))
+        for span in lacking:
+            self.skipped.add(*span)
+        return lacking
+
+    def close(self, last: int) -> None:
+        """A logger says where it ends. What is beyond that was never logged, and is dropped."""
+        self.last = last
+        self.frozen = True
+        for seq in [seq for seq in self.held if seq > last]:
+            del self.held[seq]
+        self.known = max(last, self.next)
+
+    def settle(self, upto: int) -> None:
+        """Everything up to there is queued or skipped."""
+        for seq in [seq for seq in self.held if seq <= upto] if upto > self.next + 1 else [upto]:
+            self.held.pop(seq, None)
+        self.next = max(self.next, upto)
+        self.known = max(self.known, self.next)
+        self.skipped.drop(self.next)
+        self._noted.drop(self.next)
+
+    # What is missing
+
+    def note(self, spans: Iterable[Span]) -> bool:
+        """GcNOTE: of these, what is missing is for the logger from now on; returns whether anything is.
+
+        Deviation (R-1): as printed, a note moves whatever it names; one that is late then asks for what was
+        delivered, which comes twice.
+        """
+        moved = [part for first, last in spans for part in self._gaps(first, min(last, self.known))]
+        for part in moved:
+            self._noted.add(*part)
+        return bool(moved)
+
+    def age(self, number: int) -> int:
+        """What was first heard of before this round is for the logger; returns up to where that is."""
+        while self._heard and self._heard[0][1] < number:
+            self._overdue = max(self._overdue, self._heard.popleft()[0])
+        return self._overdue
+
+    def missing(self, *, peers: bool, most: int) -> list[Span]:
+        """What to ask peers for (gmissing), or the logger (missing); the first so many."""
+        overdue = self.known if self.frozen else self._overdue
+        found: list[Span] = []
+        for first, last in self._gaps(1, min(self.known, self.next + most)):
+            if peers:
+                found += gaps(max(first, overdue + 1), last, (), self._noted)
+            else:
+                found += within([(first, last)], first, overdue)
+                found += within(self._noted, max(first, overdue + 1), last)
+        return found
+
+    def _gaps(self, first: int, last: int) -> Iterator[Span]:
+        return gaps(max(first, self.next + 1), last, sorted(self.held), self.skipped)

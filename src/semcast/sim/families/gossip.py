@@ -1,0 +1,77 @@
+"""LBRM, pbcast and rpbcast, with a logger, simulated."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
+from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.gossip_scenario import draw_gossip, logger_of
+from semcast.sim.mutants import MUTANTS, Mutant
+from semcast.sim.scenario import Fixed, Scenario
+from semcast.sim.stacks import StackFactory
+
+
+def settings_of(scenario: Scenario) -> GossipSettings:
+    """What its members have set."""
+    settings = scenario.settings
+    if settings is None:
+        protocol = Protocol(scenario.stack)
+        return GossipSettings(protocol=protocol, loggers=logger_of(scenario.size, protocol))
+    assert isinstance(settings, GossipSettings)
+    return settings
+
+
+def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
+    settings = settings_of(scenario)
+    member, logger = mutant.stack or Member, mutant.logger
+    assert issubclass(member, Member)
+
+    def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        kind: type[Member | Logger] = logger if me.name in settings.loggers else member
+        return kind(me, members, settings, rng, out)
+
+    return build
+
+
+def _disk(scenario: Scenario) -> bool:
+    return bool(settings_of(scenario).loggers)
+
+
+def _limit(scenario: Scenario) -> int:
+    """What is kept for others, what no logger has yet, what is held out of order, and what waits.
+
+    Every restart is another stream.
+    """
+    settings = settings_of(scenario)
+    streams = scenario.size * (1 + len(scenario.faults))
+    waiting = settings.queue_messages + settings.reserve_messages
+    return settings.gossip_messages + streams * (settings.window + settings.hold) + waiting
+
+
+def _queue(scenario: Scenario) -> int:
+    return settings_of(scenario).queue_messages
+
+
+def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:
+    def draw(seed: int, _fixed: Fixed | None) -> Scenario:
+        return draw_gossip(seed, protocol)
+
+    return draw
+
+
+for _protocol in Protocol:
+    FAMILIES.register(
+        Family(
+            name=_protocol.value,
+            stack=_stack,
+            draw=_drawn(_protocol),
+            mutants=MUTANTS.get(_protocol.value, {}),
+            limit=_limit,
+            queue=_queue,
+            announces=True,
+            disk=_disk,
+        )
+    )

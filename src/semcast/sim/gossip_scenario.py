@@ -1,0 +1,188 @@
+"""Scenarios for LBRM, pbcast and rpbcast: losses, crashes, absences, restarts, disks."""
+
+from random import Random
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.obsolescence import Purging
+from semcast.protocols.gossip import Choice, GossipSettings, Protocol, Retention
+from semcast.sim.cluster import member_names
+from semcast.sim.faults import (
+    AnyFault,
+    Crash,
+    Cut,
+    Delay,
+    DiskLost,
+    DiskStall,
+    Leave,
+    Loss,
+    Partition,
+    Recover,
+    Sleep,
+)
+from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
+
+SILENCE: Nanos = 2 * SECOND
+"""After which a sender counts as gone: longer than most absences, and shorter than a healed group waits."""
+
+
+_TROUBLE = (
+    "crash",
+    "crash",
+    "end",
+    "down",
+    "sleep",
+    "stall",
+    "loss",
+    "cut",
+    "partition",
+    "away",
+    "delay",
+    "leave",
+)
+
+
+def logger_of(size: int, protocol: Protocol) -> tuple[str, ...]:
+    """The last member of a group, unless its protocol knows no loggers."""
+    return () if protocol is Protocol.PBCAST else (member_names(size)[-1].name,)
+
+
+def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
+    """A scenario with trouble in it. The same seed gives the same one for ever."""
+    rng = Random(f"{protocol.value}/{seed}")
+    size = rng.choice((3, 4, 4, 5, 6, 8))
+    network: NetworkKind = rng.choice(("switched", "switched", "shared", "routed"))
+    duration = rng.randint(500, 2500) * MILLISECOND
+    durable = protocol is not Protocol.PBCAST and not (protocol is Protocol.RPBCAST and rng.random() < 0.15)
+    settings = _settings(rng, protocol, logger_of(size, protocol) if durable else ())
+    senders = size - 1 if durable else size
+    return Scenario(
+        seed=seed,
+        stack=protocol.value,
+        size=size,
+        network=network,
+        latency=rng.choice((20, 100, 1000, 5000)) * MICROSECOND,
+        loss=rng.choice((0.0, 0.01, 0.05, 0.2)),
+        duplication=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        jitter=rng.choice((0, 1, 10)) * MILLISECOND,
+        settings=settings,
+        cpu=rng.choice((0, 10, 100)) * MICROSECOND,
+        traffic=_traffic(rng, senders, duration),
+        app_delays=slow_applications(rng, senders),
+        late={rng.randrange(senders): rng.randrange(duration)} if rng.random() < 0.3 else {},
+        disks=durable,
+        faults=_faults(rng, size, duration, durable=durable),
+        duration=duration,
+    )
+
+
+def _settings(rng: Random, protocol: Protocol, loggers: tuple[str, ...]) -> GossipSettings:
+    period = rng.choice((10, 20, 50)) * MILLISECOND
+    heartbeat = rng.choice((10, 50)) * MILLISECOND
+    return GossipSettings(
+        protocol=protocol,
+        loggers=loggers,
+        gossip_period=period,
+        gc_rounds=rng.choice((2, 5, 10)),
+        gossip_rounds=rng.choice((2, 5, 10)),
+        gossip_messages=rng.choice((4, 50, 1000)),
+        choice=rng.choice(tuple(Choice)),
+        eager=rng.random() < 0.7,
+        heartbeat_least=heartbeat,
+        heartbeat_most=heartbeat * rng.choice((1, 4, 16)),
+        resend=rng.choice((20, 50)) * MILLISECOND,
+        repairs_per_second=rng.choice((100, 1000, 10_000)),
+        report=rng.choice((50, 150)) * MILLISECOND,
+        window=rng.choice((1, 4, 64)),
+        hold=rng.choice((2, 20, 500)),
+        queue_messages=rng.choice((1, 10, 500)),
+        reserve_messages=1000,
+        purging=rng.choice((Purging.EAGER, Purging.LAZY, Purging.LAZY, Purging.OFF)),
+        start=rng.choice(("new", "all")),
+        at_most_once=rng.random() < 0.3,
+        retention=rng.choice((Retention.STABLE, Retention.STABLE, Retention.LIVE, Retention.LIMITS)),
+        log_messages=rng.choice((5, 50)),
+        compact=rng.random() < 0.7,
+        silence=SILENCE,
+    )
+
+
+def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:
+    kinds: tuple[ContentKind, ...] = ("items", "items", "bitmaps", "enumerated", "operations", "plain")
+    chosen = rng.sample(range(senders), rng.choice((1, 1, 2, senders)))
+    found = []
+    for sender in sorted(chosen):
+        rate = rng.choice((20.0, 100.0))
+        found.append(
+            Traffic(
+                sender,
+                content=rng.choice(kinds),
+                arrivals=rng.choice(("constant", "poisson", "bursts")),
+                rate=rate,
+                count=min(int(rate * duration / SECOND) + 1, 80),
+                r=rng.choice((0.3, 0.7, 1.0)),
+                d=rng.choice((1, 2, 5)),
+                k=rng.choice((4, 32)),
+                size=rng.choice((0, 0, 100)),
+            )
+        )
+    return tuple(found)
+
+
+def _faults(rng: Random, size: int, duration: Nanos, *, durable: bool) -> tuple[AnyFault, ...]:
+    found: list[AnyFault] = []
+    logger = size - 1 if durable else None
+    for _ in range(rng.randint(0, 5)):
+        found += _trouble(rng, size, duration, logger)
+    if logger is not None:
+        if rng.random() < 0.15:
+            at = rng.randrange(duration)
+            found += [DiskLost(at, logger), Recover(at + rng.choice((1, 50, 400)) * MILLISECOND, logger)]
+        found.append(Recover(duration - MILLISECOND, logger))
+    return tuple(sorted(found, key=lambda fault: fault.at))
+
+
+def _trouble(rng: Random, size: int, duration: Nanos, logger: int | None) -> list[AnyFault]:
+    at = rng.randrange(duration)
+    length = rng.choice((20, 100, 400, 1000)) * MILLISECOND
+    again = rng.choice((1, 20, 200, 600)) * MILLISECOND
+    member = rng.randrange(size)
+    other = rng.randrange(size - 1) if logger is not None else member
+    kind = rng.choice(_TROUBLE)
+    if kind == "crash":
+        detected = rng.choice((0, 50, 300)) * MILLISECOND
+        return [*_last_words(rng, size, other, at), Crash(at, other, detected), Recover(at + again, other)]
+    if kind == "end":
+        return [*_last_words(rng, size, other, at), Crash(at, other, rng.choice((0, 300)) * MILLISECOND)]
+    if kind == "down" and logger is not None:
+        return [Crash(at, logger, 0), Recover(at + again, logger)]
+    if kind == "leave":
+        return [Leave(at, other)] if rng.random() < 0.5 else []
+    if kind == "sleep":
+        return [Sleep(at, member, length)]
+    if kind == "loss":
+        return [Loss(at, length, rng.choice((0.3, 0.7)))]
+    if kind == "delay":
+        return [Delay(at, length, member, rng.choice((1, 20)) * MILLISECOND)]
+    if kind == "stall" and logger is not None:
+        return [DiskStall(at, length, logger)]
+    members = list(range(size))
+    if kind == "away":
+        rest = tuple(number for number in members if number != other)
+        return [Partition(at, rng.choice((length, 3 * SECOND)), ((other,), rest))]
+    rng.shuffle(members)
+    split = rng.randint(1, size - 1)
+    sides = (tuple(sorted(members[:split])), tuple(sorted(members[split:])))
+    return [Partition(at, length, sides) if kind == "partition" else Cut(at, length, *sides)]
+
+
+def _last_words(rng: Random, size: int, victim: int, crash: Nanos) -> list[AnyFault]:
+    """What a process sends before it crashes reaches only some, and often no logger."""
+    if rng.random() < 0.4:
+        return []
+    length = rng.choice((20, 60, 150)) * MILLISECOND
+    start = max(0, crash - length)
+    others = [member for member in range(size) if member != victim]
+    deaf = rng.sample(others, rng.randint(1, len(others)))
+    if rng.random() < 0.5 and size - 1 not in (victim, *deaf):
+        deaf.append(size - 1)
+    return [Cut(start, length, (victim,), tuple(sorted(deaf)))]

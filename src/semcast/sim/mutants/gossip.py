@@ -1,0 +1,211 @@
+"""Members of the gossip family, broken on purpose: what the paper prints, and what it leaves out."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.core.outbox import Frame
+from semcast.protocols.gossip import Member, Protocol
+from semcast.protocols.gossip.buffer import GossipBuffer
+from semcast.protocols.gossip.desk import Desk
+from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Reported
+from semcast.protocols.gossip.member import REPAIRS
+from semcast.protocols.gossip.receiver import Receiver
+from semcast.protocols.gossip.repair import Repair
+from semcast.protocols.gossip.rpbcast import Rpbcast
+from semcast.protocols.gossip.sender import Sender
+from semcast.protocols.gossip.session import Session
+from semcast.protocols.gossip.spans import Span, Spans
+from semcast.protocols.gossip.streams import Stream
+
+
+class _PrintedStream(Stream):
+    def __init__(self, sender: MemberId, start: int) -> None:
+        super().__init__(sender, start)
+        self.again = Spans()
+
+    def note(self, spans: Iterable[Span]) -> bool:
+        known = [(first, min(last, self.known)) for first, last in spans]
+        for first, last in known:
+            self.again.add(max(first, self.start + 1), last)
+        return super().note(known) or bool(len(self.again))
+
+    def missing(self, *, peers: bool, most: int) -> list[Span]:
+        return super().missing(peers=peers, most=most) + ([] if peers else list(self.again))
+
+
+class _PrintedReceiver(Receiver):
+    stream_kind = _PrintedStream
+
+    def take(self, stream: Stream, batch: Batch) -> bool:
+        assert isinstance(stream, _PrintedStream)
+        if batch.first in stream.again and batch.first <= stream.next:
+            stream.again = Spans()
+            self._enqueue(stream, batch)
+            return True
+        return super().take(stream, batch)
+
+
+class GcNoteAsPrinted(Member):
+    """R-1: a note moves whatever it names to `missing`, delivered or not."""
+
+    receiver_kind = _PrintedReceiver
+
+
+class _NotesOnly(Rpbcast):
+    def _age(self) -> None:
+        pass
+
+    def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:
+        if target.name not in self.desk.settings.loggers:
+            super()._gossip(now, target, lacking)
+
+
+class NotesOnly(Member):
+    """R-2: only a note makes a member ask the logger, and who has only heard of a message sends none."""
+
+    repairs: Mapping[Protocol, type[Repair]] = {**REPAIRS, Protocol.RPBCAST: _NotesOnly}
+
+
+class _GossipPhaseReceiver(Receiver):
+    def through(self, sender: MemberId) -> int:
+        stream = self.streams[sender]
+        found = super().through(sender)
+        return stream.known if not stream.missing(peers=True, most=1 << 20) else found
+
+
+class AckFromGossipPhase(Member):
+    """R-3: acknowledges the complement of what it asks peers for."""
+
+    receiver_kind = _GossipPhaseReceiver
+
+
+class _FromZeroReceiver(Receiver):
+    def open(self, sender: MemberId, start: int, level: str) -> Stream | None:
+        stream = super().open(sender, start, level)
+        if stream is not None:
+            stream.start = stream.next = 0
+        return stream
+
+
+class JoinerFromZero(Member):
+    """R-6: who joins asks for all history."""
+
+    receiver_kind = _FromZeroReceiver
+
+
+class _ForgetfulSender(Sender):
+    def sent(self, now: Nanos, batch: Batch) -> None:
+        super().sent(now, batch)
+        self.acknowledged(batch.last)
+
+
+class SenderForgetsEarly(Member):
+    """Drops a message when it is multicast, not when it is logged."""
+
+    sender_kind = _ForgetfulSender
+
+
+class _SilentReceiver(Receiver):
+    def lose(self, stream: Stream, spans: list[Span], why: str) -> None:  # noqa: ARG002
+        for first, last in spans:
+            stream.skip(first, last)
+        self.advance(stream)
+
+
+class SilentExpiry(Member):
+    """Gives up messages without a receipt."""
+
+    receiver_kind = _SilentReceiver
+
+
+class _HastyReceiver(Receiver):
+    def through(self, sender: MemberId) -> int:
+        return self.streams[sender].next
+
+
+class AcknowledgeOnReceipt(Member):
+    """R-9: acknowledges what the program has not taken."""
+
+    receiver_kind = _HastyReceiver
+
+
+class _SpillingStream(Stream):
+    def take(self, batch: Batch, hold: int) -> bool:
+        taken = super().take(batch, hold)
+        if not taken and batch.first > self.next + hold:
+            self.skip(self.next + 1, batch.first)
+        return taken
+
+
+class _SpillingReceiver(Receiver):
+    stream_kind = _SpillingStream
+
+
+class SpillForgets(Member):
+    """Forgets what it has no room for, and does not fetch it later."""
+
+    receiver_kind = _SpillingReceiver
+
+
+class SlowMemberBlocks(Member):
+    """Sends nothing while somebody lacks what it sent."""
+
+    _wanted_at: Nanos = -1
+    _now: Nanos = 0
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        self._now = now
+        if isinstance(frame, Gossip) and any(sender == self._me for sender, _ in frame.wanted):
+            self._wanted_at = now
+        super().on_frame(now, source, frame)
+        self._unblock()
+
+    def _waits_for(self) -> str | None:
+        asked = self._wanted_at >= 0 and self._now - self._wanted_at < 2 * self.settings.gossip_period
+        return "logger" if asked else super()._waits_for()
+
+
+class _ShortBuffer(GossipBuffer):
+    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:  # noqa: ARG002
+        super().__init__(rounds, most, None)
+
+
+class _ShortDesk(Desk):
+    buffer_kind = _ShortBuffer
+
+
+class ForgetsUnlogged(Member):
+    """Drops a delivered message that no logger has, when it is old."""
+
+    desk_kind = _ShortDesk
+
+
+class _TrustingSession(Session):
+    def on_confirm(self, frame: Confirm) -> bool:
+        return super().on_confirm(msgspec.structs.replace(frame, again=False))
+
+
+class AtMostOnceFromLogger(Member):
+    """Begins where the logger's numbers end, though the incarnation before had delivered more."""
+
+    session_kind = _TrustingSession
+
+
+class NoFreeze(Member):
+    """Goes on taking a stream from anybody after it has answered what it holds of it."""
+
+    def _on_inquire(self, now: Nanos, source: MemberId, frame: Inquire) -> None:
+        super()._on_inquire(now, source, Inquire(frame.sender, frame.after, freeze=False))
+
+    def _on_reported(self, now: Nanos, source: MemberId, frame: Reported) -> None:
+        super()._on_reported(now, source, msgspec.structs.replace(frame, frozen=[]))
+
+
+class ClosedSenderGoesOn(Member):
+    """Sends for ever what will never be logged."""
+
+    def _fence(self) -> None:
+        pass

@@ -1,0 +1,135 @@
+"""Loggers, broken on purpose."""
+
+from collections.abc import Iterable
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.protocols.gossip import Logger
+from semcast.protocols.gossip.closing import Inquiry
+from semcast.protocols.gossip.frames import Data, Entry
+from semcast.protocols.gossip.journal import Journal, Then
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Replaced
+from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.spans import Span
+from semcast.wire.annotations import from_wire
+
+
+class LoggedBeforeSynced(Logger):
+    """R-11: acknowledges what a crash may take."""
+
+    def _flush(self, now: Nanos) -> None:
+        fresh, self._fresh = self._fresh, type(self._fresh)()
+        self._on_log(fresh)
+        super()._flush(now)
+
+
+class _HastyJournal(Journal):
+    def then(self, what: Then) -> None:
+        what(0)
+
+
+class ConfirmBeforeSynced(Logger):
+    """Admits a session that a crash makes it forget; and acknowledges, counts and closes as early."""
+
+    journal_kind = _HastyJournal
+
+
+class DisconnectedForgotten(Logger):
+    """Collects what a session that is away has not acknowledged."""
+
+    def _collect(self, now: Nanos) -> None:
+        every, there = self.rows, self.rows_kind()
+        for row in every.connected(now - 2 * self.settings.report):
+            there.admit(row.heard_at, row.member, row.through)
+        self.rows = there
+        super()._collect(now)
+        self.rows = every
+
+
+class CompactBeforeLogged(Logger):
+    """Drops a message for one that is not on disk yet."""
+
+    def _on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
+        stream = self._stream(frame.sender)
+        if stream is not None and not stream.settled(frame.seq) and self.settings.compact:
+            probe = type(stream)(frame.sender)
+            for batch in stream.messages.values():
+                probe.store(batch)
+            probe.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
+            for seq, by in probe.obsolete(frame.seq, frame.seq):
+                stream.replace(seq, by)
+                self.journal.write(Replaced(frame.sender, seq, by))
+        super()._on_data(now, source, frame)
+
+
+class _AcrossStream(LogStream):
+    def _see_what_it_replaces(self, batch: Batch) -> None:
+        super()._see_what_it_replaces(batch)
+        if batch.first - 1 in self.messages and batch.annotation is not None:
+            self._victims.setdefault(batch.first, []).append(batch.first - 1)
+
+
+class CompactAcrossOperation(Logger):
+    """Drops a part of an operation for the next one."""
+
+    log_stream_kind = _AcrossStream
+
+
+class _ReceiptlessStream(LogStream):
+    def replace(self, seq: int, by: int) -> None:  # noqa: ARG002
+        self.messages.pop(seq, None)
+
+
+class ReceiptLostWithSegment(Logger):
+    """Has neither a message nor a receipt for it."""
+
+    log_stream_kind = _ReceiptlessStream
+
+
+class _RememberingNothing(LogStream):
+    def settled(self, seq: int) -> bool:
+        return seq in self.messages
+
+
+class RecollectedMessageReadded(Logger):
+    """R-7: a duplicate brings back what was collected."""
+
+    log_stream_kind = _RememberingNothing
+
+
+class _AsksNobody(Inquiry):
+    def complete(self, sessions: Iterable[MemberId]) -> bool:  # noqa: ARG002
+        return True
+
+
+class AsksNobody(Logger):
+    """Closes a stream with what is in the log."""
+
+    inquiry_kind = _AsksNobody
+
+
+class _NoHoles(Inquiry):
+    def holes(self) -> list[Span]:
+        return []
+
+
+class NoHoles(Logger):
+    """Closes a stream, and does not say what nobody has of it."""
+
+    inquiry_kind = _NoHoles
+
+
+class _ForgetfulRows(Rows):
+    def acknowledge(self, member: MemberId, through: Iterable[Entry]) -> None:
+        """As if every session were through with all that one is."""
+        given = list(through)
+        for row in self.all():
+            super().acknowledge(row.member, given)
+        super().acknowledge(member, given)
+
+
+class OneSpeaksForAll(Logger):
+    """Takes what one session is through with for all of them."""
+
+    rows_kind = _ForgetfulRows

@@ -1,0 +1,35 @@
+"""What must hold of publish/subscribe by gossip and loggers (Sun 2000)."""
+
+from collections.abc import Callable
+
+from semcast.history.events import History
+from semcast.specs.gossip.delivery import (
+    at_least_once,
+    at_most_once,
+    gossip_agreement,
+    gossip_delivery,
+    gossip_receipts,
+    gossip_start,
+)
+from semcast.specs.gossip.logs import (
+    gossip_collected,
+    gossip_collection,
+    gossip_durable,
+    gossip_logged,
+    gossip_progress,
+)
+from semcast.specs.verdict import Verdict
+
+GOSSIP: dict[str, Callable[[History], Verdict]] = {
+    "gossip_start": gossip_start,
+    "gossip_logged": gossip_logged,
+    "gossip_delivery": gossip_delivery,
+    "gossip_agreement": gossip_agreement,
+    "gossip_receipts": gossip_receipts,
+    "gossip_collection": gossip_collection,
+    "gossip_collected": gossip_collected,
+    "gossip_durable": gossip_durable,
+    "at_most_once": at_most_once,
+    "at_least_once": at_least_once,
+    "gossip_progress": gossip_progress,
+}

@@ -1,0 +1,74 @@
+"""The rows that members and loggers of the gossip family write besides those of every stack.
+
+A *stream* is what one incarnation of a sender multicasts; rows name it in `sender`. A *session* is a name:
+its incarnations belong together.
+
+- start: what a session is owed of a stream comes after `seq`; `level` says how it counts after a crash:
+  "at-least-once" or "at-most-once";
+- lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
+- fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
+  its session goes on;
+- leave: it wants to leave: nothing is owed to it any more;
+- disconnect, reconnect: it noticed that no logger hears it, and that one does again;
+- letgo: a sender forgets these own messages, because they are logged;
+- blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
+- opened: a logger starts, with the log of this identity (`order`), and this retention (`level`);
+- kept: the log that it found has these messages;
+- log: it has these messages on disk from now on;
+- collect: it drops them; `level` says why: "stable", "expired", "obsolete";
+- acknowledge: it has on disk that the session in `members` is through with the stream up to `seq`.
+"""
+
+from semcast.history.events import Event
+from semcast.history.schema import add_kind
+
+_MESSAGES = ("sender", "seq", "count")
+AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
+EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
+LIMITS = "limits"
+LOGGER, PROGRAM = "logger", "program"
+
+
+def _messages(event: Event) -> str | None:
+    if event.sender is None or event.seq < 1 or event.count < 1:
+        return f"{event.kind.value} of no messages"
+    return None
+
+
+def _start(event: Event) -> str | None:
+    if event.sender is None or event.level not in DELIVERIES:
+        return "a start without a stream, or without saying how it counts after a crash"
+    return None
+
+
+def _lost(event: Event) -> str | None:
+    return _messages(event) if event.level in (EXPIRED, ABANDONED) else f"lost because of {event.level}"
+
+
+def _collect(event: Event) -> str | None:
+    return _messages(event) if event.level in (STABLE, EXPIRED, OBSOLETE) else f"collected as {event.level}"
+
+
+def _opened(event: Event) -> str | None:
+    return None if event.order is not None else "a log without an identity"
+
+
+def _acknowledge(event: Event) -> str | None:
+    if event.sender is None or event.members is None or len(event.members) != 1:
+        return "an acknowledgement of no session, or of no stream"
+    return None
+
+
+START = add_kind("start", ("sender", "seq", "level"), _start)
+LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
+DISCONNECT = add_kind("disconnect", ())
+RECONNECT = add_kind("reconnect", ())
+LEAVE = add_kind("leave", ())
+FENCED = add_kind("fenced", ())
+LETGO = add_kind("letgo", _MESSAGES, _messages)
+BLOCKED = add_kind("blocked", ("level",))
+OPENED = add_kind("opened", ("order", "level"), _opened)
+KEPT = add_kind("kept", _MESSAGES, _messages)
+LOG = add_kind("log", _MESSAGES, _messages)
+COLLECT = add_kind("collect", (*_MESSAGES, "level"), _collect)
+ACKNOWLEDGE = add_kind("acknowledge", ("sender", "seq", "members"), _acknowledge)

@@ -1,0 +1,263 @@
+"""What a history of this family says about sessions and logs, put together once for its checkers."""
+
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.history.events import Event, History
+from semcast.history.schema import GONE, Kind
+from semcast.specs.evidence import evidence_of
+from semcast.specs.gossip.kinds import (
+    AT_MOST_ONCE,
+    COLLECT,
+    DISCONNECT,
+    FENCED,
+    KEPT,
+    LEAVE,
+    LOG,
+    LOST,
+    OPENED,
+    RECONNECT,
+    START,
+)
+from semcast.specs.runs import Runs, union
+
+_NOTHING = Runs()
+_SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
+
+
+class Incarnation:
+    """What one process of a session did."""
+
+    def __init__(self, process: MemberId, rows: list[Event]) -> None:
+        self.process = process
+        self.starts: dict[MemberId, Event] = {}
+        self.delivered: dict[MemberId, Runs] = {}
+        self.connected: dict[MemberId, Runs] = {}
+        """Of that, what it delivered while a logger heard it."""
+        self.lost: dict[tuple[MemberId, str], Runs] = {}
+        self.purged: dict[MemberId, Runs] = {}
+        self.end: Event | None = None
+        """How it ended, if it did."""
+        self.leaves = next((row for row in rows if row.kind is LEAVE), None)
+        """Where it wanted to leave, if it did."""
+        self.fenced = any(row.kind is FENCED for row in rows)
+        """Whether its stream was closed though it was there: then its session goes on."""
+        away = False
+        for row in rows:
+            away = row.kind is DISCONNECT or (away and row.kind is not RECONNECT)
+            self._take(row, away=away)
+
+    @property
+    def at_most_once(self) -> bool:
+        """How it counts after a crash of the incarnation before."""
+        return any(start.level == AT_MOST_ONCE for start in self.starts.values())
+
+    def _take(self, row: Event, *, away: bool) -> None:
+        if row.kind in GONE:
+            self.end = self.end or row
+        if row.sender is None:
+            return
+        if row.kind is START:
+            self.starts.setdefault(row.sender, row)
+        elif row.kind is Kind.DELIVER:
+            _add(self.delivered, row.sender, row)
+            if not away:
+                _add(self.connected, row.sender, row)
+        elif row.kind is Kind.PURGE:
+            _add(self.purged, row.sender, row)
+        elif row.kind is LOST and row.level is not None:
+            self.lost.setdefault((row.sender, row.level), Runs()).add(row.seq, row.last)
+
+
+class Session:
+    """The incarnations of one name, in order."""
+
+    def __init__(self, name: str, incarnations: list[Incarnation]) -> None:
+        self.name = name
+        self.incarnations = incarnations
+
+    @property
+    def last(self) -> Incarnation:
+        """The one that is there at the end, if any is."""
+        return self.incarnations[-1]
+
+    @property
+    def there(self) -> bool:
+        """Whether it is there at the end."""
+        return self.last.end is None
+
+    @property
+    def left(self) -> Event | None:
+        """Where it left for good, if it did."""
+        end = self.last.end
+        return end if end is not None and end.kind is Kind.LEFT and not self.last.fenced else None
+
+    @property
+    def counted(self) -> list[Incarnation]:
+        """Those whose deliveries count together."""
+        return [self.last] if self.last.at_most_once else self.incarnations
+
+    def begin(self, stream: MemberId) -> int | None:
+        """What it is owed comes after this; None if it never started there."""
+        found = [each.starts[stream].seq for each in self.counted if stream in each.starts]
+        return min(found, default=None)
+
+    def delivered(self, stream: MemberId) -> Runs:
+        """By any incarnation that counts."""
+        return union(each.delivered.get(stream, _NOTHING) for each in self.counted)
+
+    def lost(self, stream: MemberId, level: str) -> Runs:
+        """What it gave up."""
+        return union(each.lost.get((stream, level), _NOTHING) for each in self.counted)
+
+
+class Log:
+    """One log: what all incarnations of its logger had on it."""
+
+    def __init__(self, logger: str, identity: int, retention: str) -> None:
+        self.logger = logger
+        self.identity = identity
+        self.retention = retention
+        self.logged: dict[MemberId, Runs] = {}
+        self.collected: dict[MemberId, Runs] = {}
+        self.lost = False
+        """Whether its disk was lost."""
+
+
+class Ledger:
+    """Sessions and logs of a run."""
+
+    def __init__(self, history: History) -> None:
+        self._rows = {process: history.of(process) for process in history.processes}
+        self.relation = evidence_of(history).relation
+        self.multicast = evidence_of(history).multicast
+        self.streams = list(evidence_of(history).senders)
+        """All that were multicast to, or delivered of."""
+        loggers = {row.process.name for row in history.events if row.kind is OPENED}
+        by_name: dict[str, list[Incarnation]] = {}
+        for process in sorted(history.processes):
+            if process.name not in loggers:
+                by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
+        self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
+        self.logs: list[Log] = []
+        self.readded: list[tuple[Log, Event]] = []
+        """Where a logger took in again what it had collected."""
+        self.recovered: list[tuple[Event, Log, dict[MemberId, Runs]]] = []
+        """Where a logger started on a log that was there, and what should have been on it."""
+        for name in sorted(loggers):
+            self._read_logs(name, [each for each in sorted(history.processes) if each.name == name])
+        self.running = [
+            process.name
+            for process in history.processes
+            if process.name in loggers and not any(row.kind in GONE for row in history.of(process))
+        ]
+        """Loggers that are there at the end."""
+
+    @property
+    def disk_lost(self) -> bool:
+        """Whether any disk of a logger was."""
+        return any(log.lost for log in self.logs)
+
+    @cached_property
+    def kept(self) -> dict[MemberId, Runs]:
+        """What was ever logged on a disk that was not lost."""
+        found: dict[MemberId, list[Runs]] = {}
+        for log in self.logs:
+            if not log.lost:
+                for stream, runs in log.logged.items():
+                    found.setdefault(stream, []).append(runs)
+        return {stream: union(each) for stream, each in found.items()}
+
+    def has(self, session: Session) -> dict[MemberId, Runs]:
+        """What a session delivered, or delivered a replacement of."""
+        return self.covered({stream: session.delivered(stream) for stream in self.streams})
+
+    def covered(self, some: dict[MemberId, Runs]) -> dict[MemberId, Runs]:
+        """These messages, and all that they replace."""
+        masks = [0] * len(self.relation.messages)
+        for stream, runs in some.items():
+            for span in runs:
+                for place in self.relation.places(stream, span):
+                    masks[place] = 1
+        self.relation.cover(masks)
+        found = {stream: [runs] for stream, runs in some.items()}
+        for place, mask in enumerate(masks):
+            if mask:
+                message = self.relation.messages[place]
+                found.setdefault(message.process, []).append(Runs([(message.seq, message.seq)]))
+        return {stream: union(each) for stream, each in found.items()}
+
+    def had_at(self, session: Session) -> dict[MemberId, dict[int, Nanos]]:
+        """When a session first had each message, or a replacement of it, or gave it up.
+
+        All its incarnations count. So does what it purged: that its replacement comes is for the other
+        checkers to see.
+        """
+        found: dict[MemberId, dict[int, Nanos]] = {stream: {} for stream in self.streams}
+        for each in session.incarnations:
+            for row in self._rows[each.process]:
+                if row.sender in found and row.kind in _SETTLED:
+                    times, last = found[row.sender], min(row.last, self.multicast(row.sender).highest())
+                    for seq in range(row.seq, last + 1):
+                        times[seq] = min(times.get(seq, row.at), row.at)
+        messages = self.relation.messages
+        for new in self.relation.sequence:
+            at = found.get(messages[new].process, {}).get(messages[new].seq)
+            if at is not None:
+                for old in self.relation.replaced[new]:
+                    times = found[messages[old].process]
+                    times[messages[old].seq] = min(times.get(messages[old].seq, at), at)
+        return found
+
+    def _read_logs(self, name: str, processes: list[MemberId]) -> None:
+        log: Log | None = None
+        for process in processes:
+            for row in self._rows[process]:
+                if row.kind is OPENED:
+                    assert row.order is not None
+                    if log is None or log.identity != row.order:
+                        if log is not None:
+                            log.lost = True
+                        log = Log(name, row.order, row.level or "")
+                        self.logs.append(log)
+                    else:
+                        owed = {
+                            stream: runs.minus(log.collected.get(stream, _NOTHING))
+                            for stream, runs in log.logged.items()
+                        }
+                        self.recovered.append((row, log, owed))
+                elif log is not None and row.sender is not None:
+                    if row.kind in (LOG, KEPT):
+                        _add(log.logged, row.sender, row)
+                        if row.kind is LOG:
+                            back = Runs([(row.seq, row.last)])
+                            kept = back.minus(log.collected.get(row.sender, _NOTHING))
+                            self.readded += [(log, row)] if kept.total() < row.count else []
+                    elif row.kind is COLLECT:
+                        _add(log.collected, row.sender, row)
+
+
+def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
+    """Who left and came back has another session."""
+    parts: list[list[Incarnation]] = [[]]
+    for each in incarnations:
+        parts[-1].append(each)
+        if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _add(to: dict[MemberId, Runs], stream: MemberId, row: Event) -> None:
+    to.setdefault(stream, Runs()).add(row.seq, row.last)
+
+
+_ledgers: WeakKeyDictionary[History, Ledger] = WeakKeyDictionary()
+
+
+def ledger_of(history: History) -> Ledger:
+    """The ledger of a history, gathered at the first call and kept while the history lives."""
+    ledger = _ledgers.get(history)
+    if ledger is None:
+        ledger = _ledgers[history] = Ledger(history)
+    return ledger

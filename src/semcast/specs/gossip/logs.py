@@ -1,0 +1,146 @@
+"""What loggers keep, and for how long: Sun 2000, 5.2, and what senders may forget."""
+
+from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.history.events import Event, History
+from semcast.history.schema import GONE, Kind
+from semcast.specs.gossip.kinds import BLOCKED, COLLECT, KEPT, LETGO, LOG, LOGGER, STABLE
+from semcast.specs.gossip.ledger import Session, ledger_of
+from semcast.specs.runs import Runs
+from semcast.specs.verdict import Findings, Verdict, unknown
+
+_NOTHING = Runs()
+
+
+def gossip_logged(history: History) -> Verdict:
+    """What a sender that is there at the end multicast was logged."""
+    ledger = ledger_of(history)
+    if not history.info.quiesced:
+        return unknown("gossip_logged", "the run was not over")
+    if not ledger.running or ledger.disk_lost:
+        return unknown("gossip_logged", "no logger is there, or a disk was lost")
+    findings = Findings("gossip_logged")
+    for process in history.processes:
+        if any(row.kind in GONE for row in history.of(process)):
+            continue
+        lacking = ledger.multicast(process).minus(ledger.kept.get(process, _NOTHING))
+        _count(findings, process, lacking, "is in no log")
+    return findings.verdict()
+
+
+def gossip_durable(history: History) -> Verdict:
+    """A sender forgets only what is on a disk, and a logger that starts again has all that was on its own."""
+    ledger = ledger_of(history)
+    findings = Findings("gossip_durable")
+    written = _written(history)
+    for row in history.events:
+        if row.kind is LETGO:
+            assert row.sender is not None
+            on_disk = Runs((each.seq, each.last) for each in written.get(row.sender, ()) if each.at <= row.at)
+            early = Runs([(row.seq, row.last)]).minus(on_disk)
+            _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
+    for opened, log, owed in ledger.recovered:
+        kept: dict[MemberId, Runs] = {}
+        for row in history.of(opened.process):
+            if row.kind is KEPT and row.sender is not None:
+                kept.setdefault(row.sender, Runs()).add(row.seq, row.last)
+        for stream, runs in owed.items():
+            _count(
+                findings, stream, runs.minus(kept.get(stream, _NOTHING)), f"is not on {log.logger} any more"
+            )
+    return findings.verdict()
+
+
+def gossip_collection(history: History) -> Verdict:
+    """S_GC: nothing is collected as stable before every session that started before it has it.
+
+    Compares moments of several processes, so only simulated runs, which have one clock, are judged.
+    """
+    if history.info.seed is None:
+        return unknown("gossip_collection", "the clocks of processes cannot be compared")
+    ledger = ledger_of(history)
+    if ledger.disk_lost:
+        return unknown("gossip_collection", "who was owed something was lost with a disk")
+    if ledger.relation.endless:
+        return unknown("gossip_collection", "the obsolescence relation is not an order")
+    findings = Findings("gossip_collection")
+    collected = [row for row in history.events if row.kind is COLLECT and row.level == STABLE]
+    for session in ledger.sessions if collected else ():
+        had = ledger.had_at(session)
+        for row in collected:
+            _collected_early(findings, had, session, row)
+    return findings.verdict()
+
+
+def gossip_collected(history: History) -> Verdict:
+    """Where everybody is there and the run is over, nothing that is stable is left in a log.
+
+    And what was collected never comes back.
+    """
+    ledger = ledger_of(history)
+    if not history.info.quiesced or not ledger.running:
+        return unknown("gossip_collected", "the run was not over, or no logger is there")
+    if ledger.disk_lost or any(not each.there and each.left is None for each in ledger.sessions):
+        return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
+    findings = Findings("gossip_collected")
+    for log, row in ledger.readded:
+        findings.count(1)
+        findings.example(f"{log.logger} took in again what it had collected", row)
+    for log in ledger.logs:
+        if log.retention == STABLE and log.logger in ledger.running:
+            for stream, runs in log.logged.items():
+                left = runs.minus(log.collected.get(stream, _NOTHING))
+                _count(findings, stream, left, f"is still on {log.logger}")
+    return findings.verdict()
+
+
+def gossip_progress(history: History) -> Verdict:
+    """A sender waits for loggers alone: only while it has multicast something that it has not let go."""
+    findings = Findings("gossip_progress")
+    for process in history.processes:
+        sent = gone = 0
+        for row in history.of(process):
+            if row.kind is Kind.MULTICAST:
+                sent = max(sent, row.last)
+            elif row.kind is LETGO:
+                gone = max(gone, row.last)
+            elif row.kind is BLOCKED and row.level == LOGGER and sent <= gone:
+                findings.count(1)
+                findings.example(f"{process} waits though all it sent is logged", row)
+    return findings.verdict()
+
+
+def _collected_early(
+    findings: Findings, had: dict[MemberId, dict[int, Nanos]], session: Session, row: Event
+) -> None:
+    assert row.sender is not None
+    leaves = session.last.leaves
+    if leaves is not None and leaves.at <= row.at:
+        return
+    counted = session.incarnations
+    if any(each.at_most_once for each in counted):
+        counted = [each for each in counted if each.end is None or each.end.at > row.at][-1:]
+    starts = [each.starts[row.sender] for each in counted if row.sender in each.starts]
+    begun = [start.seq for start in starts if start.at <= row.at]
+    if not begun:
+        return
+    times = had.get(row.sender, {})
+    owed = range(max(row.seq, min(begun) + 1), row.last + 1)
+    early = Runs((seq, seq) for seq in owed if times.get(seq, row.at + 1) > row.at)
+    _count(findings, row.sender, early, f"was collected before {session.name} had it")
+
+
+def _written(history: History) -> dict[MemberId, list[Event]]:
+    found: dict[MemberId, list[Event]] = {}
+    for row in history.events:
+        if row.kind in (LOG, KEPT) and row.sender is not None:
+            found.setdefault(row.sender, []).append(row)
+    return found
+
+
+def _count(findings: Findings, stream: MemberId, broken: Runs, what: str) -> None:
+    findings.count(broken.total())
+    for seq in broken.numbers():
+        if findings.full:
+            break
+        findings.example(f"{MessageId(stream, seq)} {what}")
+        break

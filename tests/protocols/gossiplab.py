@@ -1,0 +1,93 @@
+"""A group of members and a logger in the lab."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from semcast.core import Batch, Frame, Item, MemberId, Outbox
+from semcast.core.events import Note, Purged
+from semcast.core.ids import MICROSECOND, MILLISECOND
+from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
+from semcast.testing import Keeper, Lab
+from semcast.testing.disk import Disk
+from semcast.testing.seat import Seat
+
+NAMES = ("p", "q", "r", "log")
+
+
+class GossipLab(Lab):
+    """p, q, r and log, on one wire."""
+
+    def __init__(self, kind: type[Member] = Member, logger: type[Logger] = Logger, **given: Any) -> None:
+        super().__init__(latency=100 * MICROSECOND)
+        chosen: dict[str, Any] = {
+            "loggers": ("log",),
+            "gossip_period": 10 * MILLISECOND,
+            "gossip_rounds": 5,
+            "gc_rounds": 5,
+            "resend": 20 * MILLISECOND,
+            "report": 50 * MILLISECOND,
+            "heartbeat_least": 20 * MILLISECOND,
+            "retention": Retention.LIVE,
+        }
+        self.settings = GossipSettings(**{**chosen, **given})
+        self.kind, self.logger = kind, logger
+        names = NAMES if self.settings.loggers else NAMES[:-1]
+        self.members = tuple(MemberId(name) for name in names)
+        self.disk = Disk()
+        for member in self.members:
+            self.place(member)
+        self.start()
+
+    def place(self, member: MemberId) -> Seat:
+        """A member, in the place of who had its name."""
+        rng, out = Random(f"{member}"), Outbox()
+        if member.name == "log":
+            stack = self.logger(member, self.members, self.settings, rng, out)
+            return self.add(member, stack, disk=self.disk)
+        return self.add(member, self.kind(member, self.members, self.settings, rng, out))
+
+    def restart(self, name: str) -> Seat:
+        """Another incarnation."""
+        former = self.seats[name].member
+        if self.seats[name].alive:
+            self.seats[name].crash()
+        seat = self.place(MemberId(name, former.incarnation + 1))
+        seat.start()
+        return seat
+
+    def crash(self, name: str, *, told: bool = True) -> None:
+        """It is gone, and the others hear of it."""
+        gone = self.seats[name].member
+        self.seats[name].crash()
+        for seat in self.seats.values():
+            if told and seat.alive:
+                seat.call(lambda stack, now: stack.member_failed(now, gone))
+
+    def got(self, name: str) -> list[bytes]:
+        """What the program of a member was given."""
+        application = self.seats[name].application
+        assert isinstance(application, Keeper)
+        return [payload for each in application.taken if isinstance(each, Batch) for payload in each.payloads]
+
+    def notes(self, name: str, kind: str) -> list[Note]:
+        """Rows for the history."""
+        return [each for each in self.seats[name].events if isinstance(each, Note) and each.kind == kind]
+
+    def purged(self, name: str) -> list[int]:
+        """Numbers that a member has a receipt for."""
+        return [each.id.seq for each in self.seats[name].events if isinstance(each, Purged)]
+
+    def stop(self, *frames: type[Frame], source: str = "", dest: str = "") -> Callable[[], None]:
+        """Lose these frames, from one member or to one, until the returned function is called."""
+
+        def carries(from_: str, to: str, frame: Frame) -> bool:
+            concerned = (not source or from_ == source) and (not dest or to == dest)
+            return not (concerned and (not frames or isinstance(frame, frames)))
+
+        self.carries = carries
+        return lambda: setattr(self, "carries", lambda *_: True)
+
+    def update(self, name: str, payload: bytes, item: str = "x") -> int:
+        """Send an update of an item."""
+        return self.seats[name].multicast(payload, annotation=Item(item))

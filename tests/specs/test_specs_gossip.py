@@ -1,0 +1,171 @@
+"""The checkers of gossip and loggers, by hand: each lets a sound history pass, and catches a broken one."""
+
+from itertools import count
+
+import msgspec
+import pytest
+
+from semcast.core import Item, MemberId, MessageId
+from semcast.history import Event, History, RunInfo
+from semcast.history.schema import kind_named
+from semcast.history.wellformed import problem
+from semcast.specs import GOSSIP, Status
+
+P, Q, L = MemberId("p"), MemberId("q"), MemberId("log")
+LEAST, MOST = "at-least-once", "at-most-once"
+
+
+class Script:
+    """Rows of several processes, each later than the one before."""
+
+    def __init__(self) -> None:
+        self._at = count(1)
+        self.rows: list[Event] = []
+
+    def row(self, process: MemberId, kind: str, **columns: object) -> "Script":
+        index = sum(1 for row in self.rows if row.process == process)
+        event = Event(process, index, next(self._at), kind_named(kind), "g")
+        event = msgspec.structs.replace(event, **columns)
+        assert problem(event) is None, problem(event)
+        self.rows.append(event)
+        return self
+
+    def about(self, process: MemberId, kind: str, *seqs: int, **columns: object) -> "Script":
+        for seq in seqs:
+            self.row(process, kind, sender=P, seq=seq, count=1, **columns)
+        return self
+
+    def start(self, process: MemberId, seq: int = 0, level: str = LEAST) -> "Script":
+        return self.row(process, "start", sender=P, seq=seq, level=level)
+
+    def opened(self, logger: MemberId = L, identity: int = 0, retention: str = "stable") -> "Script":
+        return self.row(logger, "opened", order=identity, level=retention)
+
+    def acknowledged(self, session: MemberId, seq: int) -> "Script":
+        return self.row(L, "acknowledge", sender=P, seq=seq, members=(session,))
+
+    def broken(self) -> set[str]:
+        info = RunInfo.one("r", "g", "rpbcast", 1, (P, Q, L), None, uniform=False, quiesced=True)
+        history = History(info, self.rows)
+        return {name for name, checker in GOSSIP.items() if checker(history).status is Status.VIOLATED}
+
+
+def sound() -> Script:
+    """P sends three messages, which are logged, delivered by both, acknowledged and collected."""
+    script = Script().opened().start(P).start(Q)
+    script.about(P, "multicast", 1, 2, 3).about(P, "deliver", 1, 2, 3).about(L, "log", 1, 2, 3)
+    script.about(P, "letgo", 1, 2, 3).about(Q, "deliver", 1, 2, 3)
+    script.acknowledged(P, 3).acknowledged(Q, 3)
+    return script.about(L, "collect", 1, 2, 3, level="stable")
+
+
+def delivered() -> Script:
+    """Both have delivered a message, and there is a log."""
+    script = Script().opened(retention="live").start(P).start(Q).about(P, "multicast", 1)
+    return script.about(P, "deliver", 1).about(Q, "deliver", 1)
+
+
+def test_a_sound_history_passes() -> None:
+    assert sound().broken() == set()
+
+
+def test_delivered_before_the_start() -> None:
+    script = Script().start(Q, 2).about(P, "multicast", 1, 2, 3).about(Q, "deliver", 2, 3)
+    assert "gossip_start" in script.broken()
+
+
+def test_logged_and_never_delivered() -> None:
+    for retention in ("live", "limits"):
+        script = Script().opened(retention=retention).start(P).start(Q)
+        script.about(P, "multicast", 1, 2).about(P, "deliver", 1, 2).about(L, "log", 1, 2)
+        script.about(Q, "deliver", 1)
+        assert script.broken() == {"gossip_delivery", "gossip_agreement"}
+        script.about(Q, "lost", 2, level="abandoned")
+        assert script.broken() == {"gossip_delivery", "gossip_agreement"}
+        script.about(Q, "lost", 2, level="expired")
+        excused = retention == "limits"
+        assert script.broken() == (set() if excused else {"gossip_delivery", "gossip_agreement"})
+
+
+def test_a_replacement_will_do() -> None:
+    script = Script().opened(retention="live").start(P).start(Q)
+    for seq in (1, 2):
+        script.row(P, "multicast", sender=P, seq=seq, count=1, annotation=Item("x"))
+    script.about(P, "deliver", 1, 2).about(L, "log", 1, 2)
+    script.about(Q, "purge", 1, by=MessageId(P, 2)).about(Q, "deliver", 2)
+    assert script.broken() == set()
+
+
+def test_purged_for_nothing() -> None:
+    script = Script().start(P).start(Q).about(P, "multicast", 1, 2).about(P, "deliver", 1, 2)
+    script.about(Q, "purge", 1, by=MessageId(P, 2)).about(Q, "deliver", 2)
+    assert script.broken() == {"gossip_receipts"}
+
+
+def test_a_silent_hole() -> None:
+    script = Script().start(P).start(Q).about(P, "multicast", 1, 2).about(P, "deliver", 1, 2)
+    assert script.about(Q, "deliver", 2).broken() == {"gossip_receipts"}
+
+
+def test_nobody_agreed_to_what_was_delivered_while_away() -> None:
+    """And a sender that is gone owes nobody anything."""
+    script = Script().opened(retention="live").start(P).start(Q).start(MemberId("r"))
+    script.about(P, "multicast", 1).row(P, "crash").row(Q, "disconnect").about(Q, "deliver", 1)
+    assert script.broken() == set()
+    script.row(Q, "reconnect").about(Q, "deliver", 2)
+    assert "gossip_agreement" in script.broken()
+
+
+def test_not_logged() -> None:
+    script = delivered()
+    assert script.broken() == {"gossip_logged"}
+
+
+def test_forgotten_before_it_was_logged() -> None:
+    script = delivered()
+    script.about(P, "letgo", 1).about(L, "log", 1)
+    assert script.broken() == {"gossip_durable"}
+
+
+@pytest.mark.parametrize("identity", [0, 1])
+def test_a_logger_that_starts_again_has_it(identity: int) -> None:
+    script = delivered()
+    script.about(L, "log", 1).row(L, "crash")
+    again = MemberId("log", 1)
+    script.row(again, "recover").opened(again, identity, "live")
+    assert script.broken() == ({"gossip_durable"} if identity == 0 else set())
+
+
+def test_collected_before_all_had_it() -> None:
+    script = Script().opened().start(P).start(Q).about(P, "multicast", 1).about(P, "deliver", 1)
+    script.about(L, "log", 1).about(L, "collect", 1, level="stable").about(Q, "deliver", 1)
+    assert script.broken() == {"gossip_collection"}
+
+
+def test_never_collected() -> None:
+    script = Script().opened().start(P).start(Q).about(P, "multicast", 1).about(P, "deliver", 1)
+    script.about(L, "log", 1).about(Q, "deliver", 1)
+    assert script.broken() == {"gossip_collected"}
+
+
+@pytest.mark.parametrize("mode", [LEAST, MOST])
+def test_twice_after_a_crash(mode: str) -> None:
+    script = Script().opened(retention="live").start(P).start(Q, level=mode).about(P, "multicast", 1)
+    script.about(P, "deliver", 1).about(L, "log", 1).about(Q, "deliver", 1).row(Q, "crash")
+    again = MemberId("q", 1)
+    script.row(again, "recover").start(again, level=mode).about(again, "deliver", 1)
+    assert script.broken() == ({"at_most_once"} if mode == MOST else set())
+
+
+def test_twice_though_acknowledged() -> None:
+    script = Script().opened(retention="live").start(P).start(Q).about(P, "multicast", 1)
+    script.about(P, "deliver", 1).about(L, "log", 1).about(Q, "deliver", 1).acknowledged(Q, 1)
+    again = MemberId("q", 1)
+    script.row(Q, "crash").row(again, "recover").start(again).about(again, "deliver", 1)
+    assert script.broken() == {"at_least_once"}
+
+
+def test_a_sender_that_waits_for_nothing() -> None:
+    script = sound()
+    assert script.row(P, "blocked", level="program").broken() == set()
+    assert script.row(P, "blocked", level="logger").broken() == {"gossip_progress"}
