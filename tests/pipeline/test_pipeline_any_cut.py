@@ -3,17 +3,20 @@
 from pathlib import Path
 from random import Random
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.agreement import NAMES, contradictions, differences, in_memory, said, statuses
 from tests.pipeline.histories import BRIEF, planted, recut, scatter, simulated, small, write
 from tests.pipeline.rings import otherwise_cut
 from tests.pipeline.views import views
 
-from semcast.pipeline.verify import FORMS, Options, survey, verify
+from semcast.pipeline.verify import FORMS, Options, batches, survey, verify
 from semcast.pipeline.verify.properties import Form, named
 
 
-def test_nothing_depends_on_cuts_partitions_or_files(interpreted: SparkSession, tmp_path: Path) -> None:
+def test_nothing_depends_on_cuts_partitions_or_files(
+    interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs cut otherwise, in several files, their rows in any order; by the plans for many rows."""
     random = Random(7)
     # Contents are lost where runs are cut, and so is what tells that they were changed.
@@ -30,6 +33,7 @@ def test_nothing_depends_on_cuts_partitions_or_files(interpreted: SparkSession, 
     for history in some:
         scatter(recut(history, random), folder, random)
     interpreted.conf.set("spark.sql.shuffle.partitions", "3")
+    monkeypatch.setattr(batches, "_TASKS_A_CORE", 2)
     interpreted.conf.set("spark.sql.files.openCostInBytes", "2000")  # as large as they are: a few in a task
     files = sorted(folder.iterdir(), reverse=True)
     options = Options(NAMES, allow_missing=True, small_rows=0, memory_rows=0)

@@ -72,6 +72,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     rows_hint: int | None = None,
     shuffle_partitions: int | None = None,
+    quickly: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
     """The session of this process, made if there is none.
@@ -83,6 +84,8 @@ def spark_session(
         conf: settings of the user.
         rows_hint: how many rows will be shuffled, about.
         shuffle_partitions: the number of partitions after a shuffle, instead of one chosen by `rows_hint`.
+        quickly: a local Java compiles quickly rather than well, and takes little memory: for jobs in which
+            Python does the work, as for few rows.
         say: told when the cluster keeps us waiting, and for what.
 
     Raises:
@@ -103,7 +106,7 @@ def spark_session(
     before = SparkContext._active_spark_context
     few = rows_hint is not None and rows_hint <= SMALL_ROWS
     try:
-        spark = _classic(app, master, settings, given, small=few)
+        spark = _classic(app, master, settings, given, small=few or quickly)
     except failures() as error:
         raise ClusterError(f"{master}: {told(error)}") from error
     if before is None and not in_one_process(spark):
