@@ -13,6 +13,7 @@ from tests.engine.services import Counter
 import semcast
 from semcast import blocking
 from semcast.engine.errors import RefusedError
+from semcast.replication.backlog import Backlog
 from semcast.replication.stack import Replication
 
 NAMES = ("a", "b", "c")
@@ -345,3 +346,24 @@ def test_a_server_whose_clock_does_not_fit_refuses_writes_and_answers_reads(
 
     play(scenario)
     assert "3600 s ahead" in caplog.text
+
+
+def test_who_was_away_for_long_catches_up_before_it_comes_back_also_with_little_room(tmp_path: Path) -> None:
+    """It is given more than may wait for a service: the program has to do it before the server is inside."""
+
+    async def scenario() -> None:
+        async with AsyncExitStack() as stack:
+            servers = [server(tmp_path, name) for name in NAMES]
+            await asyncio.gather(*(each.__aenter__() for each in servers))
+            for each in servers[:2]:
+                stack.push_async_exit(each)
+            await servers[2].close()
+            outcomes = await servers[0].update_many([b"1"] * 12_000)
+            late = server(tmp_path, "c")
+            machine = late.group.stack
+            assert isinstance(machine, Replication)
+            machine._backlog = Backlog(20_000)
+            async with late:
+                assert await total(late, position=outcomes[-1].position) == 12_000
+
+    play(scenario)

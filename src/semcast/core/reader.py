@@ -9,11 +9,13 @@ class Reader:
     messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
-    __slots__ = ("closing", "excess", "excess_bytes", "receives", "stopped", "waits")
+    __slots__ = ("began", "closing", "excess", "excess_bytes", "receives", "stopped", "waits")
 
     def __init__(self) -> None:
         self.waits = False
         """Whether nothing is taken until something was sent."""
+        self.began = False
+        """Whether it ever asked for what is delivered. Alone of these it is written by the program itself."""
         self.receives = True
         """Whether it wants to be given anything. If not, what is delivered counts as taken at once."""
         self.closing = False

@@ -43,8 +43,6 @@ class Reading:
         self._queue_bytes = queue_bytes
         self._receives = receives
         # Written by the program's thread:
-        self.began = False
-        """Whether it ever iterated."""
         self.closing = False
         self._takes = 0  # how often it took something
         self._waiters = 0  # calls that wait to send, or for a confirmation
@@ -60,6 +58,15 @@ class Reading:
         self._calm = False  # at the last look it read, and nothing else was to be said
 
     # By the program
+
+    @property
+    def began(self) -> bool:
+        """Whether it ever iterated."""
+        return self.reader.began
+
+    @began.setter
+    def began(self, began: bool) -> None:
+        self.reader.began = began
 
     def took(self) -> None:
         """It took a list."""

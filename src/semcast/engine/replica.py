@@ -106,8 +106,9 @@ class Replica:
 
     async def __aenter__(self) -> "Replica":
         try:
-            await self.group
+            # A server that was away for long is given what it lacks, and only then comes back to its group.
             self._applying = self._loop.create_task(self._apply())
+            await self.group
             line = await self.in_turn(lambda stack: stack.machine.limit)
             await self._waiters.until(lambda: self._store.position >= line)
             self._check_open()

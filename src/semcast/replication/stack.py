@@ -215,9 +215,12 @@ class Replication(Stack):
         self._ask()
 
     def _has_room(self) -> bool:
-        """Whether the service keeps up. One that reads nothing before it has sent something need not."""
+        """Whether the service keeps up.
+
+        One that reads nothing yet, or nothing before it has sent something, would be waited for in vain.
+        """
         self._backlog.look(self._now, self.books.colours, self.handing.given)
-        return self.reader.waits or not self._backlog.slow
+        return self.reader.waits or not self.reader.began or not self._backlog.slow
 
     def _on_rebased(self, overtaken: list[Run]) -> None:
         """What the application has is replaced once the snapshot is on the disk."""
