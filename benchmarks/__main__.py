@@ -20,6 +20,7 @@ from benchmarks.rows import Row
 GROUPS = (
     "buffers",
     "simulation",
+    "scale",
     "ring",
     "vsync",
     "live",

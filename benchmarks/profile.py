@@ -34,7 +34,7 @@ CALLS = 3
 
 def run() -> list[Row]:
     """All rows."""
-    spark = spark_session("semcast bench", rows_hint=ROWS)
+    spark = spark_session("semcast bench", rows_hint=ROWS, quickly=True)  # as the command, for Parquet
     spark.range(1000).selectExpr("sum(id)").collect()
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:
         path = Path(folder) / "trace.parquet"

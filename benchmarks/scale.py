@@ -7,11 +7,13 @@ of its own: its peak of memory is its own, too.
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from random import Random
 from typing import NamedTuple
+
+import msgspec
 
 from benchmarks.rows import Row, against
 from semcast.core.annotations import Annotation
@@ -21,33 +23,44 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.history import RunInfo
+from semcast.history.schema import FIFO
 from semcast.protocols.semantic import Settings
 from semcast.protocols.semantic.frames import Data, Request
-from semcast.sim.cluster import Cluster
+from semcast.sim.cluster import GROUP, Cluster, member_names
 from semcast.sim.networks import Conditions, Network, SwitchedNetwork
 from semcast.sim.programs import Programs
-from semcast.sim.routed import RoutedNetwork, tiered
+from semcast.sim.routed import RoutedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, s_rm
+from semcast.sim.swarm import violated
+from semcast.sim.topologies import thirty, tiered
 from semcast.sim.workloads import Source, plain, poisson
+from semcast.specs import check
 
 ROUND: Nanos = 250 * MILLISECOND
+MILLION = 1_000_000
 BUDGET_S, BUDGET_MB = 60.0, 1000.0
 CELL_S = 6.0
 
 
 def run() -> list[Row]:
     rows = []
-    for members in (1000, 3000):
-        for network in ("switched", "routed"):
-            rate = 100.0 if members == 1000 else 100.0 / 3
-            cell = _alone(_measure, network, members, rate, 10, "trivial")
-            name = f"{members:,} members, {network}, {cell.deliveries:,} deliveries"
-            rows.append(against(f"{name} / {BUDGET_S:.0f} s", cell.seconds, "s CPU", BUDGET_S, "<= 1"))
-            rows.append(against(f"{name} / 1 GB", cell.megabytes, "MB", BUDGET_MB, "<= 1"))
-    cell = _alone(_measure, "tier", 18, 360.0, 10, "s-rm")
-    name = f"18 members, S-RM, 360/s, 1 % a link, {cell.deliveries:,} deliveries / {CELL_S:.0f} s"
-    rows.append(against(name, cell.seconds, "s CPU", CELL_S, "<= 1"))
+    for network, members, recorded in (
+        ("switched", 1000, False),
+        ("routed", 1000, False),
+        ("routed", 1000, True),
+        ("routed", 3000, False),
+    ):
+        cell = _alone(network, members, MILLION / members / 10, "trivial", recorded)
+        name = f"{members:,} members, {network}{', recorded and checked' if recorded else ''}, "
+        name += f"{cell.deliveries:,} deliveries"
+        rows.append(against(f"{name} / {BUDGET_S:.0f} s", cell.seconds, "s CPU", BUDGET_S, "<= 1"))
+        rows.append(against(f"{name} / 1 GB", cell.megabytes, "MB", BUDGET_MB, "<= 1"))
+    for stack, gossip in (("s-rm-250ms", "gossip each 250 ms"), ("s-rm", "gossip as set by default")):
+        cell = _alone("thirty", 18, 360.0, stack)
+        name = f"18 members, 1 % a link, S-RM, {gossip}, {cell.deliveries:,} deliveries / {CELL_S:.0f} s"
+        rows.append(against(name, cell.seconds, "s CPU", CELL_S, "<= 1"))
     return rows
 
 
@@ -59,13 +72,13 @@ class Cell(NamedTuple):
     megabytes: float
 
 
-def _alone(call: Callable[..., Cell], *args: object) -> Cell:
+def _alone(network: str, members: int, rate: float, stack: str, recorded: bool = False) -> Cell:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(call, *args).result()
+        return pool.submit(_measure, network, members, rate, stack, recorded).result()
 
 
-def _measure(network: str, members: int, rate: float, seconds: int, stack: str) -> Cell:
-    """Everybody sends; set-up counts."""
+def _measure(network: str, members: int, rate: float, stack: str, recorded: bool) -> Cell:
+    """Ten seconds of so many messages each; set-up counts, and the judgement where the run is recorded."""
     began = time.process_time()
     scheduler = Scheduler()
     cluster = Cluster(
@@ -75,12 +88,30 @@ def _measure(network: str, members: int, rate: float, seconds: int, stack: str) 
         size=members,
         rng=Random(3),
         programs=Programs(sources=_sources(members, rate), observe=False),
+        record=_info(members) if recorded else None,
     )
     cluster.start()
-    cluster.run(seconds * SECOND)
+    cluster.run(10 * SECOND)
+    if recorded:
+        broken = violated(check(cluster.finish(quiesced=False)))
+        assert not broken, broken
     spent = time.process_time() - began
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Cell(sum(host.stack.stats.delivered for host in cluster.hosts), spent, kilobytes / 1000)
+
+
+def _info(members: int) -> RunInfo:
+    return RunInfo.one(
+        run="scale",
+        group=GROUP,
+        stack="s-rm",
+        seed=1,
+        members=member_names(members),
+        buffer_limit=None,
+        uniform=False,
+        quiesced=False,
+        order=FIFO,
+    )
 
 
 def _sources(members: int, rate: float) -> dict[int, Source]:
@@ -92,14 +123,18 @@ def _sources(members: int, rate: float) -> dict[int, Source]:
 def _network(kind: str, scheduler: Scheduler, members: int) -> Network:
     if kind == "switched":
         return SwitchedNetwork(scheduler, Random(1), members, Conditions())
-    conditions = Conditions(link_loss=0.01 if kind == "tier" else 0.0)
+    if kind == "thirty":
+        return RoutedNetwork(scheduler, Random(1), Conditions(link_loss=0.01), *thirty(1, members))
     topology = tiered(Random(2), 3, 9, members)
-    return RoutedNetwork(scheduler, Random(1), conditions, topology, range(12, 12 + members))
+    return RoutedNetwork(scheduler, Random(1), Conditions(), topology, range(12, 12 + members))
 
 
 def _stack(name: str) -> StackFactory:
-    settings = Settings(buffer_messages=4000, gossip_period=ROUND, gossip_fanout=1)
-    return s_rm(settings) if name == "s-rm" else trivial
+    if name == "trivial":
+        return Trivial
+    settings = Settings(buffer_messages=4000)
+    rare = msgspec.structs.replace(settings, gossip_period=ROUND, gossip_fanout=1)
+    return s_rm(rare if name == "s-rm-250ms" else settings)
 
 
 class Round(Timer):
@@ -115,7 +150,7 @@ class Trivial(Stack):
         self.out, self.stats = out, Statistics()
         self._members, self._rng = members, rng
         self._me, self._rank = me, members.index(me)
-        self._view = View(1, tuple(members)) if not isinstance(members, tuple) else View(1, members)
+        self._view = View(1, tuple(members))
         self._sent = 0
         self._arrived: list[Batch] = []
 
@@ -165,9 +200,5 @@ class Trivial(Stack):
         return len(self._arrived)
 
 
-def trivial(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-    return Trivial(me, members, rng, out)
-
-
 if __name__ == "__main__":  # one cell, to profile
-    print(_measure(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), sys.argv[5]))
+    print(_measure(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4], "record" in sys.argv))

@@ -18,6 +18,9 @@ messages = 200
 n = [5, 10, 20]
 seed = [1, 2]
 """
+WAITING = "no executor has answered yet"
+"""What a command says beside a busy machine's executors, which take long to start."""
+
 COMMANDS = """
 import json, sys
 from semcast.cli.main import main
@@ -55,7 +58,8 @@ def profile_verify_and_sweep(master: str, folder: Path) -> None:
         check=False,
         timeout=600,
     )
-    assert [line for line in done.stderr.splitlines() if line] == ["0", "1", "0"], done.stderr
+    said = [line for line in done.stderr.splitlines() if line and WAITING not in line]
+    assert said == ["0", "1", "0"], done.stderr
     assert pq.read_table(out / "a profile" / "items.parquet").num_rows == 7
     assert pq.read_table(out / "verify" / "violations").num_rows > 0
     assert pq.read_table(out / "sweep" / "small" / "table.parquet")["status"].to_pylist() == ["ok"] * 6

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -299,3 +300,39 @@ def test_a_server_for_programs_without_asyncio(tmp_path: Path) -> None:
         assert db.query("select count(*) from t", level="linear").rows == [(2,)]
         with pytest.raises(semcast.GroupError, match="was entered before"):
             db.__enter__()
+
+
+def test_a_long_query_holds_up_nobody(tmp_path: Path) -> None:
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+
+    async def scenario() -> None:
+        servers = await three(tmp_path)
+        a, b, _ = servers
+        await a.execute("create table t (v)")
+        views = [each.replica.group.stack.view().id for each in servers]
+        waiting = [
+            asyncio.create_task(a.query(endless, level=level, timeout=2.5)) for level in ("weak", "linear")
+        ]
+        longest, done = 0.0, 0
+        while not all(task.done() for task in waiting):
+            begun = time.monotonic()
+            await b.execute("insert into t values (?)", (done,))
+            longest, done = max(longest, time.monotonic() - begun), done + 1
+        for task in waiting:
+            with pytest.raises(TimeoutError):
+                task.result()
+        assert done > 5
+        assert longest < 2.0
+        given_up = asyncio.create_task(a.query(endless, level="weak"))
+        await asyncio.sleep(0.1)
+        given_up.cancel()
+        assert (await a.query("select count(*) from t", level="session")).rows == [(done,)]
+        await equal(*servers)
+        assert [each.replica.group.stack.view().id for each in servers] == views
+        asking = asyncio.create_task(a.query(endless, level="weak"))
+        await asyncio.sleep(0.1)
+        await close(*servers)
+        with pytest.raises(semcast.GroupClosedError):
+            await asking
+
+    play(scenario)

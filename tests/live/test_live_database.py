@@ -4,17 +4,21 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 from tests.live.lab.databases import Server, Servers
 
 import semcast
+from semcast.cli.main import main
 from semcast.engine.results import SqlResult
 from semcast.server.client import Client
+from semcast.sql.errors import DatabaseError
 
 
 def test_every_update_is_done_once_though_its_server_is_killed(tmp_path: Path) -> None:
@@ -107,6 +111,21 @@ def test_a_server_that_waits_for_the_others_can_be_stopped(tmp_path: Path) -> No
     assert alone.end(signal.SIGTERM) == (0, "")
 
 
+def test_a_port_that_is_taken_is_told_before_it_waits_for_the_others(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = [f"db-{os.getpid()}", "--data", str(tmp_path / "n"), "--name", "n", "--join", "here"]
+        alone = Server([*words, "--listen", place])
+        try:
+            alone.process.wait(30)
+        finally:
+            alone.process.kill()
+            code, errors = alone.end()
+    assert code == 2
+    assert "Address already in use" in errors
+    assert not (tmp_path / "n").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -123,6 +142,61 @@ def test_a_second_server_on_one_folder_is_refused(tmp_path: Path, words: tuple[s
         assert code == 2
         assert said in errors
         assert len(errors.splitlines()) == 1
+
+
+def test_a_full_disk_ends_a_server_with_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    """The disk is full for this process: no file may be larger than that."""
+    name, words = f"db-{token_hex(4)}", ["--data", str(tmp_path / "a"), "--listen", "127.0.0.1:0"]
+    full = Server([name, *words, "--name", "a", "--with", "a"], most_bytes=3_000_000)
+
+    async def fill(address: str) -> int:
+        async with semcast.database(name, servers=[address]) as db:
+            await db.execute("create table t(n integer primary key, b)")
+            for number in range(1, 50):
+                try:
+                    await db.execute("insert into t(b) values (?)", (bytes(200_000),), timeout=3)
+                except (semcast.GroupError, TimeoutError):
+                    return number - 1
+        raise AssertionError("there was room for everything")
+
+    async def count(address: str) -> int:
+        async with semcast.database(name, servers=[address]) as db:
+            return int(str((await db.query("select count(*) from t", level="linear")).rows[0][0]))
+
+    answered = asyncio.run(fill(full.address))
+    assert full.process.wait(30) == 3
+    (sentence,) = full.end()[1].splitlines()
+    assert "cannot go on" in sentence or "nothing can be kept any more" in sentence
+    assert answered > 0
+    again = Server([name, *words])
+    try:
+        again.until(event="state", primary=True)
+        assert answered <= asyncio.run(count(again.address)) <= answered + 1
+    finally:
+        assert again.end(signal.SIGTERM) == (0, "")
+
+
+def test_a_damaged_database_file_is_told_and_made_anew_from_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"db-{token_hex(4)}"
+
+    async def work(*statements: str) -> int:
+        async with semcast.database(name, name="a", founders=["a"], data=str(tmp_path), servers=None) as db:
+            for sql in statements:
+                await db.execute(sql)
+            return len(db.weak("select * from t"))
+
+    assert asyncio.run(work("create table t(a)", "insert into t values (1)")) == 1
+    (path,) = tmp_path.glob("*/a/database.sqlite")
+    path.write_bytes(b"something else" * 100)
+    with pytest.raises(DatabaseError, match="no SQLite database"):
+        asyncio.run(work())
+    words = ["serve", name, "--data", str(tmp_path), "--name", "a", "--with", "a", "--listen", "127.0.0.1:0"]
+    assert main(words) == 3
+    assert "the file is no SQLite database. Move database.sqlite away" in capsys.readouterr().err
+    path.unlink()
+    assert asyncio.run(work()) == 1
 
 
 def test_servers_join_and_leave(tmp_path: Path) -> None:
@@ -167,6 +241,9 @@ def test_three_servers_with_nothing_configured(tmp_path: Path) -> None:
             asked = [*command, "sql", "demo", "select a from t", "--level", "linear", "--json"]
             found = subprocess.run(asked, check=True, env=environment, timeout=60, capture_output=True)
             assert json.loads(found.stdout)["rows"] == [[1]]
+            asked = [*command, "sql", "demo", "--verify", "--json"]
+            found = subprocess.run(asked, check=True, env=environment, timeout=60, capture_output=True)
+            assert json.loads(found.stdout)["servers"] == ["a", "b", "c"]
         finally:
             demo.send_signal(signal.SIGINT)
         assert demo.wait(30) == 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS, Verdict
-from semcast.specs import EVS, PROPERTIES, check
+from semcast.specs import EVS, PROPERTIES, Status, check
 
 Said = dict[tuple[str, str], tuple[str, int]]
 
@@ -47,6 +47,14 @@ def contradictions(spark: Said, memory: Said) -> list[object]:
         for key in sorted(memory)
         if spark[key][0] not in (memory[key][0], "unknown") or (spark[key][0] == "violated") > spark[key][1]
     ]
+
+
+def assert_nothing_holds_of_the_silent_group(verdicts: Iterable[Verdict]) -> None:
+    """Every property of the group of which nothing was recorded (`histories.two_groups`) is unknown."""
+    told = [verdict for verdict in verdicts if verdict.run == "two-groups[silent]"]
+    assert len(told) == len(PROPERTIES)
+    assert {verdict.status for verdict in told} == {Status.UNKNOWN}
+    assert "nothing was recorded" in {verdict.detail for verdict in told}
 
 
 class Judged:

@@ -12,16 +12,14 @@ from tests.pipeline.agreement import NAMES, PLAIN, Judged
 
 from semcast.history import History
 from semcast.pipeline.data import data_folder
-from semcast.pipeline.session import at_once, spark_session
+from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session
 from semcast.pipeline.verify import Options, survey, verify
 
 
 @pytest.fixture(scope="session")
 def session() -> SparkSession:
-    """Small jobs: Java compiles quickly rather than well."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEMCAST_SPARK_JAVA", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        return spark_session("semcast tests", master="local[2]", shuffle_partitions=2)
+    """For few rows, as the commands have it."""
+    return spark_session("semcast tests", master="local[2]", rows_hint=SMALL_ROWS, shuffle_partitions=2)
 
 
 @pytest.fixture
@@ -78,7 +76,7 @@ def everything(
 ) -> dict[str, list[History]]:
     """All of them: those without views, and those with views."""
     without = [*plain, *cut_off, histories.deep_chain(), histories.without_b()]
-    return {"without views": without, "with views": [*rings, *views]}
+    return {"without views": without, "with views": [*rings, *views, histories.two_groups()]}
 
 
 @pytest.fixture(scope="session")

@@ -26,13 +26,13 @@ def plain() -> list[History]:
     return [*real, *planted(real), *(small(seed) for seed in range(120))]
 
 
-def simulated() -> Iterator[History]:
+def simulated(seeds: range = range(8), brief: tuple[int, ...] = BRIEF) -> Iterator[History]:
     """Every stack, and every mutant, for a few seeds."""
-    for seed in range(8):
+    for seed in seeds:
         for stack in ("s-rm", "s-srm", "reliable"):
             yield named(simulate(scenario_of(stack, seed)).history, f"{stack}-{seed}")
     for name, mutant in MUTANTS["s-rm"].items():
-        for seed in BRIEF:
+        for seed in brief:
             yield named(simulate(scenario_of("s-rm", seed), mutant).history, f"{name}-{seed}")
 
 
@@ -237,6 +237,14 @@ def without_b() -> History:
     """Nothing was recorded of b."""
     history = named(small(5), "without-b")
     return History(history.info, [event for event in history.events if event.process != B])
+
+
+def two_groups() -> History:
+    """A run with two groups, of one of which nothing was recorded."""
+    history = named(small(5), "two-groups")
+    group = history.info.groups[0]
+    groups = (group, msgspec.structs.replace(group, name="silent"))
+    return History(msgspec.structs.replace(history.info, groups=groups), history.events)
 
 
 def cut_short(history: History, seed: int) -> History:

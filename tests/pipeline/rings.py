@@ -40,11 +40,10 @@ def rings() -> list[History]:
     return [*real, *planted(real[0]), *few, *extra, *(history for history in cut if history.events)]
 
 
-def otherwise_cut(histories: list[History], random: Random) -> list[History]:
+def otherwise_cut(random: Random) -> list[History]:
     """Some of them with their runs cut at random."""
-    few = [history for history in histories if history.info.run in {f"ring-{seed}" for seed in range(40)}]
-    sound = [history for history in histories if history.info.run in ("sound-2", list(CAUGHT)[-1])]
-    chosen = [*sound, *few[::9]]
+    last = list(CAUGHT)[-1]
+    chosen = [sound(2), caught(last), *small(range(40))[::9]]
     return [recut(named(history, f"{history.info.run}-again"), random) for history in chosen]
 
 
@@ -78,12 +77,18 @@ CAUGHT = {
 
 def simulated() -> Iterator[History]:
     """Sound rings, and every mutant that chance finds."""
-    for seed in (1, 2, 3):
-        yield named(simulate(draw_ring(seed)).history, f"sound-{seed}")
-    for name, seed in CAUGHT.items():
-        yield named(simulate(draw_ring(seed), MUTANTS["ring"][name]).history, name)
+    yield from map(sound, (1, 2, 3))
+    yield from map(caught, CAUGHT)
     wrong = MUTANTS["ring"]["position-recorded-wrong"]
     yield named(simulate(draw_ring(0), wrong).history, "position-recorded-wrong")
+
+
+def sound(seed: int) -> History:
+    return named(simulate(draw_ring(seed)).history, f"sound-{seed}")
+
+
+def caught(name: str) -> History:
+    return named(simulate(draw_ring(CAUGHT[name]), MUTANTS["ring"][name]).history, name)
 
 
 def drop_change(events: list[Event], random: Random) -> None:

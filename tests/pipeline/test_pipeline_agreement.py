@@ -3,7 +3,14 @@
 Many are judged in one job, as if they were too large for memory (`judged`).
 """
 
-from tests.pipeline.agreement import PLAIN, Judged, contradictions, in_memory, statuses
+from tests.pipeline.agreement import (
+    PLAIN,
+    Judged,
+    assert_nothing_holds_of_the_silent_group,
+    contradictions,
+    in_memory,
+    statuses,
+)
 from tests.pipeline.histories import deep_chain, without_b
 from tests.pipeline.rings import CAUGHT
 
@@ -99,3 +106,7 @@ def test_total_order_without_positions_cannot_be_told(judged: Judged, views: lis
 
 def test_a_process_of_which_nothing_was_recorded(judged: Judged) -> None:
     assert judged.unlike(in_memory([without_b()], PLAIN)) == []
+
+
+def test_nothing_holds_of_a_group_without_rows(judged: Judged) -> None:
+    assert_nothing_holds_of_the_silent_group(judged.verdicts.values())

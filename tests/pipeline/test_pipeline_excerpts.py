@@ -4,14 +4,21 @@ Every other test has runs that are their own excerpt. Here excerpts are a few ro
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.agreement import Said, contradictions, in_memory, said
-from tests.pipeline.histories import named, places, renumbered, small, write
-from tests.pipeline.rings import CAUGHT
+from tests.pipeline.agreement import (
+    Said,
+    assert_nothing_holds_of_the_silent_group,
+    contradictions,
+    in_memory,
+    said,
+)
+from tests.pipeline.histories import named, places, renumbered, small, two_groups, write
+from tests.pipeline.rings import CAUGHT, caught
 
 from semcast.history import Event, History, HistoryError, Kind
 from semcast.pipeline.verify import Options, batches, certified, job, survey, verify, verify_here
@@ -40,13 +47,6 @@ def ring() -> History:
 def causal() -> History:
     """A sound causal group with many rows."""
     return simulate(draw_vsync(8)).history
-
-
-@pytest.fixture
-def small_excerpts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run here is its own excerpt."""
-    monkeypatch.setattr(certified, "MOST_ROWS", 120)
-    monkeypatch.setattr(certified, "AROUND", 8)
 
 
 def swap(events: list[Event], place: int) -> None:
@@ -89,98 +89,92 @@ def broken(history: History, edit: Edit, name: str) -> Iterator[History]:
                 break
 
 
-def judged(spark: SparkSession, histories: list[History], folder: Path) -> Said:
-    recorded = survey([write(histories, folder)])
-    return said(verify(spark, recorded, Options(NAMES, allow_missing=True, memory_rows=0)).verdicts)
+def forged_early(history: History, run: str) -> History:
+    """Ten wrong positions early at one process."""
+    events = list(history.events)
+    for place in [n for n in places(events, Kind.DELIVER) if same_process(events, n, 0)][:10]:
+        forge(events, place)
+    return renumbered(msgspec.structs.replace(history.info, run=run), events)
 
 
-@pytest.mark.usefixtures("small_excerpts")
-def test_excerpts_show_what_is_broken_wherever_it_is(
-    interpreted: SparkSession, ring: History, causal: History, tmp_path: Path
-) -> None:
+def mutants() -> list[History]:
+    """Of the ring, and of causal groups."""
+    of_views = (("vector-too-small", 7), ("stamp-lost-with-purged", 12))
+    return [
+        *map(caught, CAUGHT),
+        *(named(simulate(draw_vsync(seed), MUTANTS["vsync"][name]).history, name) for name, seed in of_views),
+    ]
+
+
+@dataclass
+class Excerpts:
+    """All histories here, and what is said of them where none is its own excerpt."""
+
+    of_ring: list[History]
+    of_views: list[History]
+    lacking: list[History]
+    found: Said
+    expected: Said
+
+
+@pytest.fixture(scope="module")
+def excerpts(
+    session: SparkSession, ring: History, causal: History, tmp_path_factory: pytest.TempPathFactory
+) -> Excerpts:
+    """One job for all."""
     of_ring = list(broken(ring, swap, RING[0]))
     of_views = list(broken(causal, swap, CAUSAL[0]))
     lacking = list(broken(ring, drop, RING[3]))
-    assert (len(of_ring), len(of_views), len(lacking)) == (3, 3, 3)
+    wrong = [forged_early(of_ring[-1], "hidden"), forged_early(ring, "forged")]
     sound = [named(ring, "sound-ring"), named(causal, "sound-causal")]
-    histories = [*sound, *of_ring, *of_views, *lacking]
-    assert min(len(history.events) for history in histories) > certified.MOST_ROWS
-    found, expected = judged(interpreted, histories, tmp_path), in_memory(histories, NAMES)
-    assert contradictions(found, expected) == []
+    histories = [*sound, *of_ring, *of_views, *lacking, *wrong, *mutants()]
+    recorded = survey([write(histories, tmp_path_factory.mktemp("excerpts"))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certified, "MOST_ROWS", 120)
+        patch.setattr(certified, "AROUND", 8)
+        assert min(len(history.events) for history in (*sound, *of_ring, *of_views, *lacking)) > 120
+        report = verify(session, recorded, Options(NAMES, allow_missing=True, memory_rows=0))
+    return Excerpts(of_ring, of_views, lacking, said(report.verdicts), in_memory(histories, NAMES))
+
+
+def test_excerpts_never_contradict_the_whole_run(excerpts: Excerpts) -> None:
+    """Also of mutants."""
+    assert contradictions(excerpts.found, excerpts.expected) == []
+
+
+def test_excerpts_show_what_is_broken_wherever_it_is(excerpts: Excerpts) -> None:
+    found = excerpts.found
+    assert [len(some) for some in (excerpts.of_ring, excerpts.of_views, excerpts.lacking)] == [3, 3, 3]
     assert {found["sound-ring", name] for name in RING} == {("holds", 0)}
     assert {found["sound-causal", name] for name in CAUSAL} == {("holds", 0)}
-    for history in of_ring:
+    for history in excerpts.of_ring:
         assert found[history.info.run, RING[0]][0] == "violated"
-    for history in of_views:
+    for history in excerpts.of_views:
         assert found[history.info.run, CAUSAL[0]][0] == "violated"
     # What is lacking is judged from there to the end of its configuration: that may be too much to read.
-    told = [found[history.info.run, RING[3]][0] for history in lacking]
+    told = [found[history.info.run, RING[3]][0] for history in excerpts.lacking]
     assert "violated" in told
     assert set(told) <= {"violated", "unknown"}
 
 
-@pytest.mark.usefixtures("small_excerpts")
-def test_what_an_excerpt_does_not_show_is_unknown(
-    interpreted: SparkSession, ring: History, tmp_path: Path
-) -> None:
+def test_what_an_excerpt_does_not_show_is_unknown(excerpts: Excerpts) -> None:
     """Wrong positions early at one process, and a real fault far behind the excerpt around them."""
-    real = list(broken(ring, swap, RING[0]))
-    events = list(real[-1].events)
-    first = [n for n in places(events, Kind.DELIVER) if same_process(events, n, 0)][:10]
-    for place in first:
-        forge(events, place)
-    hidden = renumbered(msgspec.structs.replace(ring.info, run="hidden"), events)
-    wrong = list(ring.events)
-    for place in first:
-        forge(wrong, place)
-    forged = renumbered(msgspec.structs.replace(ring.info, run="forged"), wrong)
-    found = judged(interpreted, [hidden, forged], tmp_path)
-    assert contradictions(found, in_memory([hidden, forged], NAMES)) == []
+    found = excerpts.found
     for run in ("hidden", "forged"):
         assert found[run, "ring_certificate"][0] == "violated"
         assert {found[run, name][0] for name in RING} <= {"unknown", "violated"}
     assert {found["forged", name][0] for name in RING} == {"unknown"}
 
 
-@pytest.mark.usefixtures("small_excerpts")
-def test_excerpts_never_contradict_the_whole_run(interpreted: SparkSession, tmp_path: Path) -> None:
-    """Of mutants of the ring and of causal groups."""
-    histories = [
-        named(simulate(draw_ring(seed), MUTANTS["ring"][name]).history, name) for name, seed in CAUGHT.items()
-    ]
-    histories += [
-        named(simulate(draw_vsync(seed), MUTANTS["vsync"][name]).history, name)
-        for name, seed in (("vector-too-small", 7), ("stamp-lost-with-purged", 12))
-    ]
-    found, expected = judged(interpreted, histories, tmp_path), in_memory(histories, NAMES)
-    assert contradictions(found, expected) == []
-
-
 # --- nothing holds that nobody looked at ----------------------------------------------------------
 
 
-@pytest.fixture
-def two_groups(tmp_path: Path) -> Path:
-    """A run with two groups, of one of which nothing was recorded."""
-    history = small(5)
-    group = history.info.groups[0]
-    groups = (group, msgspec.structs.replace(group, name="silent"))
-    return write([History(msgspec.structs.replace(history.info, groups=groups), history.events)], tmp_path)
-
-
-@pytest.mark.parametrize("memory_rows", [0, 500_000])
-def test_nothing_holds_of_a_group_without_rows(
-    interpreted: SparkSession, two_groups: Path, memory_rows: int
-) -> None:
-    options = Options(list(PROPERTIES), allow_missing=True, memory_rows=memory_rows)
-    for report in (
-        verify(interpreted, survey([two_groups]), options),
-        verify_here(survey([two_groups]), options),
-    ):
-        told = [verdict for verdict in report.verdicts if verdict.run == "small-5[silent]"]
-        assert len(told) == len(PROPERTIES)
-        assert {verdict.status for verdict in told} == {Status.UNKNOWN}
-        assert "nothing was recorded" in {verdict.detail for verdict in told}
+def test_nothing_holds_of_a_group_without_rows(interpreted: SparkSession, tmp_path: Path) -> None:
+    """Judged in memory; by the forms, see `test_pipeline_agreement.py`."""
+    recorded = survey([write([two_groups()], tmp_path)])
+    options = Options(list(PROPERTIES), allow_missing=True)
+    for report in (verify(interpreted, recorded, options), verify_here(recorded, options)):
+        assert_nothing_holds_of_the_silent_group(report.verdicts)
 
 
 def test_rows_that_vanish_between_two_passes_are_an_error(

@@ -56,39 +56,52 @@ def further(event: Event) -> Event:
     return msgspec.structs.replace(event, order=(event.order or 0) + 1000)
 
 
-FAULTS: dict[str, tuple[Kind, Callable[[Event], Event]]] = {
-    "repl_total_order": (kinds.COLOUR, shifted),
-    "repl_one_primary": (kinds.INSTALL, changed(view=1)),
-    "repl_green_in_primary": (kinds.PHASE, changed(level="non-prim")),
-    "repl_knowledge": (kinds.DURABLE, changed(annotation=Item("another"))),
-    "repl_white": (kinds.WHITE, further),
-    "repl_answered": (kinds.REPLY, shifted),
-    "repl_weak": (kinds.REPLY, further),
-    "repl_exchange_once": (kinds.AGAIN, changed(seq=1, count=100)),
-    "repl_join": (kinds.INSTALL, stranger),
-    "repl_leave": (kinds.GROUP, alone),
-}
-"""A row of this kind, changed like this, breaks the property."""
+def beyond(event: Event) -> Event:
+    return msgspec.structs.replace(event, seq=event.seq + 1000)
+
+
+FAULTS: list[tuple[str, Kind, Callable[[Event], Event]]] = [
+    ("repl_total_order", kinds.COLOUR, shifted),
+    ("repl_one_primary", kinds.INSTALL, changed(view=1)),
+    ("repl_green_in_primary", kinds.PHASE, changed(level="non-prim")),
+    ("repl_knowledge", kinds.DURABLE, changed(annotation=Item("another"))),
+    ("repl_white", kinds.WHITE, further),
+    ("repl_answered", kinds.REPLY, shifted),
+    ("repl_weak", kinds.REPLY, further),
+    ("repl_exchange_once", kinds.AGAIN, changed(seq=1, count=100)),
+    ("repl_join", kinds.INSTALL, stranger),
+    ("repl_leave", kinds.GROUP, alone),
+    ("repl_liveness", kinds.PHASE, changed(level="non-prim")),
+    ("repl_liveness", kinds.REQUEST, beyond),
+    ("repl_liveness", kinds.COLOUR, further),
+    ("repl_state", Kind.APPLY, changed(digest="another")),
+]
+"""A property, and a row of this kind that breaks it, if it is changed like this."""
 
 
 def broken(history: History) -> Iterator[History]:
-    """The history with one row changed, once for each property."""
-    for name, (kind, change) in FAULTS.items():
-        for place, event in enumerate(history.events):
-            if event.kind is kind:
+    """The history with one row changed, once for each fault; the last row that does it."""
+    for name, kind, change in FAULTS:
+        for place in reversed(range(len(history.events))):
+            if history.events[place].kind is kind:
                 events = list(history.events)
-                events[place] = change(event)
-                found = renumbered(msgspec.structs.replace(history.info, run=f"broken-{name}"), events)
+                events[place] = change(events[place])
+                run = f"broken-{name}-{kind.value}"
+                found = renumbered(msgspec.structs.replace(history.info, run=run), events)
                 if check(found, [name])[0].status is Status.VIOLATED:
                     yield found
                     break
 
 
 def test_servers_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
-    sound = simulate(draw_replication(0)).history
-    histories = [named(sound, "sound"), *broken(sound)]
+    """Also where servers crash, start again, and begin from a snapshot."""
+    sound, others = simulate(draw_replication(0)).history, map(draw_replication, (2, 4))
+    more = [named(simulate(each).history, f"server-{n}") for n, each in enumerate(others)]
+    histories = [named(sound, "sound"), *more, *broken(sound)]
     expected = in_memory(histories, SERVERS)
-    assert {name for name in FAULTS if (f"broken-{name}", name) in expected} == {*FAULTS}
+    for name, kind, _ in FAULTS:
+        assert expected[f"broken-{name}-{kind.value}", name][0] == "violated"
+    assert {expected["sound", name][0] for name in SERVERS} == {"holds"}
     assert differences(judged(interpreted, histories, SERVERS, tmp_path), expected) == []
 
 

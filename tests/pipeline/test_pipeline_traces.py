@@ -19,7 +19,7 @@ from pyspark.testing import assertDataFrameEqual
 from semcast.pipeline.profile.partial import Cut
 from semcast.pipeline.profile.read import TRACE, Columns, Trace, check_rows, read_trace
 from semcast.pipeline.profile.segments import Scan, rows, scan
-from semcast.pipeline.profile.sources import TraceError
+from semcast.pipeline.profile.sources import TraceError, are_parquet
 
 Message = tuple[int, float, str, int, str]
 
@@ -124,6 +124,17 @@ def test_every_format_gives_the_same_rows(interpreted: SparkSession, tmp_path: P
     plain = trace.found.streams[-2]
     assert plain.kinds == {"create": 1, "event": 1, "remove": 1, "update": 3}
     assert (plain.bytes, plain.began, plain.ended) == (80, 0.5, 1e9)
+
+
+def test_what_python_reads_in_place_is_known_before_spark_starts(tmp_path: Path) -> None:
+    """By names: then Java is started for little work."""
+    (tmp_path / "day").mkdir()
+    for name in ("one.parquet", "_SUCCESS", "day/two.PARQUET"):
+        (tmp_path / name).touch()
+    assert are_parquet([str(tmp_path)])
+    assert not are_parquet([str(tmp_path), "s3a://bucket/three.parquet"])
+    (tmp_path / "day" / "three.csv").touch()
+    assert not are_parquet([f"file://{tmp_path}"])
 
 
 def test_the_schema(interpreted: SparkSession) -> None:

@@ -72,6 +72,20 @@ def test_a_sender_resends_until_the_logger_acknowledges() -> None:
     assert [note.seq for note in lab.notes("p", "letgo")] == [1]
 
 
+def test_a_sender_keeps_what_nobody_has() -> None:
+    """And the mutant that forgets a message when it is multicast."""
+    for mutant in (None, "sender-forgets-early"):
+        kind = None if mutant is None else MUTANTS["rpbcast"][mutant].stack
+        lab = GossipLab(gc_rounds=1) if kind is None else GossipLab(kind, gc_rounds=1)  # type: ignore[arg-type]
+        lab.run(SHORT)
+        heal = lab.stop(Data)
+        lab.seats["p"].multicast(b"1")
+        lab.run(SHORT)
+        heal()
+        lab.run(SECOND)
+        assert lab.got("q") == ([b"1"] if mutant is None else [])
+
+
 def test_a_duplicate_is_acknowledged_again() -> None:
     """3.2: the acknowledgement may have been lost."""
     lab = lbrm()
@@ -197,8 +211,10 @@ def test_without_a_logger_nothing_waits() -> None:
 # Loggers
 
 
-def test_a_logger_that_starts_again_has_what_it_acknowledged() -> None:
-    lab = GossipLab()
+@pytest.mark.parametrize("spare", [0, 4096])
+def test_a_logger_that_starts_again_has_what_it_acknowledged(spare: int) -> None:
+    """Also where the log was written anew meanwhile."""
+    lab = GossipLab(rewrite_records=spare)
     lab.run(SHORT)
     lab.seats["p"].multicast(b"1", b"2")
     lab.run(SHORT)

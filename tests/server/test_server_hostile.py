@@ -177,3 +177,19 @@ def test_those_who_wait_for_a_primary_leave_room_for_others(serve: Serve) -> Non
     for each in waiting:
         each.close()
     assert (weak.status_code, answers) == (200, [b"503", b"504", b"504"])
+
+
+def test_files_that_are_no_backup(serve: Serve, tmp_path: Path) -> None:
+    server = serve(limits=Limits(restores=10_000))
+    client = server.client()
+    kind = {"Content-Type": "application/vnd.sqlite3"}
+    for content, headers, query, status, said in (
+        (b"x", {}, "", 415, "send Content-Type: application/vnd.sqlite3"),
+        (b"x" * 20_000, kind, "", 413, "more than 10000 bytes"),
+        (b"x", kind, "?replace=maybe", 400, "the query string is not what is expected"),
+        (b"x", kind, "?timeout=-1", 400, "the query string is not what is expected"),
+        (b"x", kind, "?what=1", 400, "the query string is not what is expected"),
+    ):
+        answer = client.post(f"/v1/restore{query}", content=content, headers=headers)
+        assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text
+    assert client.get("/v1/status").status_code == 200

@@ -8,7 +8,7 @@ import pytest
 from semcast.core.ids import MILLISECOND, SECOND, Nanos
 from semcast.protocols.semantic import Settings
 from semcast.protocols.vsync import VsyncSettings
-from semcast.sim.absence import Absence, absence
+from semcast.sim.absence import Absence, absence, with_absences
 from semcast.sim.cluster import QUIET, Cluster
 from semcast.sim.faults import Crash, Disconnect, LinkDown, LinkLoss, Reconnect, Recover, ends_at
 from semcast.sim.mutants import Mutant
@@ -19,7 +19,7 @@ from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.simulate import build, simulate
 from semcast.sim.stacks import s_rm
-from semcast.sim.swarm import examine
+from semcast.sim.swarm import examine, scenario_of
 from semcast.sim.workloads import Source, constant, plain
 
 TRAFFIC = (Traffic(0, "items", "constant", 100.0, 60), Traffic(1, "plain", "constant", 100.0, 60))
@@ -33,6 +33,15 @@ def test_who_was_away_has_everything_in_the_end(stack: str) -> None:
     away = absence(200 * MILLISECOND, 300 * MILLISECOND, 3)
     finding = examine(msgspec.structs.replace(BASE, stack=stack, faults=away))
     assert finding.clean, finding.broken
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_any_swarm_may_have_absences(stack: str) -> None:
+    for seed in range(3):
+        scenario = with_absences(Random(f"absences/{stack}/{seed}"), scenario_of(stack, seed))
+        assert any(isinstance(fault, Disconnect) for fault in scenario.faults)
+        finding = examine(scenario)
+        assert finding.clean, (scenario, finding.broken)
 
 
 def test_a_sender_that_is_away_is_heard_when_it_is_back() -> None:

@@ -1,21 +1,26 @@
 """Simulated networks: who gets what, when, and what the faults do."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
+from semcast.pipeline.data import data_folder
 from semcast.sim.networks import FRAME_GAP, Conditions, Network, Packet, SharedSegment, SwitchedNetwork
-from semcast.sim.routed import (
+from semcast.sim.routed import RoutedNetwork
+from semcast.sim.scheduler import Scheduler
+from semcast.sim.topologies import (
     Edge,
-    RoutedNetwork,
     Topology,
+    TopologyError,
     neighbours_of,
     read_links,
     shortest_paths,
+    surveyed,
+    thirty,
     tiered,
 )
-from semcast.sim.scheduler import Scheduler
 
 Arrivals = list[tuple[int, int]]
 
@@ -306,3 +311,44 @@ def test_links_are_read_by_name() -> None:
     assert read_links(table, "A").edges == (Edge(0, 1, 2_500_000, 100_000_000),)
     with pytest.raises(ValueError, match="no topology named 'C'"):
         read_links(table, "C")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thirty_nodes_in_three_tiers(seed: int) -> None:
+    topology, places = thirty(seed, members=20)
+    topology.check()
+    assert topology == thirty(seed).topology != thirty(seed + 1).topology
+    assert {edge.bandwidth for edge in topology.edges} == {100_000_000}
+    degrees = [len(each) for each in neighbours_of(topology)]
+    assert (len(degrees), degrees[12:]) == (30, [1] * 18)
+    assert places == (*range(12, 30), 12, 13)
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("Digex", 31), ("Geant2009", 34), ("Arpanet19728", 29)])
+def test_real_networks_carry_packets_from_anywhere_to_anywhere(name: str, nodes: int) -> None:
+    links = data_folder(Path(__file__).parents[2]) / "topologies" / "links.csv"
+    if not links.exists():
+        pytest.skip(f"no {links}: set SEMCAST_TRACES to the folder with topologies/links.csv")
+    topology, places = surveyed(links, name, seed=1)
+    assert topology.nodes == nodes
+    assert len(set(places)) == 18
+    scheduler = Scheduler()
+    network = RoutedNetwork(scheduler, Random(1), Conditions(), topology, places)
+    arrivals = watch(network, scheduler)
+    for source in range(18):
+        network.transmit(source * SECOND, packet(source), None)
+    scheduler.run(20 * SECOND)
+    assert len(arrivals) == 18 * 17
+
+
+def test_a_network_that_is_in_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    with pytest.raises(TopologyError, match=r"topology Digex in .*links.csv: .*No such file"):
+        surveyed(path, "Digex", 1)
+    path.write_text("topology,src,dst,latency_ms\nA,0,1,2.5\n")
+    with pytest.raises(TopologyError, match="no topology named 'Digex'"):
+        surveyed(path, "Digex", 1)
+    assert surveyed(path, "A", 1, members=3).topology.nodes == 2
+    path.write_text("topology,src,dst\nA,0,1\n")
+    with pytest.raises(TopologyError, match="latency_ms"):
+        surveyed(path, "A", 1)

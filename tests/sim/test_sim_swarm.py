@@ -51,7 +51,6 @@ CAUGHT_AT = {
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
     ("rpbcast", "joiner-from-zero"): 15,
-    ("rpbcast", "sender-forgets-early"): 24,
     ("rpbcast", "silent-expiry"): 27,
     ("rpbcast", "acknowledge-on-receipt"): 6,
     ("rpbcast", "slow-member-blocks"): 1,

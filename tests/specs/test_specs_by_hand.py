@@ -16,6 +16,7 @@ from semcast.history import Event, GroupInfo, History, Kind, Recorder, RunInfo
 from semcast.specs import (
     CERTIFICATES,
     EVS,
+    GOSSIP,
     PROPERTIES,
     REPLICATION,
     VSYNC,
@@ -292,7 +293,7 @@ def test_ten_events_are_enough() -> None:
     assert (swapped.count, len(swapped.offending)) == (16, 10)
 
 
-OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION]
+OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 
 

@@ -2,14 +2,16 @@
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from semcast.sql import DatabaseError, SqlAction, SqliteStore, Statement, StatementError
+from semcast.sql import DatabaseError, SqlAction, SqliteStore, Statement, StatementError, writer
 from semcast.sql.actions import Expectation, Row, SqlOutcome, Value, encode
 from semcast.sql.digest import digest
+from semcast.sql.reading import SlowQueryError
 from semcast.sql.refusals import check
 from semcast.sql.store import Ordered
 
@@ -290,15 +292,14 @@ def test_a_malformed_action_is_an_outcome(store: SqliteStore) -> None:
     assert "malformed" in store.apply([Ordered(b"\xc1junk", NOON, 1)])[0].error
 
 
-def test_a_query_is_bounded(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_is_bounded(store: SqliteStore) -> None:
     endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select "
     with pytest.raises(StatementError, match="more than 100000 rows"):
         store.weak(endless + "i from n")
     with pytest.raises(StatementError, match="too big"):
         store.weak("select zeroblob(100000000)")
-    monkeypatch.setattr("semcast.sql.reading.MAX_SECONDS", 0.05)
     with pytest.raises(StatementError, match=r"more than 0\.05 s"):
-        store.weak(endless + "count(*) from n")
+        store.weak(endless + "count(*) from n", (), 0.05)
     assert store.weak("select 1").rows == [(1,)]
 
 
@@ -314,3 +315,82 @@ def test_a_hostile_statement_is_looked_at_in_no_time(piece: str) -> None:
     """A quote that never ends was looked for behind each of a million others: this took hours."""
     with contextlib.suppress(StatementError):
         check("insert " + piece * (1_000_000 // len(piece)))
+
+
+LONG = (
+    "insert into t "
+    "with recursive n(i) as (select 1 union all select i + 1 from n where i < {}) select i from n"
+)
+
+
+@pytest.fixture
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MAX_STEPS", 10 * writer.STEP)
+
+
+@pytest.mark.usefixtures("_short")
+def test_an_action_that_takes_too_long_does_nothing_and_nothing_else_is_lost(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    """SQLite undoes the whole transaction where it interrupts a statement that writes."""
+    long, together = LONG.format(10**9), ("insert into t values (8)", LONG.format(10**9))
+    some = [
+        action("create table t (v)"),
+        action("insert into t values (1)"),
+        action(long),
+        action("insert into t values (2)"),
+        action(*together),
+        action("insert into t values (3)"),
+    ]
+    found = store.apply(some)
+    assert ["too many steps" in each.error for each in found] == [False, False, True, False, True, False]
+    apart = [outcome for each in some for outcome in other.apply([each])]
+    assert apart == found
+    assert rows(store, "select v from t") == [(1,), (2,), (3,)]
+    assert digest(store.reader()) == digest(other.reader())
+    store.show_red([action("insert into t values (4)"), action(long), action("insert into t values (5)")])
+    assert store.dirty("select v from t where v > 3").rows == [(4,), (5,)]
+    store.show_red([action(long), action("insert into t values (6)")])
+    assert store.dirty("select v from t where v > 3").rows == [(4,), (5,), (6,)]
+    assert rows(store, "select max(v) from t") == [(3,)]
+
+
+@pytest.mark.usefixtures("_short")
+def test_servers_stop_at_the_same_step_whatever_they_did_before(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    """SQLite counts the steps of a statement on from its last use, which a restart forgets."""
+    for each in (store, other):
+        done(each, "create table t (v)")
+    sql = (
+        "insert into t with recursive n(i) as (select 1 union all select i + 1 from n where i < ?) "
+        "select max(i) from n"
+    )
+    for warm in range(7):
+        store.apply([action((sql, (1000 + 777 * warm,)))])
+        other.apply([action(("insert into t values (?)", (1000 + 777 * warm,)))])
+    low, high = 50_000, 100_000
+    while high - low > 1:  # the most that is done
+        middle = (low + high) // 2
+        (found,) = store.apply([action((sql, (middle,)))])
+        (there,) = other.apply([action((sql, (middle,)))])
+        assert found == there, middle
+        low, high = (low, middle) if found.error else (middle, high)
+    assert digest(store.reader()) == digest(other.reader())
+
+
+def test_a_query_is_given_up_when_its_time_is_over(store: SqliteStore) -> None:
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    with pytest.raises(SlowQueryError, match=r"more than 0\.05 s"):
+        store.weak(endless, (), 0.05)
+    over = threading.Event()
+    threading.Timer(0.1, over.set).start()
+    with pytest.raises(SlowQueryError):
+        store.weak(endless, (), 30, over)
+    assert store.weak("select 1").rows == [(1,)]
+    done(store, "create table t (v)")
+    store.show_red([action("insert into t values (1)")])
+    with pytest.raises(SlowQueryError, match="ask at level weak"):
+        store.dirty(endless)
+    assert store.dirty("select v from t").rows == [(1,)]
+    assert done(store, "insert into t values (2)").error == ""

@@ -125,7 +125,8 @@ async def joined(group: Group, stopped: asyncio.Event, patience: float | None = 
 
 def why(error: GroupError) -> str:
     """An error, with what is behind it."""
-    return f"{error}: {error.__cause__}" if error.__cause__ is not None else str(error)
+    behind = "" if error.__cause__ is None else str(error.__cause__)
+    return str(error) if behind in str(error) else f"{error}: {behind}"
 
 
 # How things are shown. Names, items and payloads come from others: nothing in them may move the cursor.

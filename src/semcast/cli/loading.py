@@ -12,6 +12,7 @@ from semcast.cli.errors import UsageError
 from semcast.server.loading import Batch
 from semcast.sql.actions import Value
 from semcast.sql.names import quoted
+from semcast.sql.writer import MAX_LENGTH
 
 ROWS = 1000
 """Rows, or statements, of a batch at most."""
@@ -50,6 +51,7 @@ def batches_of(path: Path, form: Form | None) -> Iterator[Batch]:
 
 
 def _rows(file: IO[str], form: Form, path: Path) -> Iterator[Batch]:
+    csv.field_size_limit(MAX_LENGTH)
     reader = csv.reader(file, delimiter=form.delimiter, strict=True)
     columns = [name.strip() for name in next(reader, [])] if form.header else None
     if columns is not None and (not columns or "" in columns):

@@ -98,13 +98,15 @@ def _check(args: argparse.Namespace) -> None:
 def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
     from semcast.pipeline.profile.job import profiled  # noqa: PLC0415
     from semcast.pipeline.profile.read import read_trace  # noqa: PLC0415
-    from semcast.pipeline.profile.sources import TraceError, are_small  # noqa: PLC0415
+    from semcast.pipeline.profile.sources import TraceError, are_parquet, are_small  # noqa: PLC0415
     from semcast.pipeline.session import SMALL_ROWS, at_once  # noqa: PLC0415
 
     traces = [local_path(trace) for trace in args.traces]
     small = are_small(traces)
     try:
-        spark = start_spark("semcast profile", args, rows_hint=SMALL_ROWS if small else None)
+        hint = SMALL_ROWS if small else None
+        in_place = args.groups is None and are_parquet(traces)
+        spark = start_spark("semcast profile", args, rows_hint=hint, quickly=in_place)
         with at_once(spark) if small else nullcontext():
             trace = read_trace(spark, traces, _columns(args), max_bad=args.max_bad)
             with profiled(trace, _settings(args)) as done:

@@ -12,6 +12,7 @@ from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain, stopping_on_signals, why
 from semcast.engine import RequestError
 from semcast.group.errors import ConfigurationError, GroupError
+from semcast.sql.errors import DatabaseError
 
 if TYPE_CHECKING:
     from semcast.server.home import Home
@@ -92,6 +93,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     except GroupError as error:
         raise JobError(why(error)) from error
+    except DatabaseError as error:
+        raise JobError(
+            f"{error}. Move database.sqlite away with all that begins like it: the server makes it anew"
+            " from its log"
+        ) from error
 
 
 def _check_extra() -> None:

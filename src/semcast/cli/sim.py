@@ -52,6 +52,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", choices=("switched", "shared", "routed"), default="switched")
     parser.add_argument("--latency", default="20us")
     parser.add_argument("--loss", type=float, default=0.0)
+    parser.add_argument("--link-loss", type=float, default=0.0, help="on each link, for everybody behind it")
     parser.add_argument("--duplication", type=float, default=0.0)
     parser.add_argument("--jitter", default="0ms")
     parser.add_argument("--buffer", type=int, default=40)
@@ -115,9 +116,10 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         raise UsageError(f"--senders {args.senders}: there are {args.members} members")
     if args.rate <= 0 or args.messages < 1:
         raise UsageError("--rate and --messages must be above 0")
-    for name in ("loss", "duplication", "r"):
-        if not 0 <= getattr(args, name) <= 1:
-            raise UsageError(f"--{name} {getattr(args, name)}: a share between 0 and 1")
+    for name in ("loss", "link-loss", "duplication", "r"):
+        share = getattr(args, name.replace("-", "_"))
+        if not 0 <= share <= 1:
+            raise UsageError(f"--{name} {share}: a share between 0 and 1")
     if args.d < 1 or args.k < 1 or args.size < 0:
         raise UsageError("-d and -k must be at least 1, --size at least 0")
     if args.buffer < 1:
@@ -151,6 +153,7 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         network=args.network,
         latency=duration(args.latency),
         loss=args.loss,
+        link_loss=args.link_loss,
         duplication=args.duplication,
         jitter=duration(args.jitter),
         buffer=args.buffer,

@@ -44,7 +44,12 @@ def need_pyspark() -> None:
 
 
 def start_spark(
-    app: str, args: argparse.Namespace, *, master: str | None = None, rows_hint: int | None = None
+    app: str,
+    args: argparse.Namespace,
+    *,
+    master: str | None = None,
+    rows_hint: int | None = None,
+    quickly: bool = False,
 ) -> "SparkSession":
     """The session that the options ask for."""
     from semcast.pipeline.java import NoJavaError  # noqa: PLC0415 (needs the extra)
@@ -56,6 +61,7 @@ def start_spark(
             master=master or args.master,
             conf=spark_settings(args),
             rows_hint=rows_hint,
+            quickly=quickly,
             say=lambda text: print(f"{app}: {text}", file=sys.stderr),
         )
     except NoJavaError as error:

@@ -59,7 +59,11 @@ class Applier:
         assert batch.order is not None, "green actions have positions"
         sender, position, store = batch.sender, batch.order - 1, self._store
         if position > max(store.position, self._taken):
-            raise ReplicaError(f"the service is at {store.position}, and what comes next is {position + 1}")
+            raise ReplicaError(
+                f"the state of this server is that of position {store.position}, and its log begins at "
+                f"{position + 1}: a file is gone, or was replaced by an older one. Put it back; or remove "
+                "this server, and let it in anew with an empty folder"
+            )
         self._taken = position + len(batch.payloads)
         mine, seed = self._mine(sender), _seeds(sender) + batch.first - batch.order
         done, stamp, todos = store.position, store.stamp, self._todos

@@ -1,6 +1,7 @@
 """What can go wrong for who uses a replicated service."""
 
 from semcast.group.errors import GroupError
+from semcast.sql.errors import DatabaseError
 
 
 class ReplicaError(GroupError):
@@ -17,3 +18,8 @@ class RefusedError(GroupError):
 
 class ForgottenError(GroupError):
     """The request was done before, and its client said that it has the outcome: nobody keeps it any more."""
+
+
+def told(error: BaseException | None) -> str:
+    """What an error says; of those that say it in a sentence nothing else."""
+    return str(error) if isinstance(error, GroupError | DatabaseError) else repr(error)

@@ -12,7 +12,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.engine import administering, contents
 from semcast.engine.applying import Applier
-from semcast.engine.errors import RefusedError, ReplicaError, RequestError
+from semcast.engine.errors import RefusedError, ReplicaError, RequestError, told
 from semcast.engine.levels import (
     DIRTY,
     LINEAR,
@@ -170,7 +170,7 @@ class Replica:
     def _failed(self) -> ReplicaError:
         if isinstance(self._failure, ReplicaError):
             return self._failure
-        error = ReplicaError(f"{self.group.member} of {self.name} cannot go on: {self._failure!r}")
+        error = ReplicaError(f"{self.group.member} of {self.name} cannot go on: {told(self._failure)}")
         error.__cause__ = self._failure
         return error
 

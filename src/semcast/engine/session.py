@@ -141,15 +141,24 @@ class Session:
         self, question: bytes, *, level: ReadLevel = "session", timeout: float | None = None
     ) -> "Answer":
         """As `Replica.query`; a session shows all that it wrote."""
+        position = await self.settled(level)
+        answer = await self._replica.query(
+            question, level=level, position=position, client=self.client, timeout=timeout
+        )
+        self.showed(level, answer.position, answer.seen)
+        return answer
+
+    async def settled(self, level: ReadLevel) -> int:
+        """The position that a read has to show, once that is known."""
         if level == SESSION:
             await self._settle()
-        answer = await self._replica.query(
-            question, level=level, position=self._position, client=self.client, timeout=timeout
-        )
-        self._position = max(self._position, answer.position)
+        return self._position
+
+    def showed(self, level: ReadLevel, position: int, seen: str) -> None:
+        """What a read of this session showed."""
+        self._position = max(self._position, position)
         if level == DIRTY:
-            self._seen = answer.seen
-        return answer
+            self._seen = seen
 
     async def _settle(self) -> None:
         """Wait for the outcomes of what was answered early."""

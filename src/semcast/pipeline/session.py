@@ -28,8 +28,21 @@ ROWS_PER_PARTITION = 3_000_000
 SMALL_ROWS = 200_000
 """Of so few rows planning, compiling and scheduling cost more than the work on them."""
 
-_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java compiles quickly rather than well."""
+_QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m"
+"""Java compiles quickly rather than well, and has room for what it loaded and compiled: without that it
+collects garbage while it starts, and compiles the same methods again and again."""
+
+_SMALL_PAGES = {"spark.buffer.pageSize": "1m"}
+"""Every sort and hash table begins with a page: of 64 MiB, as in a large heap, also for a few rows."""
+
+_JVM_NAMES = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "org.apache.spark.sql.classic.SparkSession",
+)
+"""Classes that PySpark asks the JVM for by name whenever it uses them, which searches all jars."""
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 _AT_ONCE = {
@@ -59,6 +72,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     rows_hint: int | None = None,
     shuffle_partitions: int | None = None,
+    quickly: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
     """The session of this process, made if there is none.
@@ -70,6 +84,8 @@ def spark_session(
         conf: settings of the user.
         rows_hint: how many rows will be shuffled, about.
         shuffle_partitions: the number of partitions after a shuffle, instead of one chosen by `rows_hint`.
+        quickly: a local Java compiles quickly rather than well, and takes little memory: for jobs in which
+            Python does the work, as for few rows.
         say: told when the cluster keeps us waiting, and for what.
 
     Raises:
@@ -90,7 +106,7 @@ def spark_session(
     before = SparkContext._active_spark_context
     few = rows_hint is not None and rows_hint <= SMALL_ROWS
     try:
-        spark = _classic(app, master, settings, given, small=few)
+        spark = _classic(app, master, settings, given, small=few or quickly)
     except failures() as error:
         raise ClusterError(f"{master}: {told(error)}") from error
     if before is None and not in_one_process(spark):
@@ -174,10 +190,14 @@ def _classic(
     local = master is not None and master.startswith("local")
     scratch = launch_folder()
     at_start = _local_settings(scratch, _QUICKLY if small else "") if local else {}
+    if local and small:
+        at_start |= _SMALL_PAGES
     with _environment(_variables(scratch, master or "", given)):
         spark = _built(app, master, settings, given, at_start)
     if not local:
         spark.sparkContext.setLogLevel(log_level().upper())
+    for name in _JVM_NAMES:
+        setattr(spark._jvm, name, getattr(spark._jvm, name))
     return spark
 
 

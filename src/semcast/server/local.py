@@ -1,6 +1,5 @@
-"""A database in this process, in the shape that the server needs: long queries hold up nobody."""
+"""A database in this process, in the shape that the server needs."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,10 +12,6 @@ from semcast.engine.results import SqlResult
 from semcast.group.errors import GroupError
 from semcast.sql.actions import Expectation, Statement, Value
 
-_READERS = 4
-"""Queries that are answered at a time; more wait."""
-_NOTHING = "select 1"
-
 
 class LocalDatabase:
     """A server of a database, for clients elsewhere.
@@ -28,7 +23,6 @@ class LocalDatabase:
     def __init__(self, database: Database) -> None:
         self.name = database.replica.name
         self._database = database
-        self._readers = asyncio.Semaphore(_READERS)
         self._closed = False
 
     async def transaction(
@@ -64,24 +58,8 @@ class LocalDatabase:
         position: int = 0,
         timeout: float | None = None,
     ) -> SqlAnswer:
-        """Answer a query.
-
-        The engine says when that may be; then a thread reads. It may find more than was there at that moment:
-        a later prefix of the order, which is as good.
-        """
-        database = self._database
-        if level == "linear":
-            position = (await database.query(_NOTHING, level="linear", timeout=timeout)).position
-        elif level == "dirty":
-            if database.status().reds:  # these are on the connection that writes
-                return await database.query(sql, params, level="dirty")
-            position = (await database.query(_NOTHING, level="dirty")).position
-        else:
-            answer = await database.query(_NOTHING, level=level, position=position, timeout=timeout)
-            position = answer.position
-        async with self._readers:
-            found = await asyncio.to_thread(database.green, sql, params)
-        return SqlAnswer(found.columns, found.rows, position)
+        """Answer a query."""
+        return await self._database.query(sql, params, level=level, position=position, timeout=timeout)
 
     def status(self) -> Mapping[str, object]:
         """How this server is."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +16,7 @@ from semcast.server.interface import Database
 from semcast.server.limits import Limits
 from semcast.server.metrics import Counts
 from semcast.server.registry import Note, noted
-from semcast.server.serving import HttpServer, Place
+from semcast.server.serving import HttpServer, Place, reserve
 from semcast.server.tokens import Tokens
 
 _QUIET = 2.0
@@ -64,13 +66,27 @@ async def serve(
     wanted.place.check(tokens=wanted.tokens is not None)
     tokens = Tokens(wanted.tokens)
     counts = Counts()
-    say({"event": "starting", "server": wanted.server})
-    database = await _opened(opening, stopped)
-    if database is None:
-        return
+    with closing(reserve(wanted.place.listen)) as reserved:  # before others are told that it is there
+        say({"event": "starting", "server": wanted.server})
+        database = await _opened(opening, stopped)
+        if database is None:
+            return
+        await _serve(wanted, database, reserved, tokens, counts, stopped, say, limits)
+
+
+async def _serve(
+    wanted: Wanted,
+    database: Opened,
+    reserved: socket.socket,
+    tokens: Tokens,
+    counts: Counts,
+    stopped: asyncio.Event,
+    say: Say,
+    limits: Limits | None,
+) -> None:
     try:
         served = application(database, tokens, limits, counts=counts, anybody=wanted.place.insecure)
-        http = HttpServer(served, wanted.place, limits)
+        http = HttpServer(served, wanted.place, limits, reserved)
         async with http:
             note = Note(
                 wanted.database, wanted.server, http.address, bool(wanted.place.certificate), os.getpid()

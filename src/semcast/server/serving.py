@@ -73,12 +73,19 @@ class HttpServer:
         served: the application.
         place: where.
         limits: of connections.
+        reserved: the socket for it, if there is one already (`reserve`).
     """
 
-    def __init__(self, served: ASGIApp, place: Place, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        served: ASGIApp,
+        place: Place,
+        limits: Limits | None = None,
+        reserved: socket.socket | None = None,
+    ) -> None:
         limits = limits or Limits()
         self._place = place
-        self._socket: socket.socket | None = None
+        self._socket = reserved
         self._task: asyncio.Task[None] | None = None
         config = uvicorn.Config(
             served,
@@ -114,7 +121,8 @@ class HttpServer:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def __aenter__(self) -> "HttpServer":
-        self._socket = _listening(self._place.listen)
+        self._socket = self._socket or reserve(self._place.listen)
+        self._socket.listen(socket.SOMAXCONN)
         self._task = asyncio.create_task(self._server.serve([self._socket]))
         while not self._server.started:
             if self._task.done():
@@ -133,7 +141,8 @@ class HttpServer:
             await self._task
 
 
-def _listening(place: str) -> socket.socket:
+def reserve(place: str) -> socket.socket:
+    """The socket of a place, which nobody else has then. Nobody is served there until it listens."""
     host, port = split_address(place, any_port=True)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -142,7 +151,6 @@ def _listening(place: str) -> socket.socket:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
-            made.listen(socket.SOMAXCONN)
             made.setblocking(False)
         except OSError:
             made.close()

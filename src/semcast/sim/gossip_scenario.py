@@ -2,6 +2,8 @@
 
 from random import Random
 
+import msgspec
+
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Choice, GossipSettings, Protocol, Retention
@@ -54,6 +56,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     duration = rng.randint(500, 2500) * MILLISECOND
     durable = protocol is not Protocol.PBCAST and not (protocol is Protocol.RPBCAST and rng.random() < 0.15)
     settings = _settings(rng, protocol, logger_of(size, protocol) if durable else ())
+    beside = Random(f"rewrite/{protocol.value}/{seed}")  # logs that are written anew again and again
+    settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     senders = size - 1 if durable else size
     return Scenario(
         seed=seed,

@@ -1,83 +1,13 @@
-"""Routed networks: a graph of links with latency and bandwidth, shortest paths, multicast trees."""
+"""Routed networks: packets go from node to node along shortest paths, multicasts along trees of them."""
 
-import csv
-import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-import msgspec
-
-from semcast.core.ids import MILLISECOND, Nanos
+from semcast.core.ids import Nanos
 from semcast.sim.networks import Conditions, Link, Network, Packet
 from semcast.sim.scheduler import Scheduler
-
-
-class Edge(msgspec.Struct, frozen=True):
-    """A wire between two nodes of the graph, the same in both directions."""
-
-    a: int
-    b: int
-    latency: Nanos
-    bandwidth: int
-
-
-class Topology(msgspec.Struct, frozen=True):
-    """A connected graph. Nodes are numbered from 0."""
-
-    nodes: int
-    edges: tuple[Edge, ...]
-
-    def check(self) -> None:
-        """Raise ValueError unless every node can reach every other."""
-        for edge in self.edges:
-            if not (0 <= edge.a < self.nodes and 0 <= edge.b < self.nodes):
-                raise ValueError(f"edge {edge.a}-{edge.b}: nodes go from 0 to {self.nodes - 1}")
-        if self.nodes and any(parent is None for parent in shortest_paths(neighbours_of(self), 0)[1:]):
-            raise ValueError("the topology is not connected")
-
-
-Neighbours = list[list[tuple[int, Nanos]]]
-"""Of each node: what it has a wire to, and how far that is."""
-
-
-def neighbours_of(topology: Topology) -> Neighbours:
-    """Those of every node, in the order of the edges."""
-    neighbours: Neighbours = [[] for _ in range(topology.nodes)]
-    for edge in topology.edges:
-        neighbours[edge.a].append((edge.b, edge.latency))
-        neighbours[edge.b].append((edge.a, edge.latency))
-    return neighbours
-
-
-def shortest_paths(neighbours: Neighbours, root: int) -> list[int | None]:
-    """For each node the node before it on the way from `root`; None for the root and what it cannot reach."""
-    parents: list[int | None] = [None] * len(neighbours)
-    best: dict[int, Nanos] = {root: 0}
-    heap = [(0, root)]
-    while heap:
-        far, node = heapq.heappop(heap)
-        if far > best[node]:
-            continue
-        for neighbour, latency in neighbours[node]:
-            if neighbour not in best or far + latency < best[neighbour]:
-                best[neighbour] = far + latency
-                parents[neighbour] = node
-                heapq.heappush(heap, (far + latency, neighbour))
-    return parents
-
-
-def tiered(rng: Random, core: int, regions: int, fringe: int) -> Topology:
-    """A made-up wide-area network: a meshed core, regional nodes on it, sites at the fringe."""
-    edges = []
-    for a in range(core):
-        for b in range(a + 1, core):
-            edges.append(Edge(a, b, rng.randint(5, 20) * MILLISECOND, 100_000_000))
-    for region in range(core, core + regions):
-        edges.append(Edge(rng.randrange(core), region, rng.randint(2, 8) * MILLISECOND, 45_000_000))
-    for site in range(core + regions, core + regions + fringe):
-        edges.append(Edge(core + rng.randrange(regions), site, rng.randint(1, 3) * MILLISECOND, 10_000_000))
-    return Topology(core + regions + fringe, tuple(edges))
+from semcast.sim.topologies import Topology, neighbours_of, shortest_paths
 
 
 class Branch(NamedTuple):
@@ -233,22 +163,3 @@ class RoutedNetwork(Network):
             for node, below in enumerate(children)
         ]
         return found
-
-
-def read_links(lines: Iterable[str], name: str, bandwidth: int = 100_000_000) -> Topology:
-    """One network out of a CSV with columns topology, src, dst, latency_ms (others are ignored).
-
-    >>> table = ["topology,src,dst,km,latency_ms", "Tiny,4,7,10,0.5", "Tiny,7,9,10,0.1"]
-    >>> read_links(table, "Tiny").nodes
-    3
-    """
-    rows = [row for row in csv.DictReader(lines) if row["topology"] == name]
-    if not rows:
-        raise ValueError(f"no topology named {name!r} in this file")
-    names = sorted({row[end] for row in rows for end in ("src", "dst")}, key=lambda n: (len(n), n))
-    number = {node: place for place, node in enumerate(names)}
-    edges = tuple(
-        Edge(number[row["src"]], number[row["dst"]], int(float(row["latency_ms"]) * MILLISECOND), bandwidth)
-        for row in rows
-    )
-    return Topology(len(names), edges)

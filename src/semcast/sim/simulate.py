@@ -16,10 +16,11 @@ from semcast.sim.hosts import CpuModel
 from semcast.sim.mutants import Mutant
 from semcast.sim.networks import IP_OVERHEAD, Conditions, Network, SharedSegment, SwitchedNetwork
 from semcast.sim.programs import Programs
-from semcast.sim.routed import RoutedNetwork, tiered
+from semcast.sim.routed import RoutedNetwork
 from semcast.sim.scenario import BANDWIDTH, Scenario, Traffic
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.statistics import HostStatistics
+from semcast.sim.topologies import tiered
 from semcast.sim.traces import read_trace, replay_arrivals, replay_contents
 from semcast.sim.workloads import (
     Bitmaps,

@@ -17,11 +17,19 @@ MAX_SECONDS: Final = 30.0
 """A query that takes longer is given up: unlike an action, it may end at another point at each server."""
 
 
+NOBODY: Final = threading.Event()
+"""Of queries that nobody gives up: never set."""
+
+
 class Answer(NamedTuple):
     """What a query gave."""
 
     columns: tuple[str, ...]
     rows: list[Row]
+
+
+class SlowQueryError(StatementError):
+    """A query takes longer than it may; says how long."""
 
 
 class Reader:
@@ -41,22 +49,43 @@ class Reader:
         self.connection.set_authorizer(self._guard)
         self.connection.set_progress_handler(self._stepped, STEP)
         self._cursor = self.connection.cursor()
-        self._deadline = 0.0
+        self._deadline = self._seconds = 0.0
+        self._given_up = NOBODY
 
-    def query(self, sql: str, parameters: Sequence[Value]) -> Answer:
+    def query(
+        self,
+        sql: str,
+        parameters: Sequence[Value],
+        seconds: float = MAX_SECONDS,
+        given_up: threading.Event = NOBODY,
+    ) -> Answer:
         """Answer one query: `rows`, with the names of the columns."""
-        rows = self.rows(sql, parameters)
+        rows = self.rows(sql, parameters, seconds, given_up)
         return Answer(tuple([each[0] for each in self._cursor.description or ()]), rows)
 
-    def rows(self, sql: str, parameters: Sequence[Value]) -> list[Row]:
+    def rows(
+        self,
+        sql: str,
+        parameters: Sequence[Value],
+        seconds: float = MAX_SECONDS,
+        given_up: threading.Event = NOBODY,
+    ) -> list[Row]:
         """Answer one query.
 
+        Args:
+            sql: a query.
+            parameters: for its question marks.
+            seconds: it may take.
+            given_up: set where nobody waits for it any more.
+
         Raises:
+            SlowQueryError: it takes longer.
             StatementError: the query is wrong, or wants to write.
             DatabaseError: the file cannot be read.
         """
         cursor = self._cursor
-        self._deadline = time.monotonic() + MAX_SECONDS
+        self._seconds, self._deadline = seconds, time.monotonic() + seconds
+        self._given_up = given_up
         try:
             rows = cursor.execute(sql, parameters).fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
@@ -68,13 +97,13 @@ class Reader:
         return rows
 
     def _stepped(self) -> int:
-        return int(time.monotonic() > self._deadline)
+        return int(time.monotonic() > self._deadline or self._given_up.is_set())
 
     def _translated(self, error: Exception) -> Exception:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
             return StatementError("only queries are answered here: send what writes as an action")
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
-            return StatementError(f"the query took more than {MAX_SECONDS:g} s")
+            return SlowQueryError(f"the query took more than {self._seconds:g} s")
         bad = trouble(error)
         if bad:
             return DatabaseError(f"{self._path}: {bad}: {error}")
@@ -105,9 +134,15 @@ class Readers:
                 self._all.append(reader)
         return reader
 
-    def query(self, sql: str, parameters: Sequence[Value]) -> Answer:
+    def query(
+        self,
+        sql: str,
+        parameters: Sequence[Value],
+        seconds: float = MAX_SECONDS,
+        given_up: threading.Event = NOBODY,
+    ) -> Answer:
         """Answer a query on the connection of this thread."""
-        return self.mine().query(sql, parameters)
+        return self.mine().query(sql, parameters, seconds, given_up)
 
     def rows(self, sql: str, parameters: Sequence[Value]) -> list[Row]:
         """The rows of the answer alone."""

@@ -6,17 +6,18 @@ committed (a *weak* read). News of the order undo the open transaction; what is 
 """
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from semcast.sql.actions import Row, SqlOutcome, Value
 from semcast.sql.errors import DatabaseError, StatementError
 from semcast.sql.failures import trouble
-from semcast.sql.reading import Answer, Readers
+from semcast.sql.reading import MAX_SECONDS, NOBODY, Answer, Readers, SlowQueryError
 from semcast.sql.refusals import writes
 from semcast.sql.restoring import STAGED
-from semcast.sql.writer import MAX_ROWS, Writer
+from semcast.sql.writer import MAX_ROWS, TransactionLostError, Writer
 
 _TABLES = (
     "PRAGMA journal_mode = WAL",
@@ -30,6 +31,13 @@ _TABLES = (
     STAGED,
 )
 
+
+DIRTY_SECONDS: Final = 1.0
+"""That a dirty query may take where something is red: nothing else is written or answered meanwhile."""
+_DIRTY_SLOW: Final = (
+    f"the query took more than {DIRTY_SECONDS:g} s: what has no place yet is seen by the connection that "
+    "writes, which cannot wait longer; ask at level weak"
+)
 
 Notes = Mapping[bytes, bytes | None]
 
@@ -58,7 +66,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reds = 0
+        self._reds: list[tuple[bytes, int, int]] = []
         try:
             self._writer = Writer(str(path))
         except sqlite3.Error as error:
@@ -80,7 +88,7 @@ class SqliteStore:
     @property
     def reds(self) -> int:
         """How many red actions dirty reads show."""
-        return self._reds
+        return len(self._reds)
 
     def apply(
         self,
@@ -102,7 +110,7 @@ class SqliteStore:
         position = self.position + len(actions) if upto is None else upto
         self._writer.ours("BEGIN IMMEDIATE")
         try:
-            outcomes = self._do(actions)
+            outcomes = self._done(actions)
             self._keep(notes(outcomes) if callable(notes) else notes or {})
             self._writer.ours("UPDATE _semcast_line SET position = ?, stamp = ?", (position, self._stamp))
             self._writer.ours("COMMIT")
@@ -113,12 +121,22 @@ class SqliteStore:
         self.position = position
         return outcomes
 
-    def _do(self, actions: Actions) -> list[SqlOutcome]:
+    def _done(self, actions: Actions) -> list[SqlOutcome]:
+        """Do actions in the transaction that is open, and once more where one of them undid it."""
+        care: dict[int, int] = {}
+        while True:
+            outcomes: list[SqlOutcome] = []
+            try:
+                return self._do(actions, outcomes, care)
+            except TransactionLostError:
+                care[len(outcomes)] = care.get(len(outcomes), 0) + 1
+                self._writer.ours("BEGIN IMMEDIATE")
+
+    def _do(self, actions: Actions, outcomes: list[SqlOutcome], care: Mapping[int, int]) -> list[SqlOutcome]:
         stamp, one = self._stamp, self._writer.apply
-        outcomes: list[SqlOutcome] = []
         for body, stamp_ms, seed in actions:
             stamp = max(stamp, stamp_ms)
-            outcomes.append(one(body, stamp, seed))
+            outcomes.append(one(body, stamp, seed, care.get(len(outcomes), 0) if care else 0))
         self._stamp = stamp
         return outcomes
 
@@ -144,25 +162,36 @@ class SqliteStore:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
             self._writer.ours("BEGIN IMMEDIATE")
-        stamp = self._stamp
-        outcomes = self._do(actions)
-        self._stamp = stamp
-        self._reds += len(actions)
-        return outcomes
+        before, stamp = len(self._reds), self._stamp
+        self._reds += actions
+        try:
+            return self._do(actions, [], {})
+        except TransactionLostError:
+            self._writer.ours("BEGIN IMMEDIATE")
+            return self._done(self._reds)[before:]
+        finally:
+            self._stamp = stamp
 
     def hide_red(self) -> None:
         """Forget what was shown of red actions."""
         if self._reds:
             self._writer.ours("ROLLBACK")
-            self._reds = 0
+            self._reds = []
 
-    def weak(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
+    def weak(
+        self,
+        sql: str,
+        parameters: Sequence[Value] = (),
+        seconds: float = MAX_SECONDS,
+        given_up: threading.Event = NOBODY,
+    ) -> Answer:
         """Answer a query from what is green, on the caller's thread.
 
         Raises:
+            SlowQueryError: it takes longer than so many seconds.
             StatementError: it is no query, or a wrong one.
         """
-        return self._readers.query(sql, parameters)
+        return self._readers.query(sql, parameters, seconds, given_up)
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """The same, without the names of the columns: what is asked most has to be quick."""
@@ -183,10 +212,13 @@ class SqliteStore:
         if writes(sql):
             raise StatementError("only queries are answered here: send what writes as an action")
         self._writer.guard.why = ""
+        self._writer.hurry(DIRTY_SECONDS)
         try:
             cursor = self._writer.connection.execute(sql, parameters)
             rows = cursor.fetchmany(MAX_ROWS + 1)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                raise SlowQueryError(_DIRTY_SLOW) from error
             raise StatementError(self._writer.guard.why or str(error)) from error
         if len(rows) > MAX_ROWS:
             raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")

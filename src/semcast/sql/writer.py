@@ -1,7 +1,7 @@
 """The one connection that writes: applies actions, one at a time, in the order it is told."""
 
 import sqlite3
-import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from semcast.sql.actions import (
     Row,
     SqlAction,
     SqlOutcome,
+    Statement,
     decode_action,
 )
 from semcast.sql.errors import DatabaseError
@@ -26,14 +27,20 @@ from semcast.sql.refusals import OURS
 from semcast.sql.remembered import remembered
 
 STEP: Final = 100_000
-MAX_STEPS: Final = 2_000_000_000
-"""Instructions of SQLite that an action may take. They are counted: all servers stop at the same one."""
+MAX_STEPS: Final = 400_000_000
+"""Instructions of SQLite that an action may take, some seconds. They are counted: all servers stop at the
+same one. See `Writer._exactly`."""
+TOO_LONG: Final = f"the action took too many steps of SQLite, more than {MAX_STEPS:,}: divide it"
 MAX_ROWS: Final = 100_000
 MAX_LENGTH: Final = 1 << 26
 """Bytes of a row, and of each value in it: `zeroblob(1e9)` would take the memory of every server."""
 CACHED: Final = 512
 
 OUTCOMES: Final = (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, TypeError)
+
+
+class TransactionLostError(Exception):
+    """An action took too long, and SQLite has undone all that was in its transaction."""
 
 
 @remembered
@@ -53,6 +60,10 @@ class Writer:
     def __init__(self, path: str) -> None:
         self._path = path
         self._steps = 0
+        self._most = MAX_STEPS
+        self._deadline = 0.0  # of a query that is no action; 0 for none
+        self._again = 0  # actions that were done once more
+        self._suffix = ""
         self._state_words = False
         self.guard = Guard()
         self.moment = Moment()
@@ -83,10 +94,17 @@ class Writer:
         finally:
             self.guard.ours = False
 
-    def apply(self, body: bytes, stamp_ms: int, seed: int) -> SqlOutcome:
+    def apply(self, body: bytes, stamp_ms: int, seed: int, care: int = 0) -> SqlOutcome:
         """Do one action, in the transaction that is open: wholly, or not at all.
 
+        Args:
+            body: the action.
+            stamp_ms: its time.
+            seed: its chance.
+            care: how often the transaction was lost with it.
+
         Raises:
+            TransactionLostError: with it all of the transaction was undone.
             DatabaseError: this server cannot go on.
         """
         try:
@@ -94,18 +112,46 @@ class Writer:
         except msgspec.MsgspecError as error:
             return SqlOutcome(error=f"malformed action: {error}")
         self.moment.set(stamp_ms, seed)
-        self._steps = 0
+        self._steps, self._deadline = 0, 0.0
         self.guard.why = self.moment.why = ""
         if action.deed is not None:
             return self._deed(action.deed, stamp_ms)
-        if len(action.statements) != 1 or action.expect:
+        if care:
+            return SqlOutcome(error=TOO_LONG) if care > 1 else self._exactly(action, stamp_ms, seed)
+        alone = len(action.statements) == 1 and not action.expect
+        self._most = MAX_STEPS - (2 if alone else 1 + len(action.statements) + len(action.expect)) * STEP
+        outcome = self._alone(action.statements[0]) if alone else self._together(action)
+        return outcome if self._steps <= self._most else self._exactly(action, stamp_ms, seed)
+
+    def _exactly(self, action: SqlAction, stamp_ms: int, seed: int) -> SqlOutcome:
+        """An action came near to the limit and was undone: do it once more, and count to the very same step.
+
+        SQLite counts the steps of a statement on from its last use, which is another one at each server: so
+        the first time the limit is a little lower, and now the statements are new ones.
+        """
+        self._again += 1
+        self._suffix = f"/*{self._again}*/"
+        self.moment.set(stamp_ms, seed)
+        self._steps, self._most = 0, MAX_STEPS
+        try:
             return self._together(action)
-        statement = action.statements[0]
-        try:  # a statement that fails undoes itself
+        finally:
+            self._suffix = ""
+
+    def _check_transaction(self, error: Exception) -> None:
+        """SQLite undoes all of a transaction where it interrupts a statement that writes."""
+        if not self.connection.in_transaction:
+            self._state_words = self._triggers_ask()
+            raise TransactionLostError from error
+
+    def _alone(self, statement: Statement) -> SqlOutcome:
+        """A statement that fails undoes itself."""
+        try:
             if self._state_words or _asks_last(statement.sql):
                 self._forget_last()
             return self._outcome(self.connection.execute(statement.sql, statement.parameters))
         except OUTCOMES as error:
+            self._check_transaction(error)
             return SqlOutcome(error=self._why(error))
 
     def _together(self, action: SqlAction) -> SqlOutcome:
@@ -114,6 +160,7 @@ class Writer:
             self._forget_last()
             outcome = self._all(action)
         except OUTCOMES as error:
+            self._check_transaction(error)
             outcome = SqlOutcome(error=self._why(error))
         if outcome.error:
             self.ours("ROLLBACK TO action")
@@ -122,8 +169,7 @@ class Writer:
 
     def _deed(self, deed: Deed, stamp_ms: int) -> SqlOutcome:
         self.ours("SAVEPOINT deed")
-        self._steps = -sys.maxsize  # as long as it takes: the administrator asked for it
-        self.guard.ours = True
+        self.guard.ours = True  # and it takes as long as it takes: the administrator asked for it
         try:
             outcome = restoring.do(self.connection, Path(self._path), deed, stamp_ms)
         except OSError as error:
@@ -147,9 +193,9 @@ class Writer:
         changes = last_rowid = 0
         columns: tuple[str, ...] = ()
         rows: tuple[Row, ...] = ()
-        execute = self.connection.execute
+        execute, suffix = self.connection.execute, self._suffix
         for statement in action.statements:
-            cursor = execute(statement.sql, statement.parameters)
+            cursor = execute(statement.sql + suffix if suffix else statement.sql, statement.parameters)
             if cursor.description is None and cursor.rowcount >= 0:  # nearly all: worth a way of its own
                 changes += cursor.rowcount
                 last_rowid = cursor.lastrowid or last_rowid
@@ -162,7 +208,8 @@ class Writer:
         return SqlOutcome(changes, last_rowid, columns, rows)
 
     def _found(self, expected: Expectation) -> list[Row]:
-        return self.connection.execute(expected.sql, expected.parameters).fetchmany(len(expected.rows) + 1)
+        found = self.connection.execute(expected.sql + self._suffix, expected.parameters)
+        return found.fetchmany(len(expected.rows) + 1)
 
     def _outcome(self, cursor: sqlite3.Cursor) -> SqlOutcome:
         """Of a statement that was executed."""
@@ -197,10 +244,18 @@ class Writer:
             return f"refused: {self.guard.why}"
         if self.moment.why:
             return self.moment.why
-        if self._steps > MAX_STEPS:
-            return "the statement took too many steps"
+        if self._steps > self._most:
+            return TOO_LONG
         return str(error)
 
+    def hurry(self, seconds: float) -> None:
+        """What comes next is a query that may take so long, up to the next action."""
+        self._deadline = time.monotonic() + seconds
+
     def _stepped(self) -> int:
+        if self.guard.ours:
+            return 0
+        if self._deadline:
+            return int(time.monotonic() > self._deadline)
         self._steps += STEP
-        return int(self._steps > MAX_STEPS)
+        return int(self._steps > self._most)

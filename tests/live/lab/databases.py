@@ -20,9 +20,12 @@ PATIENCE = 30.0
 class Server:
     """One process."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], most_bytes: int = 0) -> None:
+        command = [sys.executable, "-m", "semcast", "serve", *words, "--json"]
+        if most_bytes:  # of a file: as on a full disk, no more can be written
+            command = ["prlimit", f"--fsize={most_bytes}", *command]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "semcast", "serve", *words, "--json"],
+            command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

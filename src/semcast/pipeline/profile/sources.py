@@ -71,12 +71,24 @@ def find_sources(spark: SparkSession, named: list[str]) -> list[Source]:
 
 def are_small(named: list[str]) -> bool:
     """Whether these are local, and so short that they hold some ten thousand rows at most."""
+    inside = _files_here(named)
+    return inside is not None and sum(map(_unpacked, inside)) <= _SMALL_BYTES
+
+
+def are_parquet(named: list[str]) -> bool:
+    """Whether these are local Parquet files: Python reads them, and Spark only deals them out."""
+    inside = _files_here(named)
+    return inside is not None and all(path.suffix.lower() in Format.PARQUET.value for path in inside)
+
+
+def _files_here(named: list[str]) -> list[Path] | None:
+    """All files; None if some are elsewhere."""
     named = [_local(name) for name in named]
-    files = [Path(name) for name in named if not is_remote(name)]
-    if len(files) < len(named):
-        return False
+    if any(map(is_remote, named)):
+        return None
+    files = [Path(name) for name in named]
     inside = (path for file in files for path in (_files_in(file) if file.is_dir() else [file]))
-    return sum(_unpacked(path) for path in inside if path.is_file()) <= _SMALL_BYTES
+    return [path for path in inside if path.is_file()]
 
 
 def _unpacked(path: Path) -> int:

@@ -6,9 +6,11 @@ the others, which are few, with the rows about their messages.
 """
 
 from collections.abc import Iterator
+from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.history.schema import SAFE, Kind
@@ -30,7 +32,7 @@ _MOST = 1_000
 
 _HAD = (Kind.DELIVER.value, Kind.PURGE.value)
 _STAY = {"who": WHOLE, "view": WHOLE, "members": pa.list_(MEMBER), "debtor": WHOLE}
-_CASE = {"sender": TEXT, "sender_incarnation": WHOLE, "asked": WHOLE, "claim": WHOLE}
+_CASE = {"run": TEXT, "sender": TEXT, "sender_incarnation": WHOLE, "asked": WHOLE, "claim": WHOLE}
 
 
 def judge_confirmed(given: Given, wanted: Wanted) -> Findings:
@@ -40,9 +42,7 @@ def judge_confirmed(given: Given, wanted: Wanted) -> Findings:
     known = {row["run"] for row in claims.select("run").distinct().collect()}
     found = Findings(unknown={(run, NAME): "nothing was confirmed" for run in wanted if run not in known})
     doubtful = run_index.keep(_misplaced(given, claims).union(_lacking(given, claims)).distinct())
-    concerned = {row["run"] for row in doubtful.select("run").distinct().collect()}
-    for run in sorted(concerned & set(wanted)):
-        _ask_memory(given, run, doubtful.where(fn.col("run") == run), found)
+    _ask_memory(given, doubtful.where(fn.col("run").isin(*wanted)), found)
     return found
 
 
@@ -92,30 +92,43 @@ def _lacking(given: Given, claims: DataFrame) -> DataFrame:
     return wrong.select(*_CLAIM)
 
 
-def _ask_memory(given: Given, run: str, doubtful: DataFrame, found: Findings) -> None:
-    """What the checker says of these claims, given all rows about their messages."""
-    few = doubtful.orderBy("who", "index").limit(_MOST + 1).collect()
+def _ask_memory(given: Given, doubtful: DataFrame, found: Findings) -> None:
+    """What the checker says of these claims, run by run, given all rows about their messages."""
     run_index = given.run_index
-    members = [run_index.everybody[row["who"]][1] for row in few[:_MOST]]
-    cases = [(m.name, m.incarnation, row["seq"], row["index"]) for m, row in zip(members, few, strict=False)]
-    about = fn.broadcast(small_frame(run_index.spark, _CASE, cases))
-    rows = given.rows.where(fn.col("run") == run)
-    about_them = rows.join(about, [*_SENDER], "left_semi").select(*rows.columns)
+    place = fn.row_number().over(Window.partitionBy("run").orderBy("who", "index"))
+    listed = doubtful.withColumn("place", place).where(fn.col("place") <= _MOST + 1).collect()
+    if not listed:
+        return
+    too_many = {row["run"] for row in listed if row["place"] > _MOST}
+    cases = [
+        (row["run"], member.name, member.incarnation, row["seq"], row["index"])
+        for row in listed
+        if row["place"] <= _MOST
+        for member in [run_index.everybody[row["who"]][1]]
+    ]
+    table = _rows_about(given, cases)
+    for run in sorted({row["run"] for row in listed}):
+        mine = table.filter(pc.equal(table["run"], run))
+        verdict = check(history_of(run_index, run, mine), [NAME])[0]
+        if verdict.status is Status.HOLDS and run in too_many:
+            found.unknown[run, NAME] = "too many confirmations are in doubt"
+        else:
+            found.verdicts.append((run, verdict))
+
+
+def _rows_about(given: Given, cases: list[tuple[str, str, int, int, int]]) -> pa.Table:
+    """All rows about the messages of some claims, and the claims."""
+    about = fn.broadcast(small_frame(given.run_index.spark, _CASE, cases))
+    rows = given.rows.where(fn.col("run").isin(*sorted({case[0] for case in cases})))
+    about_them = rows.join(about, ["run", *_SENDER], "left_semi").select(*rows.columns)
     shown = about_them.alias("r").join(about.alias("c"), _concerns(), "left_semi")
     stated = rows.where((fn.col("kind") == Kind.APPLY.value) & fn.col("view").isNotNull())
-    few_rows = shown.union(_highest(about_them)).union(stated).toArrow()
-    history = history_of(run_index, run, few_rows)
-    verdict = check(history, [NAME])[0]
-    if verdict.status is Status.HOLDS and len(few) > _MOST:
-        found.unknown[run, NAME] = "too many confirmations are in doubt"
-    else:
-        found.verdicts.append((run, verdict))
+    return shown.union(_highest(about_them)).union(stated).toArrow()
 
 
 def _concerns() -> Column:
     """Whether a row is about the message of a case, or is its claim."""
-    same = fn.col("r.sender") == fn.col("c.sender")
-    same &= fn.col("r.sender_incarnation") == fn.col("c.sender_incarnation")
+    same = reduce(Column.__and__, [fn.col(f"r.{name}") == fn.col(f"c.{name}") for name in ("run", *_SENDER)])
     claim = (fn.col("r.kind") == Kind.CONFIRMED.value) & (fn.col("r.index") == fn.col("c.claim"))
     last = fn.col("r.seq") + fn.col("r.count") - 1
     message = fn.col("r.kind").isin(*_HAD, Kind.MULTICAST.value)
@@ -125,7 +138,7 @@ def _concerns() -> Column:
 def _highest(rows: DataFrame) -> DataFrame:
     """The rows with the highest message of each sender that each process has: a replacement may be there."""
     had = rows.where(fn.col("kind").isin(*_HAD))
-    keys = ["process", "incarnation", *_SENDER]
+    keys = ["run", "process", "incarnation", *_SENDER]
     top = had.groupBy(*keys).agg(fn.max_by("index", fn.col("seq") + fn.col("count")).alias("index"))
     return had.join(fn.broadcast(top), [*keys, "index"], "left_semi").select(*rows.columns)
 

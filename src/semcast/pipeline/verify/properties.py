@@ -63,6 +63,8 @@ _OF_SERVERS = (
     "repl_exchange_once",
     "repl_join",
     "repl_leave",
+    "repl_liveness",
+    "repl_state",
 )
 """The others need most rows of a run at once: what a server knew at every moment, or who asked for what."""
 

@@ -8,11 +8,12 @@ started with which disk, which primaries were installed, who crashed, and how fa
 from collections.abc import Callable, Mapping
 from functools import reduce
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import GONE
+from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.certified import MOST_ROWS, history_of
 from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.spans import chunked, overlay
@@ -39,36 +40,43 @@ _ROW = [*_LIFE, "index"]
 _CREATOR = ["run", "sender", "sender_incarnation"]
 _TEXT = "annotation.item"
 _BIN = 64
+_OF = "of_property"
+_ALL = "all of them"
 _OUTLINE = [kind.value for kind in (STORE, INSTALL, GROUP, *GONE)]
 
 
 def judge_replication(given: Given, wanted: Wanted) -> Findings:
-    """Of each property the rows in doubt of all runs, then run by run what the checker says of them."""
+    """The rows in doubt of all runs and properties, then run by run what the checkers say of them."""
     found = Findings()
     rows = given.rows.where(fn.col("run").isin(*wanted))
     with_servers = {row["run"] for row in rows.where(_is(STORE.value)).select("run").distinct().collect()}
-    outline = given.run_index.keep(_outline(rows))
-    for name, doubtful in _DOUBTFUL.items():
-        asked = {run for run, names in wanted.items() if name in names}
-        nobody = asked - with_servers
-        found.unknown.update({(run, name): "no server was recorded" for run in nobody})
-        if asked - nobody:
-            mine = fn.col("run").isin(*sorted(asked - nobody))
-            _judge(given, name, outline.union(doubtful(rows)).where(mine), found)
+    asked: dict[str, list[str]] = {}
+    for run, names in wanted.items():
+        if run in with_servers:
+            asked[run] = [name for name in names if name in _DOUBTFUL]
+        else:
+            found.unknown.update({(run, name): "no server was recorded" for name in names})
+    if asked:
+        _judge(given, rows.where(fn.col("run").isin(*asked)), asked, found)
     return found
 
 
-def _judge(given: Given, name: str, rows: DataFrame, found: Findings) -> None:
-    kept = given.run_index.keep(rows)
-    sizes = {row["run"]: row["count"] for row in kept.groupBy("run").count().collect()}
-    few = [run for run, size in sizes.items() if size <= MOST_ROWS]
-    table = kept.where(fn.col("run").isin(*few)).toArrow()
-    for run in sizes:
-        if run not in few:
-            found.unknown[run, name] = "too many rows are in doubt"
-        else:
-            mine = table.filter(pc.equal(table["run"], run))
-            found.verdicts.append((run, check(history_of(given.run_index, run, mine), [name])[0]))
+def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> None:
+    in_doubt = {name: doubtful(rows) for name, doubtful in _DOUBTFUL.items()}
+    marked = [part.withColumn(_OF, fn.lit(name)) for name, part in {_ALL: _outline(rows), **in_doubt}.items()]
+    kept = given.run_index.keep(reduce(DataFrame.union, marked))
+    sizes = {(row["run"], row[_OF]): row["count"] for row in kept.groupBy("run", _OF).count().collect()}
+    few = {case for case, size in sizes.items() if size + sizes.get((case[0], _ALL), 0) <= MOST_ROWS}
+    names = [f"{run} {of}" for run, of in few]
+    table = kept.where(fn.concat_ws(" ", "run", _OF).isin(*names)).toArrow()
+    for run in asked:
+        mine = table.filter(pc.equal(table["run"], run))
+        for name in asked[run]:
+            if {(run, name), (run, _ALL)} & sizes.keys() - few:
+                found.unknown[run, name] = "too many rows are in doubt"
+            else:
+                about = mine.filter(pc.is_in(mine[_OF], pa.array([_ALL, name]))).drop_columns([_OF])
+                found.verdicts.append((run, check(history_of(given.run_index, run, about), [name])[0]))
 
 
 def _is(*kinds: str) -> Column:
@@ -135,13 +143,9 @@ def _answered_otherwise(rows: DataFrame) -> DataFrame:
     green = _is(COLOUR.value) & (fn.col("level") == GREEN)
     strict = _is(REPLY.value) & (fn.col("level") == "strict")
     placed = _at_one_position(rows, rows.where(green | strict))
-    wanted = chunked(placed.select(*_CREATOR, *_span("seq")), chunk=_BIN).alias("w")
     requests = rows.where(_is(REQUEST.value)).select("*", *_span("seq"))
-    cut = chunked(requests.select(*_ROW, *_CREATOR[1:], "first", "last"), chunk=_BIN).alias("q")
-    same = [fn.col(f"w.{name}") == fn.col(f"q.{name}") for name in (*_CREATOR, "chunk")]
-    meet = (fn.col("w.first") <= fn.col("q.last")) & (fn.col("q.first") <= fn.col("w.last"))
-    asked = cut.join(wanted, reduce(Column.__and__, same) & meet, "left_semi").select(*_ROW).distinct()
-    return placed.union(requests.join(asked, _ROW, "left_semi").select(*rows.columns))
+    asked = _meeting(requests, placed.select(*_CREATOR, *_span("seq")))
+    return placed.union(asked.select(*rows.columns))
 
 
 def _at_one_position(rows: DataFrame, placed: DataFrame) -> DataFrame:
@@ -210,6 +214,55 @@ def _no_row() -> list[Column]:
     return [fn.lit(None).cast(kind).alias(name) for name, kind in zip(_ROW, kinds, strict=True)]
 
 
+def _last_states(rows: DataFrame) -> DataFrame:
+    """How far servers came, and the last state of each part of their services."""
+    told = rows.where(_is(Kind.APPLY.value))
+    last = told.groupBy(*_LIFE, *_CREATOR[1:]).agg(fn.max("index").alias("index")).select(*_ROW)
+    return _furthest(rows).union(told.join(last, _ROW, "left_semi").select(*rows.columns))
+
+
+def _without_place(rows: DataFrame) -> DataFrame:
+    """How far servers came and in which phase, and requests that are not known to have a place."""
+    phases = rows.where(_is(PHASE.value))
+    last = phases.groupBy(*_LIFE).agg(fn.max("index").alias("index")).select(*_ROW)
+    green = rows.where(_is(COLOUR.value) & (fn.col("level") == GREEN)).select("*", *_span("seq"))
+    requests = rows.where(_is(REQUEST.value)).select("*", *_span("seq"))
+    # What is green where nobody crashed has a place for ever.
+    crashed = rows.where(_is(Kind.CRASH.value)).select(*_LIFE).distinct()
+    placed = green.join(fn.broadcast(crashed), _LIFE, "left_anti")
+    layers = [
+        part.select(
+            *_CREATOR, "first", "last", fn.lit(asked).alias("asked"), fn.lit(1 - asked).alias("placed")
+        )
+        for part, asked in ((requests, 1), (placed, 0))
+    ]
+    laid = overlay(chunked(layers[0].union(layers[1])), [*_CREATOR, "chunk"], ["asked", "placed"])
+    owed = laid.where("asked and not placed").select(*_CREATOR, "first", "last")
+    asked_for = _meeting(requests, owed)
+    whole = asked_for.select(*_CREATOR, *_span("seq"))
+    few = asked_for.select(*rows.columns).union(_meeting(green, whole).select(*rows.columns))
+    return phases.join(last, _ROW, "left_semi").select(*rows.columns).union(_furthest(rows)).union(few)
+
+
+def _furthest(rows: DataFrame) -> DataFrame:
+    """Of each life the row with its last green, and its last snapshot."""
+    is_green = _is(COLOUR.value) & (fn.col("level") == GREEN)
+    line = fn.col("order") + fn.when(is_green, fn.col("count") - 1).otherwise(0)
+    steps = rows.where(is_green | _is(SNAPSHOT.value))
+    tops = steps.groupBy(*_LIFE, "kind").agg(fn.max_by("index", line).alias("index")).select(*_ROW)
+    return steps.join(tops, _ROW, "left_semi").select(*rows.columns)
+
+
+def _meeting(rows: DataFrame, spans: DataFrame) -> DataFrame:
+    """Of rows with (first, last) those that share an action with spans of the same creator."""
+    wanted = chunked(spans.select(*_CREATOR, "first", "last"), chunk=_BIN).alias("w")
+    cut = chunked(rows.select(*_ROW, *_CREATOR[1:], "first", "last"), chunk=_BIN).alias("q")
+    same = [fn.col(f"w.{name}") == fn.col(f"q.{name}") for name in (*_CREATOR, "chunk")]
+    meet = (fn.col("w.first") <= fn.col("q.last")) & (fn.col("q.first") <= fn.col("w.last"))
+    found = cut.join(wanted, reduce(Column.__and__, same) & meet, "left_semi").select(*_ROW).distinct()
+    return rows.join(found, _ROW, "left_semi")
+
+
 _DOUBTFUL: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "repl_total_order": _several_actions,
     "repl_one_primary": _nothing,
@@ -221,5 +274,7 @@ _DOUBTFUL: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "repl_exchange_once": _sent_again,
     "repl_join": _nothing,
     "repl_leave": _nothing,
+    "repl_liveness": _without_place,
+    "repl_state": _last_states,
 }
 """By property, the rows that may break it."""

@@ -43,6 +43,10 @@ class Journal:
         for record in records:
             self.write(record)
 
+    def quiet(self) -> bool:
+        """Whether all that was written is synced, and nothing waits: then the books say what is on disk."""
+        return self._written == self._synced and not self._waiting
+
     def flush(self, now: Nanos) -> None:
         """Sync what was written, unless a sync is under way; do what waits for nothing."""
         self._settle(now)

@@ -79,8 +79,8 @@ class LogStream:
     def obsolete(self, first: int, last: int) -> list[tuple[int, int]]:
         """What messages between two numbers replace: pairs of a message and its replacement."""
         found: dict[int, int] = {}
-        for by in range(first, last + 1):
-            for seq in self._victims.pop(by, ()):
+        for by in sorted(by for by in self._victims if first <= by <= last):
+            for seq in self._victims.pop(by):
                 if seq in self.messages and by in self.messages:
                     found[seq] = by
         return list(found.items())

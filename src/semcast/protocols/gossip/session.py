@@ -85,6 +85,7 @@ class Session:
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
+        self._out.deliver(Note("leave"))
         if self.logger is None:
             self.over = True
         else:
@@ -121,11 +122,15 @@ class Session:
         if len(self._confirmed) < frame.parts:
             return False
         self.admitted = True
-        self._asks_senders = self._settings.at_most_once and frame.again
+        self._asks_senders = self._must_ask(frame)
         for part in self._confirmed.values():
             self._begin(part)
         self._confirmed.clear()
         return True
+
+    def _must_ask(self, confirmed: Confirm) -> bool:
+        """Whether a former incarnation may have delivered more than the logger knows."""
+        return self._settings.at_most_once and (confirmed.again or self._me.incarnation > 0)
 
     def _begin(self, confirmed: Confirm) -> None:
         """Streams that the logger knows begin at once; or when their senders have said where they are."""

@@ -82,6 +82,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a stream that a logger keeps at most under `limits`."""
     compact: bool = True
     """Whether a logger drops what a logged message replaces."""
+    rewrite_records: int = 4096
+    """Records of no use that a log has, at most, before it is written anew."""
     inactive: Nanos = _TWO_DAYS
     """How long a logger keeps a session that does not report."""
     silence: Nanos = _TWO_DAYS

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
+from semcast.sim.cluster import QUIET
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.gossip_scenario import draw_gossip, logger_of
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -55,6 +56,12 @@ def _queue(scenario: Scenario) -> int:
     return settings_of(scenario).queue_messages
 
 
+def _quiet(scenario: Scenario) -> Nanos:
+    """Longer than it takes until anything is said again."""
+    settings = settings_of(scenario)
+    return max(QUIET, 2 * max(settings.resend, settings.report, settings.heartbeat_most))
+
+
 def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:
     def draw(seed: int, _fixed: Fixed | None) -> Scenario:
         return draw_gossip(seed, protocol)
@@ -73,5 +80,7 @@ for _protocol in Protocol:
             queue=_queue,
             announces=True,
             disk=_disk,
+            largest=None,
+            quiet=_quiet,
         )
     )

@@ -158,7 +158,7 @@ MUTANTS["rpbcast"] = {
     "notes-only": Mutant(gossip.NotesOnly, by_chance=False),
     "ack-from-gossip-phase": Mutant(gossip.AckFromGossipPhase),
     "joiner-from-zero": Mutant(gossip.JoinerFromZero),
-    "sender-forgets-early": Mutant(gossip.SenderForgetsEarly),
+    "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
     "spill-forgets": Mutant(gossip.SpillForgets),

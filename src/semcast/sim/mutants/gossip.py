@@ -96,6 +96,15 @@ class JoinerFromZero(Member):
     receiver_kind = _FromZeroReceiver
 
 
+class _ShortBuffer(GossipBuffer):
+    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:  # noqa: ARG002
+        super().__init__(rounds, most, None)
+
+
+class _ShortDesk(Desk):
+    buffer_kind = _ShortBuffer
+
+
 class _ForgetfulSender(Sender):
     def sent(self, now: Nanos, batch: Batch) -> None:
         super().sent(now, batch)
@@ -103,9 +112,10 @@ class _ForgetfulSender(Sender):
 
 
 class SenderForgetsEarly(Member):
-    """Drops a message when it is multicast, not when it is logged."""
+    """Drops a message when it is multicast, or when it is old, and not when it is logged."""
 
     sender_kind = _ForgetfulSender
+    desk_kind = _ShortDesk
 
 
 class _SilentReceiver(Receiver):
@@ -168,15 +178,6 @@ class SlowMemberBlocks(Member):
         return "logger" if asked else super()._waits_for()
 
 
-class _ShortBuffer(GossipBuffer):
-    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:  # noqa: ARG002
-        super().__init__(rounds, most, None)
-
-
-class _ShortDesk(Desk):
-    buffer_kind = _ShortBuffer
-
-
 class ForgetsUnlogged(Member):
     """Drops a delivered message that no logger has, when it is old."""
 
@@ -184,8 +185,8 @@ class ForgetsUnlogged(Member):
 
 
 class _TrustingSession(Session):
-    def on_confirm(self, frame: Confirm) -> bool:
-        return super().on_confirm(msgspec.structs.replace(frame, again=False))
+    def _must_ask(self, confirmed: Confirm) -> bool:  # noqa: ARG002
+        return False
 
 
 class AtMostOnceFromLogger(Member):

@@ -10,6 +10,7 @@ from semcast.protocols.gossip.frames import Data, Entry
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Replaced
+from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import from_wire
@@ -35,16 +36,16 @@ class ConfirmBeforeSynced(Logger):
     journal_kind = _HastyJournal
 
 
+class _OfThoseConnected(Retaining):
+    def minimum(self, now: Nanos, stream: MemberId) -> int | None:
+        there = self._books.rows.connected(now - 2 * self._settings.report)
+        return min((row.through.get(stream, 0) for row in there), default=None)
+
+
 class DisconnectedForgotten(Logger):
     """Collects what a session that is away has not acknowledged."""
 
-    def _collect(self, now: Nanos) -> None:
-        every, there = self.rows, self.rows_kind()
-        for row in every.connected(now - 2 * self.settings.report):
-            there.admit(row.heard_at, row.member, row.through)
-        self.rows = there
-        super()._collect(now)
-        self.rows = every
+    retaining_kind = _OfThoseConnected
 
 
 class CompactBeforeLogged(Logger):

@@ -8,6 +8,7 @@ its incarnations belong together.
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
+- leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
@@ -62,6 +63,7 @@ START = add_kind("start", ("sender", "seq", "level"), _start)
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
+LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))

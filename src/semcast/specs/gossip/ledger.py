@@ -13,6 +13,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     FENCED,
     KEPT,
+    LEAVE,
     LOG,
     LOST,
     OPENED,
@@ -38,6 +39,8 @@ class Incarnation:
         self.purged: dict[MemberId, Runs] = {}
         self.end: Event | None = None
         """How it ended, if it did."""
+        self.leaves = next((row for row in rows if row.kind is LEAVE), None)
+        """Where it wanted to leave, if it did."""
         self.fenced = any(row.kind is FENCED for row in rows)
         """Whether its stream was closed though it was there: then its session goes on."""
         away = False

@@ -113,8 +113,8 @@ def _collected_early(
     findings: Findings, had: dict[MemberId, dict[int, Nanos]], session: Session, row: Event
 ) -> None:
     assert row.sender is not None
-    left = session.left
-    if left is not None and left.at <= row.at:
+    leaves = session.last.leaves
+    if leaves is not None and leaves.at <= row.at:
         return
     counted = session.incarnations
     if any(each.at_most_once for each in counted):

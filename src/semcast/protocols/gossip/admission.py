@@ -1,0 +1,147 @@
+"""A logger's side of sessions: who is admitted, what they report, who leaves (5.3: loggers admit)."""
+
+from collections.abc import Callable
+
+from semcast.core.events import Note
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.frames import (
+    Closed,
+    Confirm,
+    Entry,
+    Farewell,
+    Join,
+    Logged,
+    Report,
+    Reported,
+    entries,
+    some_spans,
+)
+from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Acknowledged, Admitted, Dismissed
+from semcast.protocols.gossip.rows import Row
+
+HearOf = Callable[[MemberId, int], None]
+
+
+def closed(stream: LogStream) -> Closed:
+    """What to say of a stream that is over; of many holes, the others are told to who asks for them."""
+    assert stream.last is not None
+    return Closed(stream.sender, stream.last, next(some_spans(stream.holes)))
+
+
+class Admission:
+    """Nothing is confirmed, and nothing counts, before it is on disk.
+
+    Args:
+        books: with the rows of sessions.
+        journal: to write to, and to wait for.
+        hear_of: to be told that a sender gave a number.
+        out: where answers go.
+    """
+
+    def __init__(self, books: Books, journal: Journal, hear_of: HearOf, out: Outbox) -> None:
+        self._books = books
+        self._journal = journal
+        self._hear_of = hear_of
+        self._out = out
+
+    def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """Admit: the row is on disk before anything is confirmed."""
+        rows = self._books.rows
+        if rows.is_over(source):
+            return
+        row, former = rows.of(source), rows.known(source.name)
+        if row is None:
+            through = dict(former.through) if former is not None else self._beginning(frame.start)
+            row = rows.admit(now, source, through, again=former is not None)
+            self._journal.write(Admitted(source, sorted(through.items()), row.again))
+        row.heard_at = now
+        self._journal.then(lambda _now: self._confirm(source, frame.attempt))
+
+    def _beginning(self, start: str) -> dict[MemberId, int]:
+        """Where a session begins that is not known here."""
+        streams = self._books.streams.values()
+        return {stream.sender: stream.logged if start == "new" else stream.floor for stream in streams}
+
+    def _confirm(self, member: MemberId, attempt: int) -> None:
+        row = self._books.rows.of(member)
+        if row is None:
+            return
+        owed = [(stream, seq) for stream, seq in sorted(row.through.items()) if stream in self._books.streams]
+        over = self._books.ended.entries()
+        parts = entries([*owed, *over])
+        begin = 0
+        for number, part in enumerate(parts):
+            after = part[: max(0, len(owed) - begin)]
+            ended = part[len(after) :]
+            begin += len(part)
+            self._out.send(member, Confirm(attempt, number, len(parts), after, ended, row.again))
+
+    def on_report(self, now: Nanos, source: MemberId, frame: Report) -> None:
+        """What a session is through with counts as soon as it is on disk."""
+        books = self._books
+        if books.rows.is_over(source):
+            self._out.send(source, Farewell())
+            return
+        row = books.rows.of(source)
+        if row is None:  # it was lost with a disk
+            row = books.rows.admit(now, source, {})
+            self._journal.write(Admitted(source, []))
+        row.heard_at = now
+        through = []
+        for sender, seq, known in frame.through:
+            self._hear_of(sender, known)
+            stream = books.streams.get(sender)
+            upto = 0 if stream is None else min(seq, stream.logged)
+            if upto > row.through.get(sender, 0):
+                through.append((sender, upto))
+        if through:
+            self._journal.write(Acknowledged(source, through))
+            self._journal.then(lambda _now: self._acknowledged(source, through))
+        self._answer(source, row, frame)
+
+    def _acknowledged(self, member: MemberId, through: list[Entry]) -> None:
+        self._books.rows.acknowledge(member, through)
+        for sender, seq in through:
+            self._out.deliver(Note("acknowledge", sender=sender, seq=seq, members=(member,)))
+
+    def _answer(self, member: MemberId, row: Row, frame: Report) -> None:
+        """What is on disk of these streams, and which are over or being closed."""
+        books = self._books
+        told = [sender for sender, _, _ in frame.through]
+        known = [books.streams[sender] for sender in told if sender in books.streams]
+        logged = [(stream.sender, stream.logged) for stream in known]
+        frozen = [stream.sender for stream in known if stream.frozen]
+        self._out.send(member, Reported(frame.serial, frame.part, books.log, logged, frozen))
+        for stream in known:
+            if stream.last is not None:
+                self._out.send(member, closed(stream))
+        for sender in told:
+            if sender in books.ended:
+                self._out.send(member, Closed(sender, books.ended.last(sender), []))
+        if frame.parts == 1:
+            self._tell_untold(member, row, set(told))
+
+    def _tell_untold(self, member: MemberId, row: Row, told: set[MemberId]) -> None:
+        """Streams that the session has never heard of, and is owed."""
+        untold = []
+        for sender, stream in sorted(self._books.streams.items()):
+            if sender not in told and row.through.get(sender, 0) < stream.logged:
+                untold.append((sender, stream.logged))
+                if stream.last is not None:
+                    self._out.send(member, closed(stream))
+        for part in entries(untold):
+            if part:
+                self._out.send(member, Logged(self._books.log, part))
+
+    def dismiss(self, member: MemberId) -> None:
+        """A session is over: with it, what is owed to it (R-12)."""
+        self._books.rows.dismiss(member)
+        self._journal.write(Dismissed(member))
+
+    def say_farewell(self, member: MemberId) -> None:
+        """R-5: the end of a session is confirmed to who leaves, once it is on disk."""
+        self._journal.then(lambda _now: self._out.send(member, Farewell()))

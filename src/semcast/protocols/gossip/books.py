@@ -1,0 +1,134 @@
+"""What a logger has on disk: the log of every stream, the sessions, and which streams are over."""
+
+from collections.abc import Iterator
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import batch_of
+from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import (
+    Acknowledged,
+    Admitted,
+    Collected,
+    Dismissed,
+    Dropped,
+    Expired,
+    Frozen,
+    Holes,
+    Merged,
+    Opened,
+    Over,
+    Record,
+    Replaced,
+    Stored,
+)
+from semcast.protocols.gossip.rows import Rows
+from semcast.wire.annotations import from_wire, to_wire
+
+_OPEN = 64
+"""Streams of one name at a time: a peer cannot make up more."""
+
+
+class Books:
+    """In memory; whoever changes it writes the record."""
+
+    def __init__(self, stream_kind: type[LogStream], rows: Rows) -> None:
+        self.log = 0
+        """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
+        self.streams: dict[MemberId, LogStream] = {}
+        self.rows = rows
+        self.ended = Ended()
+        self._stream_kind = stream_kind
+
+    def open(self, sender: MemberId) -> LogStream | None:
+        """The log of a stream, begun if it is new; None if it is over, or its sender has too many."""
+        stream = self.streams.get(sender)
+        if stream is not None or sender in self.ended:
+            return stream
+        if sum(1 for other in self.streams if other.name == sender.name) >= _OPEN:
+            return None
+        stream = self.streams[sender] = self._stream_kind(sender)
+        return stream
+
+    def forget(self, sender: MemberId, last: int) -> None:
+        """A stream that is over is not in the log any more."""
+        self.streams.pop(sender, None)
+        self.rows.forget(sender)
+        self.ended.add(sender, last)
+
+    def replay(self, now: Nanos, record: Record) -> None:
+        """One record of before."""
+        if isinstance(record, Opened):
+            self.log = record.log
+        elif isinstance(record, Admitted):
+            self.rows.admit(now, record.member, dict(record.through), again=record.again)
+        elif isinstance(record, Acknowledged):
+            self.rows.acknowledge(record.member, record.through)
+        elif isinstance(record, Dismissed):
+            self.rows.dismiss(record.member)
+        elif isinstance(record, Dropped):
+            self.forget(record.sender, record.last)
+        else:
+            stream = self.streams.get(record.sender)
+            if stream is None:
+                stream = self.streams[record.sender] = self._stream_kind(record.sender)
+            _apply(stream, record)
+
+    def records(self) -> Iterator[Record]:
+        """All of it, as a log that is written anew begins."""
+        yield Opened(self.log)
+        for sender, last in self.ended.entries():
+            yield Dropped(sender, last)
+        for member in self.rows.dismissed():
+            yield Dismissed(member)
+        for stream in self.streams.values():
+            yield from _stream_records(stream)
+        for row in self.rows.all():
+            yield Admitted(row.member, sorted(row.through.items()), row.again)
+
+    def size(self) -> int:
+        """How many records that takes, about."""
+        return sum(len(stream.messages) + len(stream.receipts) for stream in self.streams.values())
+
+
+def _apply(
+    stream: LogStream, record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged
+) -> None:
+    """What a record does to its stream."""
+    match record:
+        case Stored(seq=seq, payload=payload, annotation=annotation):
+            stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+        case Replaced(seq=seq, by=by):
+            stream.replace(seq, by)
+        case Collected(upto=upto):
+            stream.collect(upto)
+        case Expired(spans=spans):
+            stream.expire(spans)
+        case Holes(spans=spans):
+            stream.tear(spans)
+        case Frozen():
+            stream.frozen = True
+        case Over(last=last):
+            stream.close(last)
+        case Merged(below=below):
+            stream.merge(below)
+    stream.advance()
+
+
+def _stream_records(stream: LogStream) -> Iterator[Record]:
+    if stream.floor:
+        yield Collected(stream.sender, stream.floor)
+    if stream.merged:
+        yield Merged(stream.sender, stream.merged)
+    if len(stream.expired):
+        yield Expired(stream.sender, list(stream.expired))
+    if len(stream.holes):
+        yield Holes(stream.sender, list(stream.holes))
+    for seq, by in sorted(stream.receipts.items()):
+        yield Replaced(stream.sender, seq, by)
+    for seq, batch in sorted(stream.messages.items()):
+        yield Stored(stream.sender, seq, batch.payloads[0], to_wire(batch.annotation))
+    if stream.last is not None:
+        yield Over(stream.sender, stream.last)
+    elif stream.frozen:
+        yield Frozen(stream.sender)

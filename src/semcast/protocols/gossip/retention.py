@@ -1,0 +1,75 @@
+"""How messages leave a log: replaced, stable, or too many (5.2; compaction is ours)."""
+
+from semcast.core.events import Note
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Collected, Dropped, Expired, Merged, Replaced
+from semcast.protocols.gossip.settings import GossipSettings, Retention
+from semcast.protocols.gossip.spans import Span, spans_of
+
+_GRACE = 4
+"""Report periods in which a new log collects nothing, so that sessions report again."""
+
+
+class Retaining:
+    """Applies the settings to the books."""
+
+    def __init__(self, settings: GossipSettings, books: Books, journal: Journal, out: Outbox) -> None:
+        self._settings = settings
+        self._books = books
+        self._journal = journal
+        self._out = out
+        self._begins: Nanos = 0
+
+    def wait_for_reports(self, now: Nanos) -> None:
+        """The log is new: nobody knows yet who is owed what."""
+        self._begins = now + _GRACE * self._settings.report
+
+    def logged(self, stream: LogStream, first: int, last: int) -> None:
+        """These are on disk, without a gap before them: what they replace may leave."""
+        if self._settings.compact:
+            for seq, by in stream.obsolete(first, last):
+                stream.replace(seq, by)
+                self._journal.write(Replaced(stream.sender, seq, by))
+                self._note(stream, [(seq, seq)], "obsolete")
+        if self._settings.retention is Retention.LIMITS:
+            self._expire(stream)
+
+    def collect(self, now: Nanos) -> None:
+        """What all sessions are through with is stable."""
+        if now < self._begins:
+            return
+        for stream in list(self._books.streams.values()):
+            minimum = self.minimum(now, stream.sender)
+            stable = stream.logged if minimum is None else min(minimum, stream.logged)
+            if self._settings.retention is Retention.STABLE and stable > stream.floor:
+                self._journal.write(Collected(stream.sender, stable))
+                self._note(stream, spans_of(stream.collect(stable)), "stable")
+            elif any(seq <= stable for seq in stream.receipts):
+                self._journal.write(Merged(stream.sender, stable))
+                stream.merge(stable)
+            if stream.last is not None and stream.floor >= stream.last:
+                self._journal.write(Dropped(stream.sender, stream.last))
+                self._books.forget(stream.sender, stream.last)
+
+    def minimum(self, now: Nanos, stream: MemberId) -> int | None:  # noqa: ARG002
+        """What all sessions are through with, on disk; None if there are none."""
+        return self._books.rows.minimum(stream)
+
+    def _expire(self, stream: LogStream) -> None:
+        """The oldest leave first, so that nothing leaves before what it replaced."""
+        excess = len(stream.messages) - self._settings.log_messages
+        if excess > 0:
+            spans = spans_of(sorted(seq for seq in stream.messages if seq <= stream.logged)[:excess])
+            if spans:
+                self._journal.write(Expired(stream.sender, spans))
+                stream.expire(spans)
+                self._note(stream, spans, "expired")
+
+    def _note(self, stream: LogStream, spans: list[Span], level: str) -> None:
+        for first, last in spans:
+            count = last - first + 1
+            self._out.deliver(Note("collect", sender=stream.sender, seq=first, count=count, level=level))

@@ -1,0 +1,66 @@
+"""How a logger answers requests (3.2): with the message, or with why it is not in the log any more."""
+
+from collections.abc import Iterable
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.desk import Asked, data_of
+from semcast.protocols.gossip.frames import Gone, Notice, some_spans
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.service import ServiceLimit
+from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
+from semcast.protocols.gossip.streams import WANTED
+
+_NOTICES = 32
+"""Receipts in one frame."""
+
+
+class Serving:
+    """Answers from the log, within the service limit."""
+
+    def __init__(self, books: Books, rate: int, stats: Statistics, out: Outbox) -> None:
+        self._books = books
+        self._limit = ServiceLimit(rate)
+        self._stats = stats
+        self._out = out
+
+    def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> None:
+        """Each as it is in the log."""
+        for sender, spans in asked:
+            stream = self._books.streams.get(sender)
+            if stream is not None:
+                self._answer(now, target, stream, spans, number)
+            elif sender in self._books.ended:
+                left = within(spans, 1, self._books.ended.last(sender))
+                self._out.send(target, Gone(sender, next(some_spans(left)), "expired"))
+
+    def _answer(
+        self, now: Nanos, target: MemberId, stream: LogStream, spans: Iterable[Span], number: int
+    ) -> None:
+        purged: list[tuple[int, int, int]] = []
+        expired: list[int] = []
+        abandoned: list[int] = []
+        for seq in numbers_of(spans, WANTED):
+            batch = stream.messages.get(seq)
+            if batch is not None:
+                if self._limit.take(now):
+                    self._stats.retransmitted += 1
+                    self._out.send(target, data_of(batch, number))
+            elif seq in stream.receipts:
+                purged.append((seq, seq, stream.replacement(seq)))
+            elif seq in stream.holes:
+                abandoned.append(seq)
+            elif seq in stream.expired or seq <= stream.floor:
+                expired.append(seq)
+            elif seq <= stream.merged:
+                purged.append((seq, seq, 0))
+        for start in range(0, len(purged), _NOTICES):
+            self._out.send(target, Notice(stream.sender, purged[start : start + _NOTICES]))
+        for part in some_spans(spans_of(sorted(set(expired)))):
+            if part:
+                self._out.send(target, Gone(stream.sender, part, "expired"))
+        for part in some_spans(spans_of(sorted(set(abandoned)))):
+            if part:
+                self._out.send(target, Gone(stream.sender, part, "abandoned"))
