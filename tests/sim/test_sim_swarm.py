@@ -42,6 +42,7 @@ REGRESSIONS = {
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("ring", 241): "a program that gave up on a confirmation, and read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",
+    ("s-rm", 144): "a run of large messages was taken whole where bytes had room for one",
     ("ring", 891): "what was sent when a program began to be skipped was delivered before it was sent",
 }
 

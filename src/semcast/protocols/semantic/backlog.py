@@ -62,17 +62,22 @@ class Backlog:
         """Whether nobody wants to be given anything: then there is always room."""
         return not self.reader.receives or self.reader.closing
 
-    def fits(self, count: int) -> bool:
-        """Whether so many more messages are taken without any of the reserve."""
-        held, size = self._held()
-        return (held + count <= self.limit and size < self._limit_bytes) or self.dropped()
+    def fits(self, count: int, size: int) -> bool:
+        """Whether so many more messages, with so many bytes, are taken without any of the reserve."""
+        held, held_bytes = self._held()
+        room = held + count <= self.limit and held_bytes + max(size, 1) <= self._limit_bytes
+        return room or self.dropped()
 
     def room(self, count: int, size: int) -> int:
-        """How many of `count` more messages are taken, which have `size` bytes together."""
-        if self.fits(count):
+        """How many of `count` more messages are taken, which have `size` bytes together.
+
+        Bytes may exceed their bound by the last of these, whatever its size.
+        """
+        if self.fits(count, size):
             return count
         held, held_bytes = self._held()
-        left = max(self.limit - held, 0) if held_bytes < self._limit_bytes else 0
+        free_bytes = max(self._limit_bytes - held_bytes, 0)
+        left = min(max(self.limit - held, 0), -(-free_bytes * count // max(size, 1)))
         if self.waits():
             free = self._reserve - self._reserved(held, held_bytes)
             left += max(-(-free // (EACH + size // count)), 0)

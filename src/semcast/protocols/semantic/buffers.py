@@ -285,7 +285,7 @@ class Buffers:
         Commands are not for the program, and pieces wait for the last of their message.
         """
         wanted, backlog = len(batch.payloads), self.backlog
-        if backlog.fits(wanted):
+        if backlog.fits(wanted, batch.size):
             return wanted
         free = 1 if batch.left > 1 or self.order.is_command(batch) else 0
         if free == wanted:
