@@ -51,6 +51,8 @@ __all__ = ["BlockingGroup", "BlockingReplica", "BlockingSession", "database", "j
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
 """The thread of the program that calls, where another one works for it."""
+_SLEEP = 0.5
+"""Seconds that a thread sleeps at a time: a signal that comes while it falls asleep does not wake it."""
 
 
 class BlockingGroup:
@@ -336,8 +338,8 @@ class BlockingGroup:
                 deliveries = group.poll()
             if deliveries or group.is_over():
                 return deliveries
-            left = None if deadline is None else deadline - time.monotonic()
-            if not self._arrived.wait(left):
+            left = _SLEEP if deadline is None else min(deadline - time.monotonic(), _SLEEP)
+            if not self._arrived.wait(left) and deadline is not None and time.monotonic() >= deadline:
                 return ()
 
     # Between the threads

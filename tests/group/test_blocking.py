@@ -223,6 +223,35 @@ def test_a_program_that_is_told_to_end_leaves(number: signal.Signals) -> None:
         assert program.wait(PATIENCE) == 0
 
 
+UNHEARD = """
+import signal, sys, threading, time
+from semcast import blocking
+
+def tell():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+with blocking.join(sys.argv[1]) as group:
+    group.leave_on_signals()
+    threading.Thread(target=tell).start()
+    for event in group.events():
+        pass
+print("left", flush=True)
+"""
+
+
+def test_a_signal_that_does_not_wake_the_main_thread_is_heard_soon() -> None:
+    """So it is with one that comes while the thread falls asleep."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNHEARD, f"blocking-{uuid4().hex[:8]}"],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout == "left\n"
+
+
 def test_a_signal_ends_all_groups_of_a_program_and_nothing_afterwards() -> None:
     """One group was closed before, and in another thread; when all are, signals do what they did before."""
     heard: list[int] = []

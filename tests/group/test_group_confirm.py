@@ -189,8 +189,9 @@ def test_who_never_iterates_waits_for_others_too() -> None:
             for _ in range(5):
                 async with semcast.join(name, name="b") as b:
                     here, there = await asyncio.gather(a.wait_for(2), b.wait_for(2))
-                    assert here == there
-                    assert set(here.members) == {a.member, b.member}
+                    # the former b may have left a moment ago, so a may not know of this one yet
+                    assert [member.name for member in here.members] == ["a", "b"]
+                    assert set(there.members) == {a.member, b.member}
             assert a.view is None, "this program has seen none"
 
     run(test)
