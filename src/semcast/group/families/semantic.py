@@ -15,7 +15,7 @@ STATIC_BYTES = 1 << 20
 """What a member of a fixed list keeps for others, at least: no more is under way than sockets hold."""
 STATIC_MESSAGE = 1 << 15
 """Bytes of its messages, at most."""
-STATIC_WINDOW = 4096
+STATIC_WINDOW = 1 << 15
 """How far a sender may run ahead: the same at all members, however long the queues of their programs are."""
 
 
