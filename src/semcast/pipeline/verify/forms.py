@@ -46,6 +46,7 @@ class Form(enum.Enum):
     CAUSAL = "vector times"
     CONFIRMED = "what was confirmed against what was delivered"
     REPLICATION = "rows of servers that are in doubt"
+    GOSSIP = "what sessions and logs of gossip have"
     NONE = "not at all: only in memory"
 
 
@@ -128,6 +129,7 @@ def _records() -> tuple[Property, ...]:
         Property("vs_state_transfer", Form.VIEWS, (views,)),
         Property("confirmed", Form.CONFIRMED),
         *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
+        *(Property(name, Form.GOSSIP) for name in specs.GOSSIP),
     )
 
 
@@ -142,6 +144,7 @@ _LARGE = (
     Form.CAUSAL,
     Form.CONFIRMED,
     Form.REPLICATION,
+    Form.GOSSIP,
     Form.NONE,
 )
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)

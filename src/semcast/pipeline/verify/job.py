@@ -39,6 +39,7 @@ from semcast.pipeline.verify.forms import (
     needs,
     wanted_properties,
 )
+from semcast.pipeline.verify.gossip import judge_gossip
 from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.replication import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
@@ -78,6 +79,7 @@ _JUDGES: dict[Form, Judge] = {
     Form.RING: judge_ring,
     Form.CONFIRMED: judge_confirmed,
     Form.REPLICATION: judge_replication,
+    Form.GOSSIP: judge_gossip,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""
@@ -209,7 +211,7 @@ class _Job:
             for run, names in self._wanted.items()
             for name in names
             if name in FORMS or run not in held
-            if name in named(Form.RELATION) or needs(name, Need.RELATION)
+            if name in named(Form.RELATION, Form.GOSSIP) or needs(name, Need.RELATION)
         }
         if not odd & asked:
             return []
