@@ -183,6 +183,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: None = None,
+        logged: bool = False,
     ) -> MessageId: ...
 
     @overload
@@ -196,6 +197,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm,
+        logged: bool = False,
     ) -> Confirmation: ...
 
     def send(
@@ -208,6 +210,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm | None = None,
+        logged: bool = False,
     ) -> MessageId | Confirmation:
         """Multicast one message, as `Group.send`; waits only if flow control must, or for a confirmation."""
         group = self._opened()
@@ -220,14 +223,23 @@ class BlockingGroup:
                 order=order,
                 timeout=timeout,
                 confirm=confirm,
+                logged=logged,
             )
             return self._call(sending)
-        if group.has_room(1):
+        if not logged and group.has_room(1):
             sent = group.try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
             if sent is not None:
                 return sent
         return self._call(
-            group.send(payload, item=item, items=items, obsoletes=obsoletes, order=order, timeout=timeout)
+            group.send(
+                payload,
+                item=item,
+                items=items,
+                obsoletes=obsoletes,
+                order=order,
+                timeout=timeout,
+                logged=logged,
+            )
         )
 
     def try_send(
