@@ -5,7 +5,7 @@ for again when there is room. So a slow program costs its own member memory up t
 anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
-from semcast.core.events import Note, Purged
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
@@ -117,6 +117,7 @@ class Receiver:
                 self._out.deliver(
                     Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
                 )
+                self._out.deliver(Lost(stream.sender, begin, end, why))
                 self._stats.skipped += 1
         self.advance(stream)
 
