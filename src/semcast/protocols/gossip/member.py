@@ -83,6 +83,7 @@ class Member(Stack):
         out: where everything goes.
     """
 
+    roster_kind: type[Roster] = Roster
     receiver_kind: type[Receiver] = Receiver
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
@@ -105,7 +106,7 @@ class Member(Stack):
         self.sender = self.sender_kind(me, settings)
         self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
         peers = Peers((), settings.choice, rng)
-        self.roster = Roster(me, members, settings, peers)
+        self.roster = self.roster_kind(me, members, settings, peers)
         self.desk = self.desk_kind(me, settings, self.receiver, peers, self.stats, out, self._hear_of)
         self.desk.members = self.roster.hash
         self.finding = Finding(self.roster, self.stats, rng, out)
