@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -369,6 +370,8 @@ class BlockingGroup:
         _THREAD.set(threading.get_ident())  # goes along with what is scheduled
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            while not done.done():
+                wait([done], _SLEEP)
             return done.result()
         except BaseException:
             done.cancel()  # interrupted, perhaps: nothing is left behind
