@@ -33,7 +33,7 @@ def test_what_is_sent_arrives_in_order_and_is_logged(tmp_path: Path) -> None:
         name = f"gossip {uuid.uuid4().hex}"
         sent = [b"%d" % number for number in range(50)]
         async with (
-            semcast.join(name, data=str(tmp_path), **settings("log")),
+            semcast.join(name, data=str(tmp_path), logger=True, **settings("log")),
             semcast.join(name, **settings("a")) as a,
             semcast.join(name, start="all", **settings("b")) as b,
         ):

@@ -29,6 +29,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
 
     protocol: str = Protocol.RPBCAST.value
     """`rpbcast`: peers repair, then loggers; `lbrm`: loggers alone; `pbcast`: peers alone."""
+    logger: bool = False
+    """Be a logger: keep in `data` what is sent. `semcast logger` runs one."""
     loggers: tuple[str, ...] = ()
     """Names of the members that are loggers."""
     retention: str = Retention.LIVE.value
@@ -47,6 +49,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         _check_choice("start", self.start, ["new", "all"])
         if self.policy == "leave":
             raise ConfigurationError("policy 'leave': no slow program holds anybody back here; set purge")
+        if self.logger and not self.data:
+            raise ConfigurationError("data: a logger needs a folder for its log")
+        if self.data and not self.logger:
+            raise ConfigurationError("data: only a logger keeps something on disk; set logger")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
         for name in self.loggers:
@@ -87,7 +93,8 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     settings = gossip_settings(site.settings)
     members = [MemberId(name) for name in site.settings.members]
-    kind = Logger if site.member.name in settings.loggers else Member
+    assert isinstance(site.settings, GossipGroupSettings)
+    kind = Logger if site.settings.logger else Member
     return kind(site.member, members, settings, rng, out)
 
 
