@@ -1,7 +1,7 @@
 """What people would use in the place of a logger, measured in the same run, as ratios.
 
-JetStream is the `nats-server` on the path or what `SEMCAST_BENCH_NATS` names, Redis the `redis-server` or what
-`SEMCAST_BENCH_REDIS` names (Debian has both). What is not there is skipped, and the row says so.
+JetStream is the `nats-server` on the path or what `SEMCAST_BENCH_NATS` names, Redis the `redis-server` or
+what `SEMCAST_BENCH_REDIS` names (Debian has both). What is not there is skipped, and the row says so.
 """
 
 import os
