@@ -46,8 +46,12 @@ class IdleMarks:
 
 def salted(marks: Mapping[MemberId, int], gossiper: MemberId, number: int) -> bytes:
     """64 bits of a hash of marks, different for every gossiper and round."""
-    salt = blake2b(f"{gossiper}/{number}".encode(), digest_size=16).digest()
-    digest = blake2b(digest_size=8, salt=salt)
+    digest = blake2b(digest_size=8, salt=salt_of(gossiper, number))
     for stream, seq in sorted(marks.items()):
         digest.update(f"{stream.name}\0{stream.incarnation}\0{seq}\n".encode())
     return digest.digest()
+
+
+def salt_of(gossiper: MemberId, number: int) -> bytes:
+    """What makes a hash of a gossiper and a round differ from all others."""
+    return blake2b(f"{gossiper}/{number}".encode(), digest_size=16).digest()

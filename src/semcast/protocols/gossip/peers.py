@@ -25,17 +25,15 @@ class Peers:
         self._round_trips: dict[str, Nanos] = {}
         self._asked: dict[int, tuple[str, Nanos]] = {}
 
-    @property
-    def names(self) -> list[str]:
-        """Of all others."""
-        return list(self._others)
+    def meet(self, member: MemberId) -> None:
+        """There is another one, or another incarnation of one."""
+        self.forget(member.name)
+        self._others[member.name] = member
 
-    def heard(self, member: MemberId) -> None:
-        """A frame came from this incarnation."""
-        known = self._others.get(member.name)
-        if known is not None and member.incarnation > known.incarnation:
-            self._others[member.name] = member
-            self._round_trips.pop(member.name, None)
+    def forget(self, name: str) -> None:
+        """It is not there any more."""
+        self._others.pop(name, None)
+        self._round_trips.pop(name, None)
 
     def choose(self) -> MemberId | None:
         """A target; None if there is nobody."""

@@ -5,7 +5,7 @@ for again when there is room. So a slow program costs its own member memory up t
 anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
-from semcast.core.events import Note, Purged
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
@@ -18,6 +18,8 @@ from semcast.protocols.gossip.streams import Stream
 
 _OPEN = 64
 """Streams of one name at a time: a peer cannot make up more."""
+_MOST = 8192
+"""Streams in all."""
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
 _SKIPPED = 4096
@@ -34,7 +36,7 @@ class Receiver:
         self.streams: dict[MemberId, Stream] = {}
         self.ended = Ended()
         self._settings = settings
-        self._durable = bool(settings.loggers)
+        self._durable = settings.logs
         self._stats = stats
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
@@ -50,6 +52,8 @@ class Receiver:
             if self._durable or sender < same[0]:
                 return None
             self.finish(same[0])
+        if len(self.streams) >= _MOST:
+            return None
         stream = self.streams[sender] = self.stream_kind(sender, start)
         self._taken[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
@@ -63,6 +67,10 @@ class Receiver:
     def through(self, sender: MemberId) -> int:
         """The program has taken everything up to there, or will never be given it."""
         return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+
+    def waits_for(self, sender: MemberId) -> bool:
+        """Whether messages of a stream wait for the program."""
+        return sender in self._queued
 
     # In
 
@@ -109,6 +117,7 @@ class Receiver:
                 self._out.deliver(
                     Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
                 )
+                self._out.deliver(Lost(stream.sender, begin, end, why))
                 self._stats.skipped += 1
         self.advance(stream)
 
