@@ -208,15 +208,16 @@ class Member(Stack):
             self.out.set_timer(GossipTimer.HEARTBEAT, now + self.settings.heartbeat_least)
 
     def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
-        """About the message taken last. Nobody knows when all members have it."""
-        if safe:
-            self.out.deliver(Unconfirmed(ticket, "with gossip nobody knows when all members have a message"))
+        """About the message taken last. Nobody knows when all members have it: here safe is logged."""
+        if safe and self.session.logger is None:
+            self.out.deliver(Unconfirmed(ticket, "there is no logger that could have it"))
         else:
-            self._confirming.ask(Asked(ticket, self.sender.seq, safe=False))
+            self._confirming.ask(Asked(ticket, self.sender.seq, safe=safe))
 
     def settle_confirmations(self) -> None:
-        """Own messages are delivered at once."""
-        self._confirming.settle(self.view(), delivered=self.sender.seq, safe=0)
+        """Own messages are delivered at once, and logged when a logger says so."""
+        sender = self.sender
+        self._confirming.settle(self.view(), delivered=sender.seq, safe=sender.logged, logged=True)
 
     # From the world
 

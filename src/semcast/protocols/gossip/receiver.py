@@ -7,7 +7,7 @@ anything; what it missed meanwhile is in the log. That is the policy `spill`.
 
 from bisect import bisect_left, insort
 
-from semcast.core.events import Note, Purged
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
@@ -144,6 +144,7 @@ class Receiver:
                 self._out.deliver(
                     Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
                 )
+                self._out.deliver(Lost(stream.sender, begin, end, why))
                 self._stats.skipped += 1
         self.advance(stream)
 

@@ -8,7 +8,7 @@ the incarnation before delivered, so each sender is asked which number it gave l
 
 from typing import NamedTuple
 
-from semcast.core.events import Note
+from semcast.core.events import Away, Back, Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.frames import (
@@ -105,6 +105,7 @@ class Session:
         if not self._away and now - self._heard_at > _IN_VAIN * self._settings.report:
             self._away = True
             self._out.deliver(Note("disconnect"))
+            self._out.deliver(Away())
 
     # Admission
 
@@ -224,6 +225,7 @@ class Session:
             if self._away:
                 self._away = False
                 self._out.deliver(Note("reconnect"))
+                self._out.deliver(Back())
         return True
 
     def on_farewell(self, _frame: Farewell) -> None:
