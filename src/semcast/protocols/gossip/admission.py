@@ -23,6 +23,8 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Acknowledged, Admitted, Dismissed
 from semcast.protocols.gossip.rows import Row
 
+_MOST = 16384
+"""Sessions at a time: nobody can make us keep more."""
 HearOf = Callable[[MemberId, int], None]
 
 
@@ -54,6 +56,8 @@ class Admission:
         if rows.is_over(source):
             return
         row, former = rows.of(source), rows.known(source.name)
+        if row is None and former is None and len(rows) >= _MOST:
+            return
         if row is None:
             through = dict(former.through) if former is not None else self._beginning(frame.start)
             row = rows.admit(now, source, through, again=former is not None)
@@ -87,6 +91,8 @@ class Admission:
             self._out.send(source, Farewell())
             return
         row = books.rows.of(source)
+        if row is None and books.rows.known(source.name) is None and len(books.rows) >= _MOST:
+            return
         if row is None:  # it was lost with a disk
             row = books.rows.admit(now, source, {})
             self._journal.write(Admitted(source, []))

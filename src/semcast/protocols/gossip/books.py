@@ -27,6 +27,8 @@ from semcast.wire.annotations import from_wire, to_wire
 
 _OPEN = 64
 """Streams of one name at a time: a peer cannot make up more."""
+_MOST = 8192
+"""Streams in all."""
 
 
 class Books:
@@ -45,7 +47,8 @@ class Books:
         stream = self.streams.get(sender)
         if stream is not None or sender in self.ended:
             return stream
-        if sum(1 for other in self.streams if other.name == sender.name) >= _OPEN:
+        same = sum(1 for other in self.streams if other.name == sender.name)
+        if same >= _OPEN or len(self.streams) >= _MOST:
             return None
         stream = self.streams[sender] = self._stream_kind(sender)
         return stream

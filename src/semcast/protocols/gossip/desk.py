@@ -21,12 +21,17 @@ from semcast.wire.annotations import to_wire
 _EVERYTHING = 1 << 62
 
 HearOf = Callable[[Nanos, MemberId, int], None]
+Hashes = Callable[[MemberId, int], bytes | None]
 Asked = Iterable[tuple[MemberId, Iterable[Span]]]
 
 
 def data_of(batch: Batch, answers: int = 0) -> Data:
     """A message on the wire."""
     return Data(batch.sender, batch.first, batch.payloads[0], to_wire(batch.annotation), answers)
+
+
+def _nobody(_gossiper: MemberId, _number: int) -> None:
+    """Membership is fixed."""
 
 
 class Desk:
@@ -50,14 +55,16 @@ class Desk:
         self.peers = peers
         self.stats = stats
         self.out = out
-        self.names = frozenset((*peers.names, me.name))
         self.round = 1
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
         self.logged = LoggedNumbers()
-        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
-        logged = None if self.logger is None else self.logged.numbers
+        self.logger: MemberId | None = None
+        """Whom to ask; None where there is no logger, or none was found yet."""
+        self.members: Hashes = _nobody
+        """The hash of who is known to be there, for a gossiper and a round."""
+        logged = self.logged.numbers if settings.logs else None
         self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
 
@@ -68,7 +75,7 @@ class Desk:
             stream, kept = self.receiver.streams.get(sender), self.buffer.get(sender)
             gone: list[int] = []
             sent: dict[int, None] = {}
-            upto = _EVERYTHING if self.logger is None else self.logged.upto(sender)
+            upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
             for seq in numbers_of(spans, WANTED):
                 by = None if kept is None else kept.replacement(seq, upto)
                 if kept is not None and self._repair(now, target, kept, (seq, by), number, sent):
@@ -109,7 +116,7 @@ class Desk:
         self.hear_of(now, sender, seq)
         stream = self.receiver.streams.get(sender)
         over = sender in self.receiver.ended or (stream is not None and stream.frozen)
-        if not over and sender.name in self.names:
+        if not over and stream is not None:
             self.idle.mark(sender, seq)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:

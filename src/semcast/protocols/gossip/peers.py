@@ -32,21 +32,29 @@ class Peers:
         self._sorted: list[Nanos] = []  # all of them
         self._asked: dict[int, tuple[str, Nanos]] = {}
         for member in others:
-            self._places[member.name] = len(self._members)
-            self._members.append(member)
-            self._weights.append(None)
+            self.meet(member)
 
-    @property
-    def names(self) -> list[str]:
-        """Of all others."""
-        return list(self._places)
-
-    def heard(self, member: MemberId) -> None:
-        """A frame came from this incarnation."""
+    def meet(self, member: MemberId) -> None:
+        """There is another one, or another incarnation of one."""
         place = self._places.get(member.name)
-        if place is not None and member.incarnation > self._members[place].incarnation:
+        if place is not None:
             self._members[place] = member
             self._measure(member.name, None)
+            return
+        self._places[member.name] = len(self._members)
+        self._members.append(member)
+        self._weights.append(None)
+
+    def forget(self, name: str) -> None:
+        """It is not there any more; the last one takes its place."""
+        if name not in self._places:
+            return
+        self._measure(name, None)
+        place, last, weight = self._places.pop(name), self._members.pop(), self._weights.pop()
+        if last.name != name:
+            self._members[place] = last
+            self._places[last.name] = place
+            self._weights.put(place, weight)
 
     def choose(self) -> MemberId | None:
         """A target; None if there is nobody."""
@@ -68,6 +76,8 @@ class Peers:
         if target != source.name or now < at:
             return
         del self._asked[number]
+        if target not in self._places:
+            return
         before = self._round_trips.get(target)
         self._measure(target, now - at if before is None else before + (now - at - before) // 8)
 

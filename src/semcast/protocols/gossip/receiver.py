@@ -20,6 +20,8 @@ from semcast.protocols.gossip.streams import Stream
 
 _OPEN = 64
 """Streams of one name at a time: a peer cannot make up more."""
+_MOST = 8192
+"""Streams in all."""
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
 _SKIPPED = 4096
@@ -36,7 +38,7 @@ class Receiver:
         self.streams: dict[MemberId, Stream] = {}
         self.ended = Ended()
         self._settings = settings
-        self._durable = bool(settings.loggers)
+        self._durable = settings.logs
         self._stats = stats
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
@@ -57,6 +59,8 @@ class Receiver:
             if self._durable or sender < same[0]:
                 return None
             self.finish(same[0])
+        if len(self.streams) >= _MOST:
+            return None
         if sender not in self.streams:
             self._named.setdefault(sender.name, []).append(sender)
             insort(self._senders, sender)
@@ -97,6 +101,10 @@ class Receiver:
     def through(self, sender: MemberId) -> int:
         """The program has taken everything up to there, or will never be given it."""
         return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+
+    def waits_for(self, sender: MemberId) -> bool:
+        """Whether messages of a stream wait for the program."""
+        return sender in self._queued
 
     # In
 

@@ -31,6 +31,9 @@ class Rows:
         self._rows: dict[str, Row] = {}
         self._dismissed: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def of(self, member: MemberId) -> Row | None:
         """The row of this incarnation, if it is the one that has it."""
         row = self._rows.get(member.name)

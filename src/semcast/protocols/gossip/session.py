@@ -48,11 +48,12 @@ class Session:
     def __init__(
         self, me: MemberId, settings: GossipSettings, receiver: Receiver, sender: Sender, out: Outbox
     ) -> None:
-        self.admitted = not settings.loggers
+        self.admitted = not settings.logs
         """Whether anything may be received."""
         self.over = False
         """Whether the session has ended."""
-        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        self.logger: MemberId | None = None
+        """Its home; None where there are no loggers, or none was found yet."""
         self._me = me
         self._settings = settings
         self._receiver = receiver
@@ -79,21 +80,28 @@ class Session:
     def start(self, now: Nanos) -> None:
         """Begin to ask for admission."""
         self._heard_at = now
-        if self.logger is not None:
+        self._ask()
+
+    def move(self, logger: MemberId) -> None:
+        """This is the logger from now on, or another incarnation of it."""
+        new = self.logger is None
+        self.logger = logger
+        if new and not self.admitted:
             self._ask()
 
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
         self._out.deliver(Note("leave"))
-        if self.logger is None:
+        if not self._settings.logs or (self.logger is None and not self.admitted):
             self.over = True
         else:
             self.on_period(now)
 
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
-        assert self.logger is not None
+        if self.logger is None:
+            return
         if self.leaving and self._sender.logged == self._sender.seq:
             self._out.send(self.logger, Leave(self._sender.seq))
         elif not self.admitted:
@@ -110,8 +118,9 @@ class Session:
     # Admission
 
     def _ask(self) -> None:
-        assert self.logger is not None
-        self._out.send(self.logger, Join(self._attempt, self._settings.start, self._settings.at_most_once))
+        if self.logger is not None:
+            join = Join(self._attempt, self._settings.start, self._settings.at_most_once)
+            self._out.send(self.logger, join)
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
@@ -152,7 +161,7 @@ class Session:
         if self._asks_senders:
             self.doubt(stream)
             return None
-        if self.logger is None and self._me.incarnation > 0:
+        if not self._settings.logs and self._me.incarnation > 0:
             return None  # it begins with what it hears
         return 0
 

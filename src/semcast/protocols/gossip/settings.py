@@ -46,7 +46,11 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     protocol: Protocol = Protocol.RPBCAST
     loggers: tuple[str, ...] = ()
-    """Names of the members that are loggers; none for pbcast's promise."""
+    """Names of the members that are loggers, where they are known beforehand: nobody else is one then."""
+    durable: bool = False
+    """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
+    presence: Nanos = 0
+    """How often members say that they are there; 0 where membership is the list that all begin with."""
     gossip_period: Nanos = 250 * MILLISECOND
     gc_rounds: int = 10
     """GCLIMIT: rounds after which a message is forgotten, if it is logged or there is no logger."""
@@ -109,9 +113,18 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("heartbeat_most must not be below heartbeat_least")
         if self.purging is Purging.HELD:
             raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
-        if self.protocol is Protocol.PBCAST and self.loggers:
+        if self.presence < 0:
+            raise ValueError("presence must not be below 0")
+        if self.durable and not self.loggers and not self.presence:
+            raise ValueError("loggers that are not named must be found: give a presence period")
+        if self.protocol is Protocol.PBCAST and self.logs:
             raise ValueError("pbcast has no logger: choose rpbcast or lbrm")
-        if self.protocol is Protocol.LBRM and not self.loggers:
-            raise ValueError("lbrm needs a logger: name it in loggers, or choose rpbcast")
+        if self.protocol is Protocol.LBRM and not self.logs:
+            raise ValueError("lbrm needs a logger: name it in loggers, say durable, or choose rpbcast")
         if len(self.loggers) > 1:
             raise ValueError("one logger at most")
+
+    @property
+    def logs(self) -> bool:
+        """Whether the group has loggers."""
+        return self.durable or bool(self.loggers)

@@ -46,6 +46,13 @@ class Weights:
         self._weights[place] = weight
         self._add(place + 1, (weight or 0) - (before or 0), (weight is None) - (before is None))
 
+    def pop(self) -> Weight:
+        """The last place is none any more; returns its weight."""
+        weight = self._weights[-1]
+        self.put(len(self._weights) - 1, 0)
+        del self._weights[-1], self._sums[-1], self._others[-1]
+        return weight
+
     def choose(self, share: float, weight: int) -> int:
         """The place where `share` (0 to 1) of all weights end; `weight` is that of places without one."""
         left = share * (self._total + weight * self._without)
