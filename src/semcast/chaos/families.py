@@ -28,6 +28,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all may be killed at once, and nothing that was answered is lost."""
     states: bool = False
     """Whether all members have the same state in the end."""
+    rests: bool = False
+    """Whether nothing is under way any more once all are quiet and have each other's marks."""
 
 
 FAMILIES: Registry[Family] = Registry("stack")
@@ -56,5 +58,6 @@ FAMILIES.register(
         everybody=True,
         programs={"strict": True, "queued": True, "mixed": True, "asks": True},
         states=True,
+        rests=True,
     )
 )

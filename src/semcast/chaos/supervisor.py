@@ -84,6 +84,8 @@ class Supervisor:
         self.healed_after: float | None = None
         self.states: dict[str, str] = {}
         """What programs made of all messages, in the end."""
+        self.rest: int | None = None
+        """The time of day at which nothing was under way any more."""
         self.journals = folder / "journals"
         self._case, self._plan, self._network, self._folder, self._say = case, plan, network, folder, say
         self._group = f"chaos {token_hex(4)}"
@@ -286,6 +288,7 @@ class Supervisor:
                 self._note_stuck()
             else:
                 await self._compare()
+                self.rest = time.time_ns() if self._family.rests else None
         else:
             self._note_stuck()
         self._look_for_dead()
@@ -390,7 +393,7 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
         supervisor = Supervisor(case, plan, network, folder, say)
         asyncio.run(supervisor.run())
     say("judging what was recorded")
-    judgement = judge(supervisor.journals, supervisor.states)
+    judgement = judge(supervisor.journals, supervisor.states, supervisor.rest)
     return Outcome(
         stack=case.stack,
         members=len(plan.names),
