@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from semcast.history import HistoryError, Kind, read_histories, record_crash
+from semcast.history import History, HistoryError, Kind, read_histories, record_crash
 from semcast.history.journal import SUFFIX, process_of
 from semcast.history.replay import read_journal
 from semcast.specs import Status, check
@@ -79,15 +79,19 @@ class Outcome(msgspec.Struct, frozen=True):
         return "; ".join(parts)
 
 
-def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
-    """Judge what was recorded there, and the states that programs had in the end, where they share one."""
+def judge(folder: Path, states: Mapping[str, str] | None = None, *, at_rest: bool = False) -> Judgement:
+    """Judge what was recorded there, and the states that programs had in the end, where they share one.
+
+    With `at_rest` all who have no end there were running, and nothing that was owed could still arrive.
+    """
     try:
         histories = [alone for history in read_histories(folder) for alone in history.by_group()]
     except HistoryError as error:
         return Judgement(findings=(Finding("history", Status.VIOLATED.value, 1, str(error)),))
     findings, views = [], set()
     messages = deliveries = crashes = 0
-    for history in histories:
+    for recorded in histories:
+        history = _at_rest(recorded) if at_rest else recorded
         for event in history.events:
             if event.kind is Kind.VIEW:
                 views.add((event.view, event.members))
@@ -102,6 +106,11 @@ def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
         ]
     findings += _compare(states or {})
     return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+
+
+def _at_rest(history: History) -> History:
+    info = msgspec.structs.replace(history.info, quiesced=True, cut_off=())
+    return History(info, history.events)
 
 
 def _compare(states: Mapping[str, str]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shutil
 import signal
 import time
 from collections import Counter
@@ -40,6 +41,8 @@ _STARTING = 120.0
 """Seconds for processes to start on a machine that is busy; what they do from then on is judged."""
 _BEGINNING = 10.0
 """Seconds for processes to start, before the next thing is done to any: one that is not there cannot die."""
+_REST = 5.0
+"""Seconds in which nobody sends, so that what is said now and then was said again."""
 _TOGETHER = 5.0
 """Seconds for messages that all send to arrive at all, before it is tried again."""
 
@@ -85,6 +88,8 @@ class Supervisor:
         self.states: dict[str, str] = {}
         """What programs made of all messages, in the end."""
         self.journals = folder / "journals"
+        self.judged = self.journals
+        """What is judged: all of it, or as it was when all was quiet."""
         self._case, self._plan, self._network, self._folder, self._say = case, plan, network, folder, say
         self._group = f"chaos {token_hex(4)}"
         self._marks = itertools.count()
@@ -224,7 +229,7 @@ class Supervisor:
             found["data"] = str(self._folder / "data")
         if self._network.cuts:
             found["key_file"] = str(self._folder / "keys.toml")
-        return {**found, **case.settings}
+        return {**found, **self._family.by_program(self.members[name].program), **case.settings}
 
     async def _kill(self, name: str) -> None:
         """Kill -9, and a crash row for it."""
@@ -286,12 +291,20 @@ class Supervisor:
                 self._note_stuck()
             else:
                 await self._compare()
+                await self._rest()
         else:
             self._note_stuck()
         self._look_for_dead()
         for name in self.members:
             await self._leave(name)
         self._tell("all have left")
+
+    async def _rest(self) -> None:
+        """Keep what was recorded up to here, where that is what is judged."""
+        if self._family.rests:
+            await asyncio.sleep(_REST)
+            self.judged = self._folder / "at rest"
+            await asyncio.to_thread(shutil.copytree, self.journals, self.judged)
 
     async def _come_together(self, deadline: float) -> bool:
         """Whether all see one view of all, and everybody who reads gets a message of everybody."""
@@ -300,8 +313,10 @@ class Supervisor:
             if not await self._until(self._together, deadline - time.monotonic()):
                 return False
             number = next(self._marks)
-            self._rounds.append({f"{number} of {name}" for name in self.members})
-            for name, member in self.members.items():
+            senders = [each for each in self.members.values() if each.program not in self._family.silent]
+            self._rounds.append({f"{number} of {member.name}" for member in senders})
+            for member in senders:
+                name = member.name
                 await self._tell_member(member, {"do": "mark", "text": f"{number} of {name}"})
             if await self._until(self._marked, min(_TOGETHER, max(0.1, deadline - time.monotonic()))):
                 return True
@@ -328,10 +343,10 @@ class Supervisor:
 
     def _together(self) -> bool:
         views = {member.view for member in self.members.values() if member.reads and member.running}
-        if len(views) != 1 or None in views:
+        if (self._family.agreed_views and len(views) != 1) or not views:
             return False
-        [view] = views
-        return view is not None and sorted(name for name, _ in view[1]) == sorted(self.members)
+        everybody = sorted(self.members)
+        return all(view and sorted(name for name, _ in view[1]) == everybody for view in views)
 
     def _marked(self) -> bool:
         readers = [each for each in self.members.values() if each.reads]
@@ -390,7 +405,8 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
         supervisor = Supervisor(case, plan, network, folder, say)
         asyncio.run(supervisor.run())
     say("judging what was recorded")
-    judgement = judge(supervisor.journals, supervisor.states)
+    at_rest = supervisor.judged != supervisor.journals
+    judgement = judge(supervisor.judged, supervisor.states, at_rest=at_rest)
     return Outcome(
         stack=case.stack,
         members=len(plan.names),
