@@ -32,14 +32,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Programs that never send."""
     agreed_views: bool = True
     """Whether all members come to see the same view; else each has its own, of the same members."""
-    rests: bool = False
-    """Whether it is judged as it is when all is quiet, before anybody leaves: only then all is owed."""
     late: bool = True
     """Whether members may start in the middle; else all have to be there at the beginning."""
     everybody: bool = False
     """Whether all may be killed at once, and nothing that was answered is lost."""
     states: bool = False
     """Whether all members have the same state in the end."""
+    rests: bool = False
+    """Whether nothing is under way any more once all are quiet and have each other's marks."""
+    pause: float = 0.0
+    """Seconds after that until what is said only now and then was said again."""
 
 
 FAMILIES: Registry[Family] = Registry("stack")
@@ -78,6 +80,7 @@ FAMILIES.register(
         silent=("logs",),
         agreed_views=False,
         rests=True,
+        pause=5.0,
     )
 )
 FAMILIES.register(Family(name="vsync", settings=_vsync, states=True))
@@ -90,5 +93,6 @@ FAMILIES.register(
         everybody=True,
         programs={"strict": True, "queued": True, "mixed": True, "asks": True},
         states=True,
+        rests=True,
     )
 )

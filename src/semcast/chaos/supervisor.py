@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import shutil
 import signal
 import time
 from collections import Counter
@@ -41,8 +40,6 @@ _STARTING = 120.0
 """Seconds for processes to start on a machine that is busy; what they do from then on is judged."""
 _BEGINNING = 10.0
 """Seconds for processes to start, before the next thing is done to any: one that is not there cannot die."""
-_REST = 5.0
-"""Seconds in which nobody sends, so that what is said now and then was said again."""
 _TOGETHER = 5.0
 """Seconds for messages that all send to arrive at all, before it is tried again."""
 
@@ -87,9 +84,9 @@ class Supervisor:
         self.healed_after: float | None = None
         self.states: dict[str, str] = {}
         """What programs made of all messages, in the end."""
+        self.rest: int | None = None
+        """The time of day at which nothing was under way any more."""
         self.journals = folder / "journals"
-        self.judged = self.journals
-        """What is judged: all of it, or as it was when all was quiet."""
         self._case, self._plan, self._network, self._folder, self._say = case, plan, network, folder, say
         self._group = f"chaos {token_hex(4)}"
         self._marks = itertools.count()
@@ -291,20 +288,14 @@ class Supervisor:
                 self._note_stuck()
             else:
                 await self._compare()
-                await self._rest()
+                await asyncio.sleep(self._family.pause)
+                self.rest = time.time_ns() if self._family.rests else None
         else:
             self._note_stuck()
         self._look_for_dead()
         for name in self.members:
             await self._leave(name)
         self._tell("all have left")
-
-    async def _rest(self) -> None:
-        """Keep what was recorded up to here, where that is what is judged."""
-        if self._family.rests:
-            await asyncio.sleep(_REST)
-            self.judged = self._folder / "at rest"
-            await asyncio.to_thread(shutil.copytree, self.journals, self.judged)
 
     async def _come_together(self, deadline: float) -> bool:
         """Whether all see one view of all, and everybody who reads gets a message of everybody."""
@@ -405,8 +396,7 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
         supervisor = Supervisor(case, plan, network, folder, say)
         asyncio.run(supervisor.run())
     say("judging what was recorded")
-    at_rest = supervisor.judged != supervisor.journals
-    judgement = judge(supervisor.judged, supervisor.states, at_rest=at_rest)
+    judgement = judge(supervisor.journals, supervisor.states, supervisor.rest)
     return Outcome(
         stack=case.stack,
         members=len(plan.names),

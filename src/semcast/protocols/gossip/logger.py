@@ -46,6 +46,8 @@ from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import (
     Opened,
     Stored,
@@ -86,6 +88,7 @@ class Logger(Stack):
     journal_kind: type[Journal] = Journal
     inquiry_kind: type[Inquiry] = Inquiry
     retaining_kind: type[Retaining] = Retaining
+    placing_kind: type[Placing] = Placing
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -99,6 +102,8 @@ class Logger(Stack):
         self.stats = Statistics()
         self.books = Books(self.log_stream_kind, self.rows_kind())
         self.journal = self.journal_kind(out)
+        self.placing = self.placing_kind(self.books, self.journal, out)
+        self.reading = Reading(self.books)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self.retaining = self.retaining_kind(settings, self.books, self.journal, out)
         self.admission = Admission(self.books, self.journal, self._hear_of, out)
@@ -161,6 +166,7 @@ class Logger(Stack):
                 self.out.deliver(Note("kept", sender=stream.sender, seq=first, count=last - first + 1))
             if stream.frozen and stream.last is None:
                 self.ending.resume(stream)
+        self.placing.start(now)
         for member in (*self.view().members, *self.books.streams):
             self._heard_at[member.name] = now
         self._say_present(now)
@@ -241,6 +247,7 @@ class Logger(Stack):
         self.retaining.collect(now)
         if self.settings.protocol is Protocol.RPBCAST:
             self._gossip()
+        self.placing.tidy()
         self._rewrite()
         self._flush(now)
         self.out.set_timer(LoggerTimer.ROUND, now + self.settings.gossip_period)
@@ -282,6 +289,7 @@ class Logger(Stack):
         """Sync what was written, and have done what waits for it."""
         if self._fresh.upto:
             fresh, self._fresh = self._fresh, Fresh()
+            self.placing.place(now, fresh.upto)
             self.journal.then(lambda _now: self._on_log(fresh))
         self.journal.flush(now)
 

@@ -150,6 +150,8 @@ _LOGGERS: dict[str, Mutant] = {
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+    "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
+    "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
 """Mutants of a logger, whatever its members do."""
 

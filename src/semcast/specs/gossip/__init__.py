@@ -18,6 +18,7 @@ from semcast.specs.gossip.logs import (
     gossip_logged,
     gossip_progress,
 )
+from semcast.specs.gossip.positions import gossip_positions
 from semcast.specs.verdict import Verdict
 
 GOSSIP: dict[str, Callable[[History], Verdict]] = {
@@ -32,4 +33,5 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "at_most_once": at_most_once,
     "at_least_once": at_least_once,
     "gossip_progress": gossip_progress,
+    "gossip_positions": gossip_positions,
 }

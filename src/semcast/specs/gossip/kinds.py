@@ -16,6 +16,7 @@ its incarnations belong together.
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`);
 - kept: the log that it found has these messages;
 - log: it has these messages on disk from now on;
+- placed: these messages have positions in its log in a row, from `order` on, on disk;
 - collect: it drops them; `level` says why: "stable", "expired", "obsolete";
 - acknowledge: it has on disk that the session in `members` is through with the stream up to `seq`.
 """
@@ -71,5 +72,6 @@ BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level"), _opened)
 KEPT = add_kind("kept", _MESSAGES, _messages)
 LOG = add_kind("log", _MESSAGES, _messages)
+PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)
 COLLECT = add_kind("collect", (*_MESSAGES, "level"), _collect)
 ACKNOWLEDGE = add_kind("acknowledge", ("sender", "seq", "members"), _acknowledge)
