@@ -5,6 +5,9 @@ for again when there is room. So a slow program costs its own member memory up t
 anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
+from collections import deque
+from collections.abc import Callable
+
 from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
@@ -41,7 +44,12 @@ class Receiver:
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
-        self._taken: dict[MemberId, int] = {}  # the last of each that the program took
+        self._taken: dict[MemberId, int] = {}  # the last of each that was handed over
+        self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
+        self._total = 0  # messages that were handed over
+        self._through: dict[MemberId, int] = {}  # the last of each that the program is done with
+        self.unread: Callable[[], int] = _nothing
+        """How many of the messages that were handed over the program has not taken."""
 
     # Streams
 
@@ -55,18 +63,40 @@ class Receiver:
         if len(self.streams) >= _MOST:
             return None
         stream = self.streams[sender] = self.stream_kind(sender, start)
-        self._taken[sender] = start
+        self._taken[sender] = self._through[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream
 
     def finish(self, sender: MemberId) -> None:
         """A stream is over, and all of it is settled here."""
         stream = self.streams.pop(sender)
+        self._taken.pop(sender, None)
+        self._through.pop(sender, None)
         self.ended.add(sender, stream.next)
 
     def through(self, sender: MemberId) -> int:
-        """The program has taken everything up to there, or will never be given it."""
-        return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+        """The program is through with everything up to there, or will never be given it."""
+        if not self._settings.explicit:
+            self._see_what_was_taken()
+        if self._queued.get(sender) or self._through[sender] < self._taken[sender]:
+            return self._through[sender]
+        return self.streams[sender].next
+
+    def was_taken(self, sender: MemberId, seq: int) -> bool:
+        """Whether the program may be through with a stream up to there."""
+        return seq <= self._taken.get(sender, 0)
+
+    def acknowledge(self, sender: MemberId, seq: int) -> None:
+        """It says that it is."""
+        self._through[sender] = max(self._through[sender], seq)
+
+    def _see_what_was_taken(self) -> None:
+        """Without a word, a program is through with what it took."""
+        handed, taken = self._handed, self._total - self.unread()
+        while handed and handed[0][0] <= taken:
+            _, sender, last = handed.popleft()
+            if sender in self._through:
+                self._through[sender] = last
 
     def waits_for(self, sender: MemberId) -> bool:
         """Whether messages of a stream wait for the program."""
@@ -140,6 +170,9 @@ class Receiver:
         batches = self._queue.pop(most)
         for batch in batches:
             self._taken[batch.sender] = batch.last
+            self._total += len(batch.payloads)
+            if not self._settings.explicit:
+                self._handed.append((self._total, batch.sender, batch.last))
             self._leave(batch.sender, len(batch.payloads))
             self._stats.delivered += len(batch.payloads)
         if batches:
@@ -175,3 +208,7 @@ class Receiver:
             self._queued[sender] = left
         else:
             del self._queued[sender]
+
+
+def _nothing() -> int:
+    return 0
