@@ -68,6 +68,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     beside = Random(f"rewrite/{protocol.value}/{seed}")  # logs that are written anew again and again
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
+    if durable:
+        settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
     senders = size - 1 if durable else size
     return Scenario(
         seed=seed,
@@ -130,6 +132,14 @@ def _strangers(rng: Random, settings: GossipSettings) -> GossipSettings:
         known=rng.choice((0.0, 0.0, 0.3, 1.0)),
         named=rng.random() < 0.5,
     )
+
+
+def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> GossipSettings:
+    """Some sessions begin with a time, or want the log compacted."""
+    kind = rng.random()
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
+    return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings
 
 
 def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:

@@ -92,7 +92,8 @@ class Books:
         if isinstance(record, Opened):
             self.log = record.log
         elif isinstance(record, Admitted):
-            self.rows.admit(now, record.member, dict(record.through), again=record.again)
+            row = self.rows.admit(now, record.member, dict(record.through), again=record.again)
+            row.compacted = record.compacted
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
@@ -150,7 +151,7 @@ class Books:
             yield Placed(*run)
         yield Counted(self.positions.next, list(self.positions.trimmed))
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again)
+            yield Admitted(row.member, sorted(row.through.items()), row.again, row.compacted)
 
     def size(self) -> int:
         """How many records that takes, about."""

@@ -12,6 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.settings import StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -145,8 +146,12 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """A member wants a session. The attempt tells its answer from those to former ones."""
 
     attempt: Number
-    start: Literal["new", "all"]
+    start: StartMode
     at_most_once: bool
+    at: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
+    """The position, or the time, to start with."""
+    log: Number = 0
+    """The log that the position is of."""
 
 
 class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
@@ -252,6 +257,28 @@ class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
     known: Annotated[list[Known], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
+class Refused(Frame, frozen=True, array_like=True, tag=120, gc=False):
+    """The session cannot begin as the member wants."""
+
+    attempt: Number
+    why: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class Acknowledge(Frame, frozen=True, array_like=True, tag=121, gc=False):
+    """A program is through with these streams up to these numbers, and says so."""
+
+    serial: Number
+    part: Part
+    upto: Entries
+
+
+class Acknowledged(Frame, frozen=True, array_like=True, tag=122, gc=False):
+    """That is on disk."""
+
+    serial: Number
+    part: Part
+
+
 GossipFrame = (
     Data
     | Idle
@@ -277,6 +304,9 @@ GossipFrame = (
     | Farewell
     | Presence
     | Members
+    | Refused
+    | Acknowledge
+    | Acknowledged
 )
 
 FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)

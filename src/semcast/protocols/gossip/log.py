@@ -23,6 +23,8 @@ class LogStream:
         self.sender = sender
         self.messages: dict[int, Batch] = {}
         self.receipts: dict[int, int] = {}
+        self.superseded: dict[int, int] = {}
+        """Where the log is not compacted: what could leave, and what is on disk in its place."""
         self.merged = 0
         """Up to here, what is not in the log and not gone was replaced."""
         self.floor = 0
@@ -110,6 +112,13 @@ class LogStream:
             by = self.receipts[by]
         return by
 
+    def newest(self, seq: int) -> int | None:
+        """What replaces a message that is here, where the log is not compacted; None if nothing does."""
+        by = self.superseded.get(seq)
+        while by in self.superseded:
+            by = self.superseded[by]
+        return by if by in self.messages else None
+
     def merge(self, below: int) -> None:
         """Every session is past these receipts."""
         self.merged = max(self.merged, below)
@@ -159,6 +168,7 @@ class LogStream:
 
     def _drop(self, seq: int) -> None:
         batch = self.messages.pop(seq)
+        self.superseded.pop(seq, None)
         annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
             del self._latest[annotation.item]

@@ -25,6 +25,7 @@ from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledge,
     Data,
     Gossip,
     Heartbeats,
@@ -89,6 +90,7 @@ class Logger(Stack):
     inquiry_kind: type[Inquiry] = Inquiry
     retaining_kind: type[Retaining] = Retaining
     placing_kind: type[Placing] = Placing
+    admission_kind: type[Admission] = Admission
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -106,7 +108,7 @@ class Logger(Stack):
         self.reading = Reading(self.books)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self.retaining = self.retaining_kind(settings, self.books, self.journal, out)
-        self.admission = Admission(self.books, self.journal, self._hear_of, out)
+        self.admission = self.admission_kind(self.books, self.journal, self._hear_of, out)
         self.ending = Ending(self.books, self.journal, self.inquiry_kind, self._settled, out)
         self._me = me
         self._rng = rng
@@ -129,6 +131,7 @@ class Logger(Stack):
             LetGo: self.ending.on_let_go,
             Join: self.admission.on_join,
             Report: self.admission.on_report,
+            Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
             Holding: self.ending.on_holding,
             Presence: self._on_presence,

@@ -17,9 +17,11 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.desk import Desk, data_of
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledged,
     Closed,
     Confirm,
     Data,
@@ -35,6 +37,7 @@ from semcast.protocols.gossip.frames import (
     Members,
     Notice,
     Presence,
+    Refused,
     Reported,
     Said,
     Say,
@@ -126,6 +129,8 @@ class Member(Stack):
             Closed: self._on_closed,
             Inquire: self._on_inquire,
             Farewell: self._on_farewell,
+            Refused: self._on_refused,
+            Acknowledged: self._on_acknowledged,
         }
 
     def _assemble(self, settings: GossipSettings) -> None:
@@ -138,6 +143,8 @@ class Member(Stack):
         self.desk = self.desk_kind(me, settings, self.receiver, self._peers, self.stats, out, self._hear_of)
         self.desk.members = self.roster.hash
         self.repair = self.repairs[settings.protocol](self.desk)
+        self.acknowledging = Acknowledging(self.receiver, out)
+        self.receiver.unread = lambda: self.reader.unread
 
     # Life
 
@@ -467,6 +474,25 @@ class Member(Stack):
         some = next(some_spans(held))
         self.out.send(source, Holding(frame.sender, frame.after, known, some, len(some) < len(held)))
 
+    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
+        why = self.session.on_refused(frame)
+        if why is not None and not self._left:
+            self._left = True
+            self.out.deliver(Left(why))
+
+    def acknowledge(self, now: Nanos, upto: Mapping[MemberId, int], ticket: int = 0) -> None:  # noqa: ARG002
+        """The program is through with these streams up to these numbers, where it says so itself.
+
+        An `Answered` with the ticket says that a logger has that on disk. Raises ValueError if something was
+        not delivered here.
+        """
+        if not self.settings.explicit:
+            raise ValueError("acknowledgements are automatic here: set explicit")
+        self.acknowledging.acknowledge(upto, ticket, self.session.logger)
+
+    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
+        self.acknowledging.on_acknowledged(frame)
+
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         self.session.on_farewell(frame)
         if not self.session.over and not self._left:
@@ -502,6 +528,7 @@ class Member(Stack):
                 self.stats.retransmitted += 1
                 self.out.send(logger, data_of(batch))
         if self.session.admitted:
+            self.acknowledging.on_round(logger)
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)
 

@@ -79,6 +79,8 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     through: list[Entry]
     again: bool = False
     """Whether a former incarnation had it."""
+    compacted: bool = False
+    """Whether it wants only what nothing in the log replaces."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):

@@ -30,8 +30,10 @@ class Retaining:
 
     def logged(self, stream: LogStream, first: int, last: int) -> None:
         """These are on disk, without a gap before them: what they replace may leave."""
-        if self._settings.compact:
-            for seq, by in stream.obsolete(first, last):
+        for seq, by in stream.obsolete(first, last):
+            if not self._settings.compact:
+                stream.superseded[seq] = by
+            else:
                 self._books.replace(stream, seq, by)
                 self._journal.write(Replaced(stream.sender, seq, by))
                 self._note(stream, [(seq, seq)], "obsolete")

@@ -17,6 +17,8 @@ class Row:
         self, member: MemberId, through: Mapping[MemberId, int], heard_at: Nanos, *, again: bool
     ) -> None:
         self.member = member
+        self.compacted = False
+        """Whether it wants only what nothing in the log replaces."""
         self.again = again
         """Whether a former incarnation had it."""
         self.through = dict(through)

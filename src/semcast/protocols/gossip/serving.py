@@ -40,11 +40,16 @@ class Serving:
         self, now: Nanos, target: MemberId, stream: LogStream, spans: Iterable[Span], number: int
     ) -> None:
         purged: list[tuple[int, int, int]] = []
+        row = self._books.rows.of(target)
+        compacted = row is not None and row.compacted
         expired: list[int] = []
         abandoned: list[int] = []
         for seq in numbers_of(spans, WANTED):
             batch = stream.messages.get(seq)
-            if batch is not None:
+            by = stream.newest(seq) if compacted else None
+            if by is not None:
+                purged.append((seq, seq, by))
+            elif batch is not None:
                 if self._limit.take(now):
                     self._stats.retransmitted += 1
                     self._out.send(target, data_of(batch, number))

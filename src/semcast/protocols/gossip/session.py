@@ -16,6 +16,7 @@ from semcast.protocols.gossip.frames import (
     Farewell,
     Join,
     Leave,
+    Refused,
     Report,
     Reported,
     Said,
@@ -80,6 +81,9 @@ class Session:
     def start(self, now: Nanos) -> None:
         """Begin to ask for admission."""
         self._heard_at = now
+        if self._settings.logs:
+            settings = self._settings
+            self._out.deliver(Note("begin", level=settings.start, order=settings.start_at))
         self._ask()
 
     def move(self, logger: MemberId) -> None:
@@ -119,8 +123,19 @@ class Session:
 
     def _ask(self) -> None:
         if self.logger is not None:
-            join = Join(self._attempt, self._settings.start, self._settings.at_most_once)
+            settings = self._settings
+            join = Join(
+                self._attempt,
+                settings.start,
+                settings.at_most_once,
+                settings.start_at,
+                settings.start_log,
+            )
             self._out.send(self.logger, join)
+
+    def on_refused(self, frame: Refused) -> str | None:
+        """The logger does not admit; returns why, if that is about this attempt."""
+        return None if self.admitted or frame.attempt != self._attempt else frame.why
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""

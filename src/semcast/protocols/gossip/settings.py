@@ -41,6 +41,10 @@ class Retention(enum.Enum):
     """So many messages of a stream, whoever needs them."""
 
 
+StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
+"""See `starting.py`."""
+
+
 class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of members and loggers; all have the same."""
 
@@ -77,8 +81,14 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     reserve_messages: int = 4096
     """Own messages beyond that, while the program waits to send."""
     purging: Purging = Purging.LAZY
-    start: Literal["new", "all"] = "all"
-    """Where a session begins that its logger does not know: with what comes, or with what there is."""
+    start: StartMode = "all"
+    """Where a session begins that its logger does not know: with what comes, with what there is, ..."""
+    start_at: int = 0
+    """The position, or the time of day in nanoseconds, to begin with."""
+    start_log: int = 0
+    """The log that the position is of; 0 for whichever there is."""
+    explicit: bool = False
+    """Whether the program says itself what it is through with, and not by taking it."""
     at_most_once: bool = False
     """Whether a session that comes back after a crash begins anew, instead of where it had acknowledged."""
     retention: Retention = Retention.LIVE
@@ -109,6 +119,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             < 1
         ):
             raise ValueError("periods must be above 0")
+        if self.start_at < 0:
+            raise ValueError("start_at must not be below 0")
         if self.heartbeat_most < self.heartbeat_least:
             raise ValueError("heartbeat_most must not be below heartbeat_least")
         if self.purging is Purging.HELD:

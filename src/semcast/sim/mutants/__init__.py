@@ -150,6 +150,7 @@ _LOGGERS: dict[str, Mutant] = {
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+    "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
@@ -163,6 +164,7 @@ MUTANTS["rpbcast"] = {
     "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
     "spill-forgets": Mutant(gossip.SpillForgets),
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
     "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),

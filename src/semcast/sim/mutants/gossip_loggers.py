@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip import Logger
+from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
-from semcast.protocols.gossip.frames import Data, Entry
+from semcast.protocols.gossip.frames import Data, Entry, Join
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
@@ -136,6 +139,17 @@ class OneSpeaksForAll(Logger):
     """Takes what one session is through with for all of them."""
 
     rows_kind = _ForgetfulRows
+
+
+class _FromTheBeginning(Admission):
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+        return super()._beginning(msgspec.structs.replace(join, start="all"), name)
+
+
+class StartIgnored(Logger):
+    """Gives every session that is new all that there is."""
+
+    admission_kind = _FromTheBeginning
 
 
 class _NumberedAnew(Placing):

@@ -5,6 +5,9 @@ its incarnations belong together.
 
 - start: what a session is owed of a stream comes after `seq`; `level` says how it counts after a crash:
   "at-least-once" or "at-most-once";
+- begin: it asks for a session: if it is not known, to begin in this way (`level`, as `starting.py` of the
+  protocol says), with the position or time in `order`;
+- through: its program says that it is through with a stream up to `seq`;
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
@@ -28,6 +31,14 @@ _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
 LIMITS = "limits"
+NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
+    "new",
+    "all",
+    "compacted",
+    "acknowledged",
+    "position",
+    "time",
+)
 LOGGER, PROGRAM = "logger", "program"
 
 
@@ -41,6 +52,10 @@ def _start(event: Event) -> str | None:
     if event.sender is None or event.level not in DELIVERIES:
         return "a start without a stream, or without saying how it counts after a crash"
     return None
+
+
+def _begin(event: Event) -> str | None:
+    return None if event.level in STARTS else f"a session that begins with {event.level}"
 
 
 def _lost(event: Event) -> str | None:
@@ -62,6 +77,8 @@ def _acknowledge(event: Event) -> str | None:
 
 
 START = add_kind("start", ("sender", "seq", "level"), _start)
+BEGIN = add_kind("begin", ("level", "order"), _begin)
+THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
