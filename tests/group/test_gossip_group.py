@@ -1,6 +1,7 @@
 """Gossip and loggers, live: programs on loopback, and what they are told."""
 
 import asyncio
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ PATIENCE = 10.0
 
 
 def settings(name: str, **more: Any) -> dict[str, Any]:
-    return {"stack": "gossip", "name": name, "members": ("a", "b", "log"), "loggers": ("log",), **more}
+    return {"stack": "gossip", "name": name, **more}
 
 
 async def take(group: semcast.Group, count: int) -> list[bytes]:
@@ -48,7 +49,7 @@ def test_what_is_sent_arrives_in_order_and_is_logged(tmp_path: Path) -> None:
 
 def test_without_a_logger_nothing_is_logged(tmp_path: Path) -> None:
     async def main() -> None:
-        async with semcast.join(f"gossip {uuid.uuid4().hex}", **settings("a", loggers=())) as a:
+        async with semcast.join(f"gossip {uuid.uuid4().hex}", **settings("a")) as a:
             with pytest.raises(semcast.UnconfirmedError, match="no logger"):
                 await a.send(b"x", logged=True)
 
@@ -70,7 +71,7 @@ def test_only_a_logger_logs() -> None:
         ({"protocol": "tcp"}, "protocol 'tcp': there are lbrm, pbcast, rpbcast"),
         ({"retention": "some"}, "retention 'some': there are live, stable, limits"),
         ({"policy": "leave"}, "policy 'leave'"),
-        ({"protocol": "pbcast", "loggers": ("log",)}, "pbcast has no logger"),
+        ({"protocol": "pbcast", "durable": True}, "knows no loggers"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:
@@ -79,3 +80,24 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: st
             semcast.join("g", stack="gossip", **given)
 
     asyncio.run(main())
+
+
+def test_a_logger_that_comes_later_is_used() -> None:
+    """What is sent before it is there has pbcast's promise; who sends goes on as another incarnation."""
+
+    async def main(folder: Path) -> None:
+        name = f"gossip {uuid.uuid4().hex}"
+        async with semcast.join(name, **settings("a")) as a:
+            with pytest.raises(semcast.UnconfirmedError):
+                await a.send(b"1", logged=True)
+            former = a.member
+            async with semcast.join(name, data=str(folder), logger=True, **settings("log")):
+                async with asyncio.timeout(PATIENCE):
+                    async for event in a:
+                        if isinstance(event, semcast.Rejoining):
+                            break
+                sent = await a.send(b"2", logged=True, timeout=PATIENCE)
+            assert sent.sender == a.member != former
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))

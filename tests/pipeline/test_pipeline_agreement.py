@@ -16,9 +16,9 @@ from tests.pipeline.rings import CAUGHT
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS
+from semcast.pipeline.verify.forms import PROPERTIES as RECORDS
+from semcast.pipeline.verify.forms import Form, named
 from semcast.pipeline.verify.positions import TOTAL_ORDER
-from semcast.pipeline.verify.properties import PROPERTIES as RECORDS
-from semcast.pipeline.verify.properties import Form, named
 from semcast.specs import CERTIFICATES, EVS, IN_MEMORY, PROPERTIES, VSYNC, Status
 
 VIEWS = named(Form.VIEWS)

@@ -22,7 +22,7 @@ from tests.pipeline.rings import CAUGHT, caught
 
 from semcast.history import Event, History, HistoryError, Kind
 from semcast.pipeline.verify import Options, batches, certified, job, survey, verify, verify_here
-from semcast.pipeline.verify.properties import Form
+from semcast.pipeline.verify.forms import Form
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.simulate import simulate

@@ -13,8 +13,8 @@ from tests.specs import test_specs_confirmed as by_hand
 from semcast.core import Item, MemberId
 from semcast.history import Event, History, Kind
 from semcast.pipeline.verify import Options, survey, verify, verify_here
-from semcast.pipeline.verify.properties import Form
-from semcast.pipeline.verify.properties import named as of_form
+from semcast.pipeline.verify.forms import Form
+from semcast.pipeline.verify.forms import named as of_form
 from semcast.sim.replication_scenario import draw_replication
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.simulate import simulate

@@ -95,11 +95,7 @@ class AddressBook:
 
     def find(self, member: MemberId) -> Address | None:
         """Where a member is, if that is known."""
-        known = self._known.get(member)
-        if known is None and not member.incarnation:
-            found = [each for each in self._known if each.name == member.name]
-            return self._known[max(found)] if found else None
-        return known
+        return self._known.get(member)
 
     def targets(self) -> list[Address]:
         """Where everybody is."""

@@ -71,7 +71,7 @@ def _replication(_info: GroupInfo) -> Collection[str]:
 
 
 def _pbcast(_info: GroupInfo) -> Collection[str]:
-    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress"}
+    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress", "gossip_members"}
 
 
 def _logged(_info: GroupInfo) -> Collection[str]:

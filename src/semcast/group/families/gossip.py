@@ -7,9 +7,9 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, Asked, Family, Site
-from semcast.group.settings import GroupSettings, check_name
+from semcast.group.settings import GroupSettings
 from semcast.obsolescence import Purging
-from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention
+from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention, Seeker
 
 _KIND = (MemberId("gossip"),)
 """Tells its datagrams from those of other families."""
@@ -18,6 +18,9 @@ _MESSAGE = 1 << 15
 _PERIOD = 100 * MILLISECOND
 _REPORT = SECOND
 _RESEND = 100 * MILLISECOND
+_PRESENCE = SECOND
+_SEARCH = 500 * MILLISECOND
+"""How long a member that starts looks for a logger before it goes on without."""
 _WINDOW = 4096
 _REPAIRS = 50_000
 _KEPT = 1 << 16
@@ -31,8 +34,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     """`rpbcast`: peers repair, then loggers; `lbrm`: loggers alone; `pbcast`: peers alone."""
     logger: bool = False
     """Be a logger: keep in `data` what is sent. `semcast logger` runs one."""
-    loggers: tuple[str, ...] = ()
-    """Names of the members that are loggers."""
+    durable: bool = False
+    """Wait for a logger where there is none, instead of going on with pbcast's promise until one comes."""
     retention: str = Retention.LIVE.value
     """What a logger keeps: `live`, `stable` or `limits`."""
     log_messages: int = 1 << 20
@@ -55,12 +58,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError("data: only a logger keeps something on disk; set logger")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
-        for name in self.loggers:
-            check_name(name)
-        try:
-            gossip_settings(self)
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from error
+        if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
+            raise ConfigurationError("protocol 'pbcast' knows no loggers: choose rpbcast or lbrm")
 
 
 def _check_choice(name: str, found: str, known: list[str]) -> None:
@@ -73,7 +72,8 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
     assert isinstance(settings, GossipGroupSettings)
     return GossipSettings(
         protocol=Protocol(settings.protocol),
-        loggers=settings.loggers,
+        durable=settings.protocol != Protocol.PBCAST.value,
+        presence=_PRESENCE,
         gossip_period=_PERIOD,
         resend=_RESEND,
         report=_REPORT,
@@ -91,11 +91,13 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
 
 
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
-    settings = gossip_settings(site.settings)
-    members = [MemberId(name) for name in site.settings.members]
-    assert isinstance(site.settings, GossipGroupSettings)
-    kind = Logger if site.settings.logger else Member
-    return kind(site.member, members, settings, rng, out)
+    settings, chosen = site.settings, gossip_settings(site.settings)
+    assert isinstance(settings, GossipGroupSettings)
+    if settings.logger:
+        return Logger(site.member, (), chosen, rng, out)
+    if settings.durable or chosen.protocol is not Protocol.RPBCAST:
+        return Member(site.member, (), chosen, rng, out)
+    return Seeker(site.member, (), chosen, _SEARCH, rng, out)
 
 
 def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:

@@ -15,8 +15,8 @@ from pyspark.sql import functions as fn
 
 from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.certified import MOST_ROWS, history_of
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
-from semcast.pipeline.verify.spans import chunked, overlay
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
+from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.specs import check
 from semcast.specs.replication.kinds import (
     AGAIN,

@@ -15,7 +15,7 @@ from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of
-from semcast.protocols.gossip.streams import WANTED, Stream
+from semcast.protocols.gossip.streams import WANTED
 from semcast.wire.annotations import to_wire
 
 _EVERYTHING = 1 << 62
@@ -110,6 +110,9 @@ class Desk:
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
         """What an idle sender said last, unless its stream is over."""
+        stream = self.receiver.streams.get(sender)
+        if stream is not None and stream.known >= seq and self.idle.has(sender, seq):
+            return
         self.hear_of(now, sender, seq)
         stream = self.receiver.streams.get(sender)
         over = sender in self.receiver.ended or (stream is not None and stream.frozen)
@@ -133,22 +136,17 @@ class Desk:
 
     def give_up_overdue(self) -> None:
         """Without a logger: what peers did not give in time is lost."""
-        for stream in list(self.receiver.streams.values()):
+        for stream in self.receiver.lagging():
             overdue = stream.age(self.round - self.settings.gossip_rounds)
             if overdue > stream.next:
                 self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
 
     def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
         """What to ask for now, of every stream; those that lack least come last, in turn with the rounds."""
-        streams = sorted(self.receiver.streams.values(), key=_sender)
-        turn = self.round % len(streams) if streams else 0
+        most = min(WANTED, self.settings.hold)
         found = [
-            (stream.sender, stream.missing(peers=peers, most=min(WANTED, self.settings.hold)))
-            for stream in streams[turn:] + streams[:turn]
+            (stream.sender, stream.missing(peers=peers, most=most))
+            for stream in self.receiver.lagging_from(self.round)
             if not (peers and stream.frozen)
         ]
         return [(sender, spans) for sender, spans in found if spans]
-
-
-def _sender(stream: Stream) -> MemberId:
-    return stream.sender

@@ -86,6 +86,7 @@ class Member(Stack):
         out: where everything goes.
     """
 
+    roster_kind: type[Roster] = Roster
     receiver_kind: type[Receiver] = Receiver
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
@@ -99,22 +100,14 @@ class Member(Stack):
             raise ValueError(f"{me} is not among the members: membership is fixed without a presence period")
         if me.name in settings.loggers:
             raise ValueError(f"{me} is a logger: that is another stack")
-        self.settings = settings
         self.out = out
         self.stats = Statistics()
         self._me = me
         self._rng = rng
-        self.receiver = self.receiver_kind(me, settings, self.stats, out)
-        self.sender = self.sender_kind(me, settings)
-        self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
-        peers = Peers((), settings.choice, rng)
-        self.roster = Roster(me, members, settings, peers)
-        self.desk = self.desk_kind(me, settings, self.receiver, peers, self.stats, out, self._hear_of)
-        self.desk.members = self.roster.hash
+        self._peers = Peers((), settings.choice, rng)
+        self.roster = self.roster_kind(me, members, settings, self._peers)
         self.finding = Finding(self.roster, self.stats, rng, out)
-        self.repair = self.repairs[settings.protocol](self.desk)
-        self.acknowledging = Acknowledging(self.receiver, out)
-        self.receiver.unread = lambda: self.reader.unread
+        self._assemble(settings)
         self._confirming = Confirming(out)
         self._blocked = False
         self._left = False
@@ -139,6 +132,19 @@ class Member(Stack):
             Refused: self._on_refused,
             Acknowledged: self._on_acknowledged,
         }
+
+    def _assemble(self, settings: GossipSettings) -> None:
+        """The parts that work as the settings say."""
+        me, out = self._me, self.out
+        self.settings = settings
+        self.receiver = self.receiver_kind(me, settings, self.stats, out)
+        self.sender = self.sender_kind(me, settings)
+        self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
+        self.desk = self.desk_kind(me, settings, self.receiver, self._peers, self.stats, out, self._hear_of)
+        self.desk.members = self.roster.hash
+        self.repair = self.repairs[settings.protocol](self.desk)
+        self.acknowledging = Acknowledging(self.receiver, out)
+        self.receiver.unread = lambda: self.reader.unread
 
     # Life
 

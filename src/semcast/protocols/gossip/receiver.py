@@ -5,6 +5,7 @@ for again when there is room. So a slow program costs its own member memory up t
 anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 
@@ -44,6 +45,11 @@ class Receiver:
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
+        self._opened = 0
+        self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
+        self._senders: list[MemberId] = []  # of all open streams, sorted
+        self._lagging: dict[MemberId, Stream] = {}  # all of which something may be missing, and some others
+        self._stalled: dict[MemberId, Stream] = {}  # those that wait for room in the queue
         self._taken: dict[MemberId, int] = {}  # the last of each that was handed over
         self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
         self._total = 0  # messages that were handed over
@@ -55,14 +61,20 @@ class Receiver:
 
     def open(self, sender: MemberId, start: int, level: str) -> Stream | None:
         """Begin to receive a stream after a number; None if its sender has too many."""
-        same = sorted(other for other in self.streams if other.name == sender.name and other != self._me)
+        same = sorted(other for other in self._named.get(sender.name, ()) if other != self._me)
         if len(same) >= (_OPEN if self._durable else _OPEN_WITHOUT_LOGGER):
             if self._durable or sender < same[0]:
                 return None
             self.finish(same[0])
         if len(self.streams) >= _MOST:
             return None
-        stream = self.streams[sender] = self.stream_kind(sender, start)
+        if sender not in self.streams:
+            self._named.setdefault(sender.name, []).append(sender)
+            insort(self._senders, sender)
+        stream = self.streams[sender] = self._lagging[sender] = self.stream_kind(sender, start)
+        stream.lagging = self._lagging
+        self._opened += 1
+        stream.number = self._opened
         self._taken[sender] = self._through[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream
@@ -73,6 +85,27 @@ class Receiver:
         self._taken.pop(sender, None)
         self._through.pop(sender, None)
         self.ended.add(sender, stream.next)
+        self._lagging.pop(sender, None)
+        self._stalled.pop(sender, None)
+        del self._senders[bisect_left(self._senders, sender)]
+        self._named[sender.name].remove(sender)
+        if not self._named[sender.name]:
+            del self._named[sender.name]
+
+    def lagging(self) -> list[Stream]:
+        """Streams of which something is missing or held, as they were opened."""
+        for sender in [each for each, stream in self._lagging.items() if stream.known <= stream.next]:
+            del self._lagging[sender]
+        return sorted(self._lagging.values(), key=_number)
+
+    def lagging_from(self, turn: int) -> list[Stream]:
+        """The same by name, those last that come before a place among all streams."""
+        lagging = sorted(self.lagging(), key=_sender)
+        if not lagging:
+            return []
+        first = self._senders[turn % len(self._senders)]
+        before = bisect_left(lagging, first, key=_sender)
+        return lagging[before:] + lagging[:before]
 
     def through(self, sender: MemberId) -> int:
         """The program is through with everything up to there, or will never be given it."""
@@ -124,6 +157,7 @@ class Receiver:
             batch = stream.held.get(following)
             if batch is not None:
                 if not self.has_room():
+                    self._stalled[stream.sender] = stream
                     return
                 self._enqueue(stream, batch)
             elif following in stream.skipped:
@@ -175,10 +209,10 @@ class Receiver:
                 self._handed.append((self._total, batch.sender, batch.last))
             self._leave(batch.sender, len(batch.payloads))
             self._stats.delivered += len(batch.payloads)
-        if batches:
-            for stream in list(self.streams.values()):
-                if stream.held or len(stream.skipped):
-                    self.advance(stream)
+        if batches and self._stalled:
+            stalled, self._stalled = self._stalled, {}
+            for stream in sorted(stalled.values(), key=_number):
+                self.advance(stream)
         return batches
 
     @property
@@ -188,7 +222,7 @@ class Receiver:
 
     def held(self) -> int:
         """Messages that wait for others before them, or for room."""
-        return sum(len(stream.held) for stream in self.streams.values())
+        return sum([len(stream.held) for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
         self._queue.add(batch)
@@ -208,6 +242,14 @@ class Receiver:
             self._queued[sender] = left
         else:
             del self._queued[sender]
+
+
+def _sender(stream: Stream) -> MemberId:
+    return stream.sender
+
+
+def _number(stream: Stream) -> int:
+    return stream.number
 
 
 def _nothing() -> int:

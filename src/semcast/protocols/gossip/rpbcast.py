@@ -36,7 +36,7 @@ class Rpbcast(Repair):
             self._gossip(now, target, desk.lacking(peers=True))
 
     def _age(self) -> None:
-        for stream in self.desk.receiver.streams.values():
+        for stream in self.desk.receiver.lagging():
             stream.age(self.desk.round - self.desk.settings.gossip_rounds)
 
     def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:

@@ -171,6 +171,7 @@ MUTANTS["rpbcast"] = {
     "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}

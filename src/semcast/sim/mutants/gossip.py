@@ -11,8 +11,9 @@ from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
-from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Reported
+from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Known, Reported
 from semcast.protocols.gossip.member import REPAIRS
+from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.rpbcast import Rpbcast
@@ -222,3 +223,14 @@ class ClosedSenderGoesOn(Member):
 
     def _fence(self) -> None:
         pass
+
+
+class _CredulousRoster(Roster):
+    def learn(self, now: Nanos, known: Iterable[Known]) -> None:
+        super().learn(now, [(member, standing, 0) for member, standing, _ in known])
+
+
+class HearsayKeepsAlive(Member):
+    """Takes whoever others know for one that was heard just now."""
+
+    roster_kind = _CredulousRoster

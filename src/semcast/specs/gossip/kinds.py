@@ -14,7 +14,8 @@ its incarnations belong together.
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
-- blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
+- blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
+  it is not known yet whether there is a logger: "search";
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`);
 - kept: the log that it found has these messages;
 - log: it has these messages on disk from now on;
