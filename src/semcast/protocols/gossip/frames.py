@@ -257,14 +257,14 @@ class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
     known: Annotated[list[Known], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
-class Refused(Frame, frozen=True, array_like=True, tag=120, gc=False):
+class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
     attempt: Number
     why: Annotated[str, msgspec.Meta(max_length=256)]
 
 
-class Acknowledge(Frame, frozen=True, array_like=True, tag=121, gc=False):
+class Acknowledge(Frame, frozen=True, array_like=True, tag=131, gc=False):
     """A program is through with these streams up to these numbers, and says so."""
 
     serial: Number
@@ -272,7 +272,7 @@ class Acknowledge(Frame, frozen=True, array_like=True, tag=121, gc=False):
     upto: Entries
 
 
-class Acknowledged(Frame, frozen=True, array_like=True, tag=122, gc=False):
+class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
     """That is on disk."""
 
     serial: Number

@@ -81,11 +81,12 @@ def _after(rows: list[Event], before: list[Event], logged: Runs, asked: Event) -
         for place in range(row.count):
             seq = row.seq + place
             if asked.level == POSITION:
-                if row.order + place < asked.order or seq in there:
-                    yield seq, row.order + place >= asked.order
-            elif row.at < asked.order:
+                earlier, later = row.order + place < asked.order, row.order + place >= asked.order
+            else:
+                earlier, later = row.at < asked.order, sent.get(seq, -1) >= asked.order
+            if earlier and row.at < asked.at:
                 yield seq, False
-            elif seq in there and sent.get(seq, 0) >= asked.order:
+            elif later and seq in there:
                 yield seq, True
 
 
