@@ -7,6 +7,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
+    lightweight,
     programs,
     replication,
     ring,
@@ -169,6 +170,7 @@ MUTANTS["rpbcast"] = {
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
     **_LOGGERS,
 }
+MUTANTS["lightweight"] = {**lightweight.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
