@@ -87,6 +87,7 @@ class Member(Stack):
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
+    peers_kind: type[Peers] = Peers
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -104,7 +105,7 @@ class Member(Stack):
         self.receiver = self.receiver_kind(me, settings, self.stats, out)
         self.sender = self.sender_kind(me, settings)
         self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
-        peers = Peers((), settings.choice, rng)
+        peers = self.peers_kind((), settings.choice, rng)
         self.roster = Roster(me, members, settings, peers)
         self.desk = self.desk_kind(me, settings, self.receiver, peers, self.stats, out, self._hear_of)
         self.desk.members = self.roster.hash
