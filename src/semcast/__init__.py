@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         View,
         ViewChange,
     )
-    from semcast.core.events import Merged, Minority
+    from semcast.core.events import Away, Back, Lost, Merged, Minority
     from semcast.databases import database
     from semcast.engine import (
         ActionError,
@@ -80,6 +80,9 @@ _HOMES = {
         "ViewChange",
     ),
     "semcast.core.events": (
+        "Away",
+        "Back",
+        "Lost",
         "Merged",
         "Minority",
     ),
@@ -150,6 +153,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "ActionError",
     "Answer",
+    "Away",
+    "Back",
     "BacklogError",
     "Batch",
     "ConfigurationError",
@@ -168,6 +173,7 @@ __all__ = [
     "HeldUp",
     "Item",
     "Live",
+    "Lost",
     "MemberId",
     "Merged",
     "Message",

@@ -30,9 +30,11 @@ class Retaining:
 
     def logged(self, stream: LogStream, first: int, last: int) -> None:
         """These are on disk, without a gap before them: what they replace may leave."""
-        if self._settings.compact:
-            for seq, by in stream.obsolete(first, last):
-                stream.replace(seq, by)
+        for seq, by in stream.obsolete(first, last):
+            if not self._settings.compact:
+                stream.superseded[seq] = by
+            else:
+                self._books.replace(stream, seq, by)
                 self._journal.write(Replaced(stream.sender, seq, by))
                 self._note(stream, [(seq, seq)], "obsolete")
         if self._settings.retention is Retention.LIMITS:
@@ -47,7 +49,7 @@ class Retaining:
             stable = stream.logged if minimum is None else min(minimum, stream.logged)
             if self._settings.retention is Retention.STABLE and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
-                self._note(stream, spans_of(stream.collect(stable)), "stable")
+                self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
             elif any(seq <= stable for seq in stream.receipts):
                 self._journal.write(Merged(stream.sender, stable))
                 stream.merge(stable)
@@ -66,7 +68,7 @@ class Retaining:
             spans = spans_of(sorted(seq for seq in stream.messages if seq <= stream.logged)[:excess])
             if spans:
                 self._journal.write(Expired(stream.sender, spans))
-                stream.expire(spans)
+                self._books.expire(stream, spans)
                 self._note(stream, spans, "expired")
 
     def _note(self, stream: LogStream, spans: list[Span], level: str) -> None:

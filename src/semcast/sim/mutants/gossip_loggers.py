@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip import Logger
+from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
-from semcast.protocols.gossip.frames import Data, Entry
+from semcast.protocols.gossip.frames import Data, Entry, Join
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.records import Replaced
+from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.positions import Positions
+from semcast.protocols.gossip.records import Counted, Record, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.spans import Span
@@ -134,3 +139,40 @@ class OneSpeaksForAll(Logger):
     """Takes what one session is through with for all of them."""
 
     rows_kind = _ForgetfulRows
+
+
+class _FromTheBeginning(Admission):
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+        return super()._beginning(msgspec.structs.replace(join, start="all"), name)
+
+
+class StartIgnored(Logger):
+    """Gives every session that is new all that there is."""
+
+    admission_kind = _FromTheBeginning
+
+
+class _NumberedAnew(Placing):
+    def start(self, now: Nanos) -> None:
+        books = self._books
+        books.positions = Positions()
+        for stream in books.streams.values():
+            stream.placed = 0
+        super().start(now)
+
+
+class PositionsGivenAnew(Logger):
+    """Counts what is left of a log when it starts again."""
+
+    placing_kind = _NumberedAnew
+
+
+class _Uncounted(Journal):
+    def rewrite(self, records: Iterable[Record]) -> None:
+        super().rewrite(record for record in records if not isinstance(record, Counted))
+
+
+class PositionsReused(Logger):
+    """Writes a log anew without the positions that are empty: the last are given again after a restart."""
+
+    journal_kind = _Uncounted

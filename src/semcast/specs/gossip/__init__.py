@@ -18,6 +18,8 @@ from semcast.specs.gossip.logs import (
     gossip_logged,
     gossip_progress,
 )
+from semcast.specs.gossip.members import gossip_members
+from semcast.specs.gossip.positions import gossip_positions
 from semcast.specs.verdict import Verdict
 
 GOSSIP: dict[str, Callable[[History], Verdict]] = {
@@ -32,4 +34,6 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "at_most_once": at_most_once,
     "at_least_once": at_least_once,
     "gossip_progress": gossip_progress,
+    "gossip_members": gossip_members,
+    "gossip_positions": gossip_positions,
 }

@@ -8,6 +8,7 @@ from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, LIMITS, START
 from semcast.specs.gossip.ledger import Incarnation, Ledger, Session, ledger_of
+from semcast.specs.gossip.starting import check_starts
 from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -15,8 +16,12 @@ _NOTHING = Runs()
 
 
 def gossip_start(history: History) -> Verdict:
-    """A session delivers nothing of a stream at or before its start, and nothing without one."""
+    """A session delivers nothing of a stream at or before its start, and nothing without one.
+
+    And it starts where it asked to, as far as that can be seen (see `starting.py`).
+    """
     findings = Findings("gossip_start")
+    check_starts(findings, history)
     for process in history.processes:
         starts: dict[MemberId, Event] = {}
         for row in history.of(process):
