@@ -27,6 +27,7 @@ from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.gossip import GOSSIP
 from semcast.specs.integrity import integrity
+from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
 from semcast.specs.replication import REPLICATION
 from semcast.specs.semantic import (
@@ -45,6 +46,7 @@ __all__ = [
     "EVS",
     "GOSSIP",
     "IN_MEMORY",
+    "LIGHTWEIGHT",
     "PROPERTIES",
     "REPLICATION",
     "VSYNC",
@@ -72,6 +74,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **VSYNC,
     **REPLICATION,
     **GOSSIP,
+    **LIGHTWEIGHT,
 }
 
 
