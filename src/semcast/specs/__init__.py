@@ -27,6 +27,7 @@ from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
 from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.integrity import integrity
+from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
 from semcast.specs.replication import REPLICATION
 from semcast.specs.semantic import (
@@ -46,6 +47,7 @@ __all__ = [
     "GOSSIP",
     "GOSSIP_LOGS",
     "IN_MEMORY",
+    "LIGHTWEIGHT",
     "PROPERTIES",
     "REPLICATION",
     "VSYNC",
@@ -74,6 +76,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **REPLICATION,
     **GOSSIP,
     **GOSSIP_LOGS,
+    **LIGHTWEIGHT,
 }
 
 

@@ -9,6 +9,7 @@ from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
 from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
+from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.replication import REPLICATION
 
 ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
@@ -79,6 +80,10 @@ def _logged(_info: GroupInfo) -> Collection[str]:
     return _STATIC | GOSSIP.keys() | GOSSIP_LOGS.keys()
 
 
+def _lightweight(_info: GroupInfo) -> Collection[str]:
+    return LIGHTWEIGHT.keys()
+
+
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
@@ -89,3 +94,4 @@ FAMILIES.register(Family("replication", _replication))
 FAMILIES.register(Family("lbrm", _logged))
 FAMILIES.register(Family("rpbcast", _logged))
 FAMILIES.register(Family("pbcast", _pbcast))
+FAMILIES.register(Family("lightweight", _lightweight))

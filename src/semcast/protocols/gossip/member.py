@@ -91,6 +91,7 @@ class Member(Stack):
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
+    peers_kind: type[Peers] = Peers
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -104,7 +105,7 @@ class Member(Stack):
         self.stats = Statistics()
         self._me = me
         self._rng = rng
-        self._peers = Peers((), settings.choice, rng)
+        self._peers = self.peers_kind((), settings.choice, rng)
         self.roster = self.roster_kind(me, members, settings, self._peers)
         self.finding = Finding(self.roster, self.stats, rng, out)
         self._assemble(settings)

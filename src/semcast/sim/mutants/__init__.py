@@ -7,6 +7,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
+    lightweight,
     programs,
     replication,
     ring,
@@ -177,6 +178,7 @@ MUTANTS["rpbcast"] = {
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
+MUTANTS["lightweight"] = {**lightweight.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
