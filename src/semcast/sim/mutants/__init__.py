@@ -152,6 +152,9 @@ _LOGGERS: dict[str, Mutant] = {
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
     "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
+    "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
+    "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
+    "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
