@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import semcast
+from semcast import blocking
 
 PATIENCE = 10.0
 
@@ -206,3 +207,25 @@ def test_a_name_stands_for_one_process(tmp_path: Path) -> None:
             assert await take(second, 1) == [b"1"]
 
     run(tmp_path, story)
+
+
+def test_programs_without_asyncio_subscribe_too(tmp_path: Path) -> None:
+    name = f"log {uuid.uuid4().hex}"
+    given: dict[str, Any] = {"stack": "gossip", "receive": False}
+    with (
+        blocking.join(name, name="log", logger=True, data=str(tmp_path), **given),
+        blocking.join(name, name="p", **given) as publisher,
+    ):
+        for number in range(3):
+            publisher.send(b"%d" % number, logged=True, timeout=PATIENCE)
+        with blocking.subscribe(name, durable="desk-7", start="all", ack="explicit") as first:
+            batch = next(first.batches(PATIENCE))
+            found = [message.payload for message in batch]
+            batch.ack()
+        with blocking.subscribe(name, durable="desk-7", ack="explicit") as second:
+            for rest in second.batches(1.0 if len(found) == 3 else PATIENCE):
+                found += [message.payload for message in rest]
+                rest.ack()
+                if len(found) == 3:
+                    break
+        assert found == [b"0", b"1", b"2"]

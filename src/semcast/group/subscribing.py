@@ -62,6 +62,11 @@ class Answers(Onlooker):
                 with suppress(RuntimeError):  # the loop has ended, and nobody waits
                     self._loop.call_soon_threadsafe(self.settle, event.ticket, None)
 
+    def refuse(self, ticket: int, error: Exception) -> None:
+        """The stack did not take it. In the loop's thread."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.settle, ticket, error)
+
     def settle(self, ticket: int, error: Exception | None) -> None:
         """In the program's thread: it is on disk, or it was refused."""
         _, future = self._waiting.get(ticket, (None, None))
@@ -199,7 +204,7 @@ class Subscription:
         return future
 
     def _tell(self, ticket: int, upto: Mapping[MemberId, int]) -> None:
-        loop, answers = asyncio.get_running_loop(), self._answers
+        answers = self._answers
 
         def tell(stack: Stack, now: Nanos) -> None:
             assert isinstance(stack, Member)
@@ -207,7 +212,7 @@ class Subscription:
                 stack.acknowledge(now, upto, ticket)
             except ValueError as error:
                 refused = GroupError(str(error))
-                loop.call_soon_threadsafe(answers.settle, ticket, refused)
+                answers.refuse(ticket, refused)
 
         self.group.call(tell)
 
