@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -182,6 +183,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: None = None,
+        logged: bool = False,
     ) -> MessageId: ...
 
     @overload
@@ -195,6 +197,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm,
+        logged: bool = False,
     ) -> Confirmation: ...
 
     def send(
@@ -207,6 +210,7 @@ class BlockingGroup:
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm | None = None,
+        logged: bool = False,
     ) -> MessageId | Confirmation:
         """Multicast one message, as `Group.send`; waits only if flow control must, or for a confirmation."""
         group = self._opened()
@@ -219,14 +223,23 @@ class BlockingGroup:
                 order=order,
                 timeout=timeout,
                 confirm=confirm,
+                logged=logged,
             )
             return self._call(sending)
-        if group.has_room(1):
+        if not logged and group.has_room(1):
             sent = group.try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
             if sent is not None:
                 return sent
         return self._call(
-            group.send(payload, item=item, items=items, obsoletes=obsoletes, order=order, timeout=timeout)
+            group.send(
+                payload,
+                item=item,
+                items=items,
+                obsoletes=obsoletes,
+                order=order,
+                timeout=timeout,
+                logged=logged,
+            )
         )
 
     def try_send(
@@ -357,6 +370,8 @@ class BlockingGroup:
         _THREAD.set(threading.get_ident())  # goes along with what is scheduled
         done = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            while not done.done():
+                wait([done], _SLEEP)
             return done.result()
         except BaseException:
             done.cancel()  # interrupted, perhaps: nothing is left behind

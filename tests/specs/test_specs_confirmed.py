@@ -16,10 +16,8 @@ BOTH, ALONE = View(1, MEMBERS), View(2, (A,))
 FIRST = batch_of(A, 1, [b"x"])
 
 
-def history(steps: Callable[[Recorder], None], *, quiesced: bool = True) -> History:
-    recorder = Recorder(
-        RunInfo.one("run", "g", "ring", None, MEMBERS, None, uniform=False, quiesced=quiesced)
-    )
+def history(steps: Callable[[Recorder], None], *, quiesced: bool = True, stack: str = "ring") -> History:
+    recorder = Recorder(RunInfo.one("run", "g", stack, None, MEMBERS, None, uniform=False, quiesced=quiesced))
     for member in MEMBERS:
         recorder.view(0, member, BOTH)
     recorder.multicast(0, A, FIRST)
@@ -147,6 +145,50 @@ def test_who_begins_with_the_state_of_a_later_view_has_what_came_before() -> Non
 
         verdict = confirmed(history(steps))
         assert verdict.status is (Status.HOLDS if stated else Status.VIOLATED)
+
+
+def test_whose_group_was_re_formed_without_a_view_cannot_have_what_was_delivered_there() -> None:
+    """b was cut off when a and c agreed on view 2 with it; both died, and b went on from view 1."""
+    late, back = MemberId("c"), MemberId("a", 1)
+    unknown, reformed = View(2, (A, B, late)), View(3, (B, back), reformed=1)
+
+    def bereft(recorder: Recorder, following: View, *, seen: bool) -> None:
+        recorder.view(1, A, unknown)
+        claim(recorder, safe=True, view=unknown)
+        recorder.deliver(2, A, FIRST)
+        if seen:
+            recorder.view(2, B, unknown)
+        for member in (A, late):
+            recorder.crash(3, member)
+        recorder.view(4, B, following)
+
+    def status(following: View, *, seen: bool = False) -> Status:
+        return confirmed(history(lambda told: bereft(told, following, seen=seen), stack="vsync")).status
+
+    assert status(reformed) is Status.HOLDS
+    assert status(reformed, seen=True) is Status.VIOLATED, "who was in the view had to have it all"
+    assert status(View(3, (B, back), reformed=2)) is Status.VIOLATED, "it follows the view of the message"
+    assert status(View(3, (B, back))) is Status.VIOLATED, "nothing was re-formed"
+
+
+def test_a_program_may_wait_for_ever_in_a_view_that_cannot_end() -> None:
+    """Of three members two are dead: the task that reads waits for an answer that nobody can give."""
+    third = MemberId("c")
+    three = View(2, (A, B, third))
+
+    def steps(recorder: Recorder, dead: tuple[MemberId, ...]) -> None:
+        for member in three.members:
+            recorder.view(1, member, three)
+        claim(recorder, view=three)
+        for member in dead:
+            recorder.crash(3, member)
+
+    def status(*dead: MemberId, stack: str = "vsync") -> Status:
+        return confirmed(history(lambda told: steps(told, dead), stack=stack)).status
+
+    assert status(B, third) is Status.HOLDS
+    assert status(third) is Status.VIOLATED, "the other two can end the view"
+    assert status(B, third, stack="ring") is Status.VIOLATED, "on a ring anybody goes on alone"
 
 
 def test_what_comes_later_stands_for_what_it_replaced() -> None:

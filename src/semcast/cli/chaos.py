@@ -85,7 +85,9 @@ def _settings(args: argparse.Namespace, names: list[str]) -> dict[str, object]:
         if not equals:
             raise UsageError(f"--set {text}: write NAME=VALUE")
         found[name] = value
-    given = {"stack": args.stack, "name": "a", "data": "data", **FAMILIES.of(args.stack).settings(names)}
+    family = FAMILIES.of(args.stack)
+    first = family.by_program(next(iter(family.programs)))
+    given = {"stack": args.stack, "name": "a", "data": "data", **family.settings(names), **first}
     try:
         resolve({**given, **found}, Path("/nonexistent"))
     except ConfigurationError as error:

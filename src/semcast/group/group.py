@@ -277,6 +277,10 @@ class Group(SendingSide):
         """
         return self._inbox.events()
 
+    def reads(self) -> None:
+        """This program will iterate: nothing is dropped for it, however long it takes until it does."""
+        self._inbox.begin()
+
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet. May be called from any thread, by one at a time."""
         return self._inbox.poll()

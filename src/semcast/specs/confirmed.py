@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from semcast.core.ids import MemberId
-from semcast.history.events import Event, History
+from semcast.core.quorum import is_quorum
+from semcast.history.events import Event, GroupInfo, History
 from semcast.history.schema import SAFE, Kind
+from semcast.specs.families import FAMILIES
 from semcast.specs.runs import Runs
 from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
@@ -34,6 +36,8 @@ class _Account(msgspec.Struct):
     """Its own messages that were asked about, and where it delivered them."""
     had: dict[MemberId, Runs]
     """By sender, what it delivered or gave up for something that replaces it."""
+    reformed: list[tuple[int, int]]
+    """Its re-formed views: the number of the view that each follows, and its own."""
     stated: int | None = None
     """The number of its first view, if it was given a state there."""
 
@@ -45,8 +49,15 @@ class _Account(msgspec.Struct):
         """Whether it has what was delivered in this view from a state of a later one, which came first."""
         return self.stated is not None and view[0] is not None and self.stated > view[0]
 
+    def was_bereft(self, view: _View) -> bool:
+        """Whether it never came to this view: its group was re-formed without anybody who knew of it."""
+        number = view[0]
+        if number is None or view in self.views:
+            return False
+        return any(after < number < following for after, following in self.reformed)
 
-_NOBODY = _Account([], {}, {})
+
+_NOBODY = _Account([], {}, {}, [])
 
 
 class _Evidence(msgspec.Struct):
@@ -56,6 +67,10 @@ class _Evidence(msgspec.Struct):
     gone: set[MemberId]
     """Who crashed or left, or whose recording is cut off."""
     quiesced: bool
+    agreed: bool
+    """Whether it takes a quorum of a view to go on from it."""
+    bound: bool
+    """Whether messages belong to views: where views are each member's own, they do not."""
     doubtful: bool = False
     """Whether something was missing that may have come after the end of the recording."""
 
@@ -68,12 +83,23 @@ class _Evidence(msgspec.Struct):
 
     def lacks(self, process: MemberId, view: _View) -> bool:
         """Something of this view is missing: whether the process should have had it by now."""
-        if self.excuses(process, view):
+        account = self.of(process)
+        if self.excuses(process, view) or account.was_bereft(view):
             return False
-        if self.quiesced or self.of(process).went_on(view):
+        if account.went_on(view):
+            return True
+        if self.agreed and account.views[-1:] == [view] and self._stands_still(view):
+            return False
+        if self.quiesced:
             return True
         self.doubtful = True
         return False
+
+    def _stands_still(self, view: _View) -> bool:
+        """Whether so many of a view are gone that it cannot end: a program may wait in it for ever."""
+        members = view[1] or ()
+        here = [rank for rank, member in enumerate(members) if member not in self.gone]
+        return not is_quorum(len(members), here)
 
 
 def confirmed(history: History) -> Verdict:
@@ -82,6 +108,10 @@ def confirmed(history: History) -> Verdict:
     Or else a replacement is. Where only those who come along deliver it after a view, all members of the view
     came along but for those who are gone. Who crashed or left in that view owes nothing. Whose program began
     with a state of a later view has what came before from that (`vs_state_transfer` judges it).
+
+    Two things are excused where views are agreed on, as the checkers of views do. Whose group was re-formed
+    without anybody who knew of the view cannot have what was delivered there. And a view without a quorum of
+    living members does not end: a program that waits there for an answer reads nothing more.
     """
     claims = [event for event in history.events if event.kind is Kind.CONFIRMED]
     asked = {(event.process, event.seq) for event in claims}
@@ -89,6 +119,8 @@ def confirmed(history: History) -> Verdict:
         {process: _account(process, history.of(process), asked) for process in history.processes},
         {*history.gone, *history.info.cut_off},
         history.info.quiesced,
+        _agreed(history.info.only),
+        not _approximate(history.info.only),
     )
     noted = {
         (event.process, event.seq)
@@ -109,12 +141,22 @@ def confirmed(history: History) -> Verdict:
     return verdict
 
 
+def _agreed(info: GroupInfo) -> bool:
+    return info.stack in FAMILIES and "vs_primary_partition" in FAMILIES.of(info.stack).promises(info)
+
+
+def _approximate(info: GroupInfo) -> bool:
+    return info.stack in FAMILIES and "gossip_start" in FAMILIES.of(info.stack).promises(info)
+
+
 def _account(process: MemberId, events: Sequence[Event], asked: set[tuple[MemberId, int]]) -> _Account:
-    account, where = _Account([], {}, {}), _Where((None, None), None)
+    account, where = _Account([], {}, {}, []), _Where((None, None), None)
     for event in events:
         if event.kind is Kind.VIEW:
             where = _Where((event.view, event.members), None)
             account.views.append(where.view)
+            if event.order is not None and event.view is not None:
+                account.reformed.append((event.order, event.view))
         elif event.kind is Kind.APPLY and event.view is not None and len(account.views) == 1:
             account.stated = event.view
         elif event.kind is Kind.TRANSITIONAL:
@@ -138,7 +180,7 @@ def _misplaced(claim: Event, evidence: _Evidence) -> str | None:
         if not replaced and evidence.lacks(claim.process, view):
             return f"{claim.process} never delivered {message}, which it confirmed in view {claim.view}"
         return None
-    if found.view != view:
+    if found.view != view and evidence.bound:
         return f"{message} was confirmed in view {claim.view} and delivered in view {found.view[0]}"
     if found.together is not None:
         others = [member for member in claim.members or () if member not in found.together]

@@ -6,15 +6,12 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.desk import Asked, data_of
+from semcast.protocols.gossip.desk import NOTICES, Asked, data_of
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
 from semcast.protocols.gossip.streams import WANTED
-
-_NOTICES = 32
-"""Receipts in one frame."""
 
 
 class Serving:
@@ -40,11 +37,16 @@ class Serving:
         self, now: Nanos, target: MemberId, stream: LogStream, spans: Iterable[Span], number: int
     ) -> None:
         purged: list[tuple[int, int, int]] = []
+        row = self._books.rows.of(target)
+        compacted = row is not None and row.compacted
         expired: list[int] = []
         abandoned: list[int] = []
         for seq in numbers_of(spans, WANTED):
             batch = stream.messages.get(seq)
-            if batch is not None:
+            by = stream.newest(seq) if compacted else None
+            if by is not None:
+                purged.append((seq, seq, by))
+            elif batch is not None:
                 if self._limit.take(now):
                     self._stats.retransmitted += 1
                     self._out.send(target, data_of(batch, number))
@@ -56,8 +58,8 @@ class Serving:
                 expired.append(seq)
             elif seq <= stream.merged:
                 purged.append((seq, seq, 0))
-        for start in range(0, len(purged), _NOTICES):
-            self._out.send(target, Notice(stream.sender, purged[start : start + _NOTICES]))
+        for start in range(0, len(purged), NOTICES):
+            self._out.send(target, Notice(stream.sender, purged[start : start + NOTICES]))
         for part in some_spans(spans_of(sorted(set(expired)))):
             if part:
                 self._out.send(target, Gone(stream.sender, part, "expired"))

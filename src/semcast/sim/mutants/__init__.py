@@ -7,6 +7,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
+    lightweight,
     programs,
     replication,
     ring,
@@ -151,6 +152,12 @@ _LOGGERS: dict[str, Mutant] = {
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+    "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
+    "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
+    "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
+    "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
+    "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
+    "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
 """Mutants of a logger, whatever its members do."""
 
@@ -162,14 +169,17 @@ MUTANTS["rpbcast"] = {
     "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
     "spill-forgets": Mutant(gossip.SpillForgets),
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
     "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
     "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
+MUTANTS["lightweight"] = {**lightweight.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
