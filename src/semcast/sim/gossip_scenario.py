@@ -69,6 +69,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
     if durable:
+        settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
         settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
     senders = size - 1 if durable else size
     return Scenario(
@@ -132,6 +133,16 @@ def _strangers(rng: Random, settings: GossipSettings) -> GossipSettings:
         known=rng.choice((0.0, 0.0, 0.3, 1.0)),
         named=rng.random() < 0.5,
     )
+
+
+def _with_limits(rng: Random, settings: GossipSettings) -> GossipSettings:
+    """Some logs have a bound of bytes, or of age."""
+    kind = rng.random()
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, log_bytes=rng.choice((100, 1000, 10_000)))
+    if kind < 0.3:
+        return msgspec.structs.replace(settings, log_age=rng.choice((50, 500)) * MILLISECOND)
+    return settings
 
 
 def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> GossipSettings:

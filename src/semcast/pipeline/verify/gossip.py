@@ -297,7 +297,7 @@ class _Obligations:
         for run in runs:
             ledger = self._rows.known[run].ledger
             for place, log in enumerate(ledger.logs):
-                if log.retention == STABLE and log.logger in ledger.running:
+                if STABLE in log.retention and log.logger in ledger.running:
                     process = max(
                         who for who in self._rows.known[run].history.processes if who.name == log.logger
                     )

@@ -144,7 +144,7 @@ class Outline:
     def excuses(self) -> list[str]:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
-        limited = ledger.disk_lost or any(log.retention == LIMITS for log in ledger.logs)
+        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
         return [level for level, may in ((EXPIRED, limited), (ABANDONED, ledger.disk_lost)) if may]
 
     def begin(self, session: Session, stream: MemberId) -> int | None:

@@ -8,7 +8,6 @@ from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, LIMITS, START
 from semcast.specs.gossip.ledger import Incarnation, Ledger, Session, ledger_of
-from semcast.specs.gossip.starting import check_starts
 from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -16,12 +15,8 @@ _NOTHING = Runs()
 
 
 def gossip_start(history: History) -> Verdict:
-    """A session delivers nothing of a stream at or before its start, and nothing without one.
-
-    And it starts where it asked to, as far as that can be seen (see `starting.py`).
-    """
+    """A session delivers nothing of a stream at or before its start, and nothing without one."""
     findings = Findings("gossip_start")
-    check_starts(findings, history)
     for process in history.processes:
         starts: dict[MemberId, Event] = {}
         for row in history.of(process):
@@ -180,7 +175,7 @@ def _lacks(
 
 def _excused(ledger: Ledger, session: Session, *, abandoned: bool) -> dict[MemberId, Runs]:
     """What a session may lack: what it gave up for a reason, and what that replaced."""
-    limited = ledger.disk_lost or any(log.retention == LIMITS for log in ledger.logs)
+    limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
     levels = [level for level, may in ((EXPIRED, limited), (ABANDONED, abandoned)) if may]
     given_up = {stream: union(session.lost(stream, level) for level in levels) for stream in ledger.streams}
     return ledger.covered(given_up)

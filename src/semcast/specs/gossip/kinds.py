@@ -11,6 +11,7 @@ its incarnations belong together.
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
+- detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
@@ -84,6 +85,7 @@ DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
+DETACHED = add_kind("detached", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level"), _opened)
