@@ -41,6 +41,7 @@ class Retention(enum.Enum):
     """So many messages of a stream, whoever needs them."""
 
 
+MAX_FILTER = 64
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
 
@@ -89,6 +90,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The log that the position is of; 0 for whichever there is."""
     stays: bool = False
     """Whether the session goes on when its member leaves, for the next one of that name."""
+    filter: str = ""
+    """Of messages about an item, the program is given those whose item begins with it."""
     explicit: bool = False
     """Whether the program says itself what it is through with, and not by taking it."""
     at_most_once: bool = False
@@ -130,6 +133,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("periods must be above 0")
         if min(self.log_bytes, self.log_age) < 0:
             raise ValueError("log_bytes and log_age must not be below 0")
+        if len(self.filter) > MAX_FILTER:
+            raise ValueError(f"a filter has {MAX_FILTER} characters at most")
         if self.start_at < 0:
             raise ValueError("start_at must not be below 0")
         if self.heartbeat_most < self.heartbeat_least:
