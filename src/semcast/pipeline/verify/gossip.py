@@ -22,7 +22,7 @@ from semcast.pipeline.verify.gossip_outline import outlines
 from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody, place_in_log
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
-from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE
+from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
 
 _SPAN = ("debtor", "author", "first", "last")
@@ -190,7 +190,7 @@ class _Obligations:
                     debtor = self._debtor(name, run, each.process, "was skipped without a receipt")
                     self._delivering.append((who, debtor))
                     self._purging.append((who, debtor))
-                    self._giving_up += [(who, level, debtor) for level in (EXPIRED, ABANDONED)]
+                    self._giving_up += [(who, level, debtor) for level in (EXPIRED, ABANDONED, UNWANTED)]
                     starts += [
                         (who, rows.number(run, stream), start.seq, debtor)
                         for stream, start in each.starts.items()
@@ -198,7 +198,7 @@ class _Obligations:
                 if known.info.quiesced and session.there and not known.circular:
                     why = "was purged, and nothing replaces it"
                     debtor = self._debtor(name, run, session.last.process, why)
-                    self._session_holds(run, debtor, session, [EXPIRED, ABANDONED])
+                    self._session_holds(run, debtor, session, [EXPIRED, ABANDONED, UNWANTED])
                     purged.append((rows.number(run, session.last.process), debtor))
         highest = rows.delivered.groupBy("who", "author").agg(fn.max("last").alias("upto"))
         started = highest.join(
@@ -273,7 +273,7 @@ class _Obligations:
         for run in runs:
             ledger = self._rows.known[run].ledger
             for place, log in enumerate(ledger.logs):
-                if log.retention == STABLE and log.logger in ledger.running:
+                if STABLE in log.retention and log.logger in ledger.running:
                     process = max(
                         who for who in self._rows.known[run].history.processes if who.name == log.logger
                     )

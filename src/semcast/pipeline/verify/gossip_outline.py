@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.history import Event, History, RunInfo
+from semcast.history import Event, History, HistoryError, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
@@ -26,6 +26,7 @@ from semcast.specs.gossip.kinds import (
     OPENED,
     RECONNECT,
     START,
+    UNWANTED,
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
@@ -59,7 +60,13 @@ class Owed(NamedTuple):
 def outlines(given: Given, wanted: Wanted) -> "dict[str, Outline]":
     """Of all runs that something is wanted of."""
     kinds = [kind.value for kind in _KINDS]
-    rows = given.rows.where(fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)).toArrow()
+    chosen = fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)
+    rows = given.rows.where(chosen).toArrow()
+    counted = given.run_index.totals.where(chosen).agg(fn.sum("rows")).collect()[0][0] or 0
+    if rows.num_rows != counted:
+        raise HistoryError(
+            f"{counted} rows about sessions and logs were there at first, then {rows.num_rows}"
+        )
     people: dict[str, list[MemberId]] = {run: [] for run in wanted}
     for each in given.roster:
         if each.run in people:
@@ -137,8 +144,9 @@ class Outline:
     def excuses(self) -> list[str]:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
-        limited = ledger.disk_lost or any(log.retention == LIMITS for log in ledger.logs)
-        return [level for level, may in ((EXPIRED, limited), (ABANDONED, ledger.disk_lost)) if may]
+        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+        given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
+        return [level for level, may in given_up if may]
 
     def begin(self, session: Session, stream: MemberId) -> int | None:
         """A session is owed what comes after this; None if it is owed nothing."""

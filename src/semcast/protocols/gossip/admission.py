@@ -81,7 +81,10 @@ class Admission:
                 return
             row = rows.admit(now, source, through, again=former is not None)
             row.compacted = frame.start == "compacted" if former is None else former.compacted
-            self._journal.write(Admitted(source, sorted(through.items()), row.again, row.compacted))
+            row.filter = frame.filter
+            self._journal.write(
+                Admitted(source, sorted(through.items()), row.again, row.compacted, row.filter)
+            )
         row.heard_at = now
         self._journal.then(lambda _now: self._confirm(source, frame.attempt))
 

@@ -22,6 +22,8 @@ class LogStream:
     def __init__(self, sender: MemberId) -> None:
         self.sender = sender
         self.messages: dict[int, Batch] = {}
+        self.size = 0
+        """Bytes of these."""
         self.receipts: dict[int, int] = {}
         self.superseded: dict[int, int] = {}
         """Where the log is not compacted: what could leave, and what is on disk in its place."""
@@ -51,6 +53,8 @@ class LogStream:
     def store(self, batch: Batch) -> None:
         """Take a message in."""
         seq = batch.first
+        if seq not in self.messages:
+            self.size += batch.size
         self.messages[seq] = batch
         self._ahead[seq] = None
         self.known = max(self.known, seq)
@@ -94,13 +98,16 @@ class LogStream:
         found: dict[int, int] = {}
         for by in sorted(by for by in self._victims if first <= by <= last):
             for seq in self._victims.pop(by):
-                if seq in self.messages and by in self.messages:
+                old = self.messages.get(seq)
+                if old is not None and old.annotation is not None and by in self.messages:
                     found[seq] = by
         return list(found.items())
 
     def replace(self, seq: int, by: int) -> None:
         """A message leaves with a receipt."""
-        self.messages.pop(seq, None)
+        batch = self.messages.pop(seq, None)
+        if batch is not None:
+            self.size -= batch.size
         self.receipts[seq] = by
         if seq > self.contiguous:
             self._ahead[seq] = None
@@ -168,6 +175,7 @@ class LogStream:
 
     def _drop(self, seq: int) -> None:
         batch = self.messages.pop(seq)
+        self.size -= batch.size
         self.superseded.pop(seq, None)
         annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
@@ -187,8 +195,7 @@ class LogStream:
             self._name(seq, list(annotation.positions()))
 
     def _name(self, by: int, olds: list[int]) -> None:
-        there = [old for old in olds if old < by and old in self.messages]
-        victims = [old for old in there if self.messages[old].annotation is not None]
+        victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
 

@@ -38,16 +38,19 @@ from semcast.protocols.gossip.frames import (
     Members,
     Presence,
     Report,
+    Say,
     Want,
     entries,
     wanted,
 )
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.publishing import Publishing
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import (
     Opened,
@@ -102,10 +105,11 @@ class Logger(Stack):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
-        self.books = Books(self.log_stream_kind, self.rows_kind())
+        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys))
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
+        self.publishing = Publishing(me, self.books, self.journal, out)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self.retaining = self.retaining_kind(settings, self.books, self.journal, out)
         self.admission = self.admission_kind(self.books, self.journal, self._hear_of, out)
@@ -134,6 +138,7 @@ class Logger(Stack):
             Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
             Holding: self.ending.on_holding,
+            Say: self.publishing.on_say,
             Presence: self._on_presence,
             Members: self._on_members,
         }
@@ -160,7 +165,7 @@ class Logger(Stack):
             self.books.log = self._me.incarnation + 1
             self.retaining.wait_for_reports(now)
             self.journal.write(Opened(self.books.log))
-        self.out.deliver(Note("opened", order=self.books.log, level=self.settings.retention.value))
+        self.out.deliver(Note("opened", order=self.books.log, level=self.settings.keeping))
         for stream in self.books.streams.values():
             self._newest[stream.sender.name] = max(
                 self._newest.get(stream.sender.name, 0), stream.sender.incarnation
@@ -169,7 +174,10 @@ class Logger(Stack):
                 self.out.deliver(Note("kept", sender=stream.sender, seq=first, count=last - first + 1))
             if stream.frozen and stream.last is None:
                 self.ending.resume(stream)
+        self._newest[self._me.name] = self._me.incarnation
+        self._end_former(self._me.name)
         self.placing.start(now)
+        self.retaining.start()
         for member in (*self.view().members, *self.books.streams):
             self._heard_at[member.name] = now
         self._say_present(now)
@@ -195,6 +203,26 @@ class Logger(Stack):
     ) -> int:
         """Nothing."""
         raise ValueError(f"{self._me} is a logger, and sends no messages of its own")
+
+    def publish(
+        self,
+        now: Nanos,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        ticket: int = 0,
+    ) -> None:
+        """Log a batch for a program that is no member, once for each key, and send it to all.
+
+        An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
+        it had been logged before. Raises ValueError if it cannot be logged.
+        """
+        stream = self.publishing.publish(key, payloads, annotations, ticket)
+        if stream is not None:
+            last = stream.contiguous
+            self._fresh.stored.setdefault(self._me, []).extend(range(last - len(payloads) + 1, last + 1))
+            self._acknowledge(stream)
+        self._flush(now)
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Who is there; messages go to its log."""
@@ -248,6 +276,7 @@ class Logger(Stack):
         lease = _LEASE * self.settings.report
         self.ending.ask([row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
+        self.retaining.limit(now + self.placing.epoch)
         if self.settings.protocol is Protocol.RPBCAST:
             self._gossip()
         self.placing.tidy()
@@ -305,7 +334,7 @@ class Logger(Stack):
             stream = self.books.streams.get(sender)
             if stream is not None:
                 self._see_logged(stream, upto)
-                if sender.incarnation >= self._newest.get(sender.name, 0):
+                if sender.incarnation >= self._newest.get(sender.name, 0) and sender != self._me:
                     self.out.send(sender, Logged(self.books.log, [(sender, stream.logged)]))
 
     def _see_logged(self, stream: LogStream, upto: int) -> None:
@@ -394,6 +423,7 @@ class Logger(Stack):
                 row.heard_at = now
         for stream in self.books.streams:
             self._heard_at.setdefault(stream.name, now)
+        self._heard_at[self._me.name] = now
         for name, at in list(self._heard_at.items()):
             if slept:
                 self._heard_at[name] = now

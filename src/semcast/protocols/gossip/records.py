@@ -81,6 +81,8 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """Whether a former incarnation had it."""
     compacted: bool = False
     """Whether it wants only what nothing in the log replaces."""
+    filter: str = ""
+    """What the items of messages that it wants begin with."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -120,6 +122,23 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, tag=15):
     trimmed: list[Span]
 
 
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """A batch of the logger's own, with its key."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+    messages: list[tuple[bytes, WireAnnotation | None]]
+
+
+class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """The key of a batch whose messages are in records of their own, or not in the log any more."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+
+
 Record = (
     Opened
     | Stored
@@ -136,6 +155,8 @@ Record = (
     | Merged
     | Placed
     | Counted
+    | Published
+    | Keyed
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

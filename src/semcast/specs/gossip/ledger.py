@@ -119,7 +119,8 @@ class Log:
     def __init__(self, logger: str, identity: int, retention: str) -> None:
         self.logger = logger
         self.identity = identity
-        self.retention = retention
+        self.retention = retention.split("+")
+        """Its rules."""
         self.logged: dict[MemberId, Runs] = {}
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False

@@ -12,16 +12,17 @@ from semcast.history.schema import Kind
 from semcast.specs.gossip.kinds import ALL, BEGIN, COLLECT, COMPACTED, LOG, NEW, PLACED, POSITION, TIME
 from semcast.specs.gossip.ledger import Incarnation, ledger_of
 from semcast.specs.runs import Runs
-from semcast.specs.verdict import Findings
+from semcast.specs.verdict import Findings, Verdict, unknown
 
 _NOTHING = Runs()
 
 
-def check_starts(findings: Findings, history: History) -> None:
-    """Of each session, the streams that its logger knew when it admitted it."""
+def gossip_beginning(history: History) -> Verdict:
+    """A session that is new starts where it asked to, with the streams that its logger knew."""
     ledger = ledger_of(history)
     if history.info.seed is None or len(ledger.logs) != 1:
-        return
+        return unknown("gossip_beginning", "clocks cannot be compared, or there is not one log")
+    findings = Findings("gossip_beginning")
     for session in ledger.sessions:
         first = session.incarnations[0]
         asked = next((row for row in history.of(first.process) if row.kind is BEGIN), None)
@@ -31,6 +32,7 @@ def check_starts(findings: Findings, history: History) -> None:
         for stream, start in first.starts.items():
             if start.at == admitted and stream != first.process:
                 _judge(findings, history, asked, start)
+    return findings.verdict()
 
 
 def _admitted(first: Incarnation, asked: Event) -> int | None:
