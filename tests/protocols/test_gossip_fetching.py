@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core.ids import MILLISECOND, SECOND
+from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member
 
 MANY = 3000
@@ -57,6 +57,6 @@ def test_merged_receipts_come_as_spans() -> None:
     lab.run(SECOND)
     stack = lab.seats["log"].stack
     assert isinstance(stack, Logger)
-    [stream] = stack.books.streams.values()
+    stream = stack.books.streams[MemberId("p")]
     stream.merge(199)
     assert (stream.merged_from(1), stream.merged_from(50)) == (199, 199)

@@ -30,9 +30,9 @@ class Reader:
         self.excess_bytes = 0
         """Bytes of these messages."""
         self.held: Callable[[], int] | None = None
-        """How many messages lie in the mailbox; None where there is none."""
+        """How many messages lie in the mailbox, or are being dealt with; None where there is none."""
 
     @property
     def unread(self) -> int:
-        """Messages that were delivered, and that the program has not taken."""
+        """Messages that were delivered, and that the program has not dealt with."""
         return 0 if self.held is None else self.held()

@@ -67,13 +67,18 @@ _OF_SERVERS = (
     "repl_white",
     "repl_answered",
     "repl_weak",
+    "repl_dirty",
+    "repl_session",
+    "repl_queued",
+    "repl_linear",
+    "repl_causal",
     "repl_exchange_once",
     "repl_join",
     "repl_leave",
     "repl_liveness",
     "repl_state",
 )
-"""The others need most rows of a run at once: what a server knew at every moment, or who asked for what."""
+"""The other two, `repl_fifo` and `repl_integrity`, need all greens of a server at once."""
 
 
 def _records() -> tuple[Property, ...]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.history import Event, History, RunInfo
+from semcast.history import Event, History, HistoryError, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
@@ -60,7 +60,13 @@ class Owed(NamedTuple):
 def outlines(given: Given, wanted: Wanted) -> "dict[str, Outline]":
     """Of all runs that something is wanted of."""
     kinds = [kind.value for kind in _KINDS]
-    rows = given.rows.where(fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)).toArrow()
+    chosen = fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)
+    rows = given.rows.where(chosen).toArrow()
+    counted = given.run_index.totals.where(chosen).agg(fn.sum("rows")).collect()[0][0] or 0
+    if rows.num_rows != counted:
+        raise HistoryError(
+            f"{counted} rows about sessions and logs were there at first, then {rows.num_rows}"
+        )
     people: dict[str, list[MemberId]] = {run: [] for run in wanted}
     for each in given.roster:
         if each.run in people:

@@ -58,7 +58,15 @@ class Admission:
         self._out = out
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        """Admit: the row is on disk before anything is confirmed."""
+        """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
+        rows = self._books.rows
+        if rows.of(source) is None and rows.known(source.name) is not None:
+            self._journal.then(lambda then: self._admit(then, source, frame))
+        else:
+            self._admit(now, source, frame)
+
+    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """The row is on disk before anything is confirmed."""
         rows = self._books.rows
         if rows.is_over(source):
             return

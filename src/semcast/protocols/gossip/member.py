@@ -263,6 +263,9 @@ class Member(Stack):
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
+        if source.name == self._me.name and source > self._me:
+            self._yield_to(source)
+            return
         handler = self._handlers.get(type(frame))
         if handler is None and self.roster.is_logger(source):
             handler = self._logger_handlers.get(type(frame))
@@ -466,6 +469,12 @@ class Member(Stack):
             self.out.deliver(Note("fenced"))
             self.out.deliver(Left("the logger closed its stream, having heard nothing of it", again=True))
 
+    def _yield_to(self, other: MemberId) -> None:
+        """Somebody began later under this name: two would take the session from each other for ever."""
+        self._left = True
+        self.out.deliver(Note("detached"))
+        self.out.deliver(Left(f"{other} has the same name, and began later: a name stands for one process"))
+
     def unsettled(self) -> tuple[MessageId, ...]:
         """What is not logged may not survive."""
         first, last = self.sender.logged + 1, self.sender.seq
@@ -527,6 +536,7 @@ class Member(Stack):
         else:
             assert timer is GossipTimer.REPORT
             self.session.on_period(now)
+            self._see_the_end()
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
 
     def _round(self, now: Nanos) -> None:
@@ -577,7 +587,9 @@ class Member(Stack):
         self._unblock()
 
     def deliverable(self) -> bool:
-        """Whether a message or a view waits for the program."""
+        """Whether a message or a view waits for the program; nothing does for one that will come back."""
+        if self.settings.stays and self.reader.closing:
+            return False
         return self.receiver.waiting > 0 or self._has_news()
 
     def queued(self) -> int:

@@ -96,7 +96,7 @@ class Session:
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
-        self._out.deliver(Note("leave"))
+        self._out.deliver(Note("detached" if self._settings.stays else "leave"))
         if not self._settings.logs or (self.logger is None and not self.admitted):
             self.over = True
         else:
@@ -107,6 +107,10 @@ class Session:
         if self.logger is None:
             return
         if self.leaving and self._sender.logged == self._sender.seq:
+            if self._settings.stays:
+                self._report(now)
+                self.over = True
+                return
             self._out.send(self.logger, Leave(self._sender.seq))
         elif not self.admitted:
             self._ask()

@@ -191,7 +191,7 @@ class MergeOneByOne(Machine):
 class NoTransitionalForChanged(Machine):
     """Nobody is told that members may be lost."""
 
-    def _tell_transitional(self, group: Group) -> None:
+    def _warn(self, group: Group, together: frozenset[Daemon]) -> None:
         pass
 
 

@@ -12,6 +12,7 @@ its incarnations belong together.
   "unwanted" (its program has no use for them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
+- detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
@@ -87,6 +88,7 @@ DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
+DETACHED = add_kind("detached", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level"), _opened)
