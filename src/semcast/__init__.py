@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         View,
         ViewChange,
     )
-    from semcast.core.events import Merged, Minority
+    from semcast.core.events import Away, Back, Lost, Merged, Minority
     from semcast.databases import database
     from semcast.engine import (
         ActionError,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         GroupStatistics,
         HeldUp,
         Live,
+        LogBatch,
         Order,
         Rejoining,
         ReplicatedDict,
@@ -57,10 +58,12 @@ if TYPE_CHECKING:
         Skipped,
         StateHooks,
         StateLost,
+        Subscription,
         UnconfirmedError,
         assignments,
         join,
         live,
+        subscribe,
     )
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
@@ -80,6 +83,9 @@ _HOMES = {
         "ViewChange",
     ),
     "semcast.core.events": (
+        "Away",
+        "Back",
+        "Lost",
         "Merged",
         "Minority",
     ),
@@ -115,6 +121,7 @@ _HOMES = {
         "GroupStatistics",
         "HeldUp",
         "Live",
+        "LogBatch",
         "Order",
         "Rejoining",
         "ReplicatedDict",
@@ -122,10 +129,12 @@ _HOMES = {
         "Skipped",
         "StateHooks",
         "StateLost",
+        "Subscription",
         "UnconfirmedError",
         "assignments",
         "join",
         "live",
+        "subscribe",
     ),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
@@ -150,6 +159,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "ActionError",
     "Answer",
+    "Away",
+    "Back",
     "BacklogError",
     "Batch",
     "ConfigurationError",
@@ -168,6 +179,8 @@ __all__ = [
     "HeldUp",
     "Item",
     "Live",
+    "LogBatch",
+    "Lost",
     "MemberId",
     "Merged",
     "Message",
@@ -190,6 +203,7 @@ __all__ = [
     "Skipped",
     "StateHooks",
     "StateLost",
+    "Subscription",
     "TransitionalView",
     "UnconfirmedError",
     "View",
@@ -200,4 +214,5 @@ __all__ = [
     "join",
     "live",
     "replicate",
+    "subscribe",
 ]

@@ -142,3 +142,13 @@ def test_what_a_member_says_is_remembered_until_another_process_begins() -> None
     assert (member.begun, member.view) == (True, None)
     member.forget()
     assert (member.begun, member.marks, member.report) == (False, set(), {})
+
+
+def test_what_is_owed_at_rest_is_judged_as_of_then(tmp_path: Path) -> None:
+    for member in (A, B):
+        journal(tmp_path, member).close(9)
+    owed = "evs_2_1_installed_by_all"
+    unjudged = {each.property: each.status for each in judge(tmp_path).findings}
+    assert unjudged[owed] == "unknown", "they left, and nobody said that they were at rest before"
+    judged = {each.property: each.status for each in judge(tmp_path, rest=5).findings}
+    assert judged[owed] == "holds"

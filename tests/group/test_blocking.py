@@ -225,6 +225,7 @@ def test_a_program_that_is_told_to_end_leaves(number: signal.Signals) -> None:
 
 UNHEARD = """
 import signal, sys, threading, time
+import semcast
 from semcast import blocking
 
 def tell():
@@ -234,16 +235,23 @@ def tell():
 with blocking.join(sys.argv[1]) as group:
     group.leave_on_signals()
     threading.Thread(target=tell).start()
-    for event in group.events():
-        pass
+    if sys.argv[2] == "reads":
+        for event in group.events():
+            pass
+    else:
+        try:
+            group.wait_for(2)
+        except semcast.GroupClosedError:
+            pass
 print("left", flush=True)
 """
 
 
-def test_a_signal_that_does_not_wake_the_main_thread_is_heard_soon() -> None:
+@pytest.mark.parametrize("how", ["reads", "waits"])
+def test_a_signal_that_does_not_wake_the_main_thread_is_heard_soon(how: str) -> None:
     """So it is with one that comes while the thread falls asleep."""
     done = subprocess.run(
-        [sys.executable, "-c", UNHEARD, f"blocking-{uuid4().hex[:8]}"],
+        [sys.executable, "-c", UNHEARD, f"blocking-{uuid4().hex[:8]}", how],
         stdout=subprocess.PIPE,
         text=True,
         timeout=PATIENCE,

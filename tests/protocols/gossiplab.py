@@ -1,6 +1,6 @@
 """A group of members and a logger in the lab."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -16,9 +16,16 @@ NAMES = ("p", "q", "r", "log")
 
 
 class GossipLab(Lab):
-    """p, q, r and log, on one wire."""
+    """p, q, r and log, on one wire; with `known`, they know these to begin with, and nobody else."""
 
-    def __init__(self, kind: type[Member] = Member, logger: type[Logger] = Logger, **given: Any) -> None:
+    def __init__(
+        self,
+        kind: type[Member] = Member,
+        logger: type[Logger] = Logger,
+        names: Sequence[str] = (),
+        known: Sequence[MemberId] | None = None,
+        **given: Any,
+    ) -> None:
         super().__init__(latency=100 * MICROSECOND)
         chosen: dict[str, Any] = {
             "loggers": ("log",),
@@ -32,8 +39,9 @@ class GossipLab(Lab):
         }
         self.settings = GossipSettings(**{**chosen, **given})
         self.kind, self.logger = kind, logger
-        names = NAMES if self.settings.loggers else NAMES[:-1]
+        names = names or (NAMES if self.settings.loggers else NAMES[:-1])
         self.members = tuple(MemberId(name) for name in names)
+        self.known = self.members if known is None else known
         self.disk = Disk()
         for member in self.members:
             self.place(member)
@@ -43,9 +51,9 @@ class GossipLab(Lab):
         """A member, in the place of who had its name."""
         rng, out = Random(f"{member}"), Outbox()
         if member.name == "log":
-            stack = self.logger(member, self.members, self.settings, rng, out)
+            stack = self.logger(member, self.known, self.settings, rng, out)
             return self.add(member, stack, disk=self.disk)
-        return self.add(member, self.kind(member, self.members, self.settings, rng, out))
+        return self.add(member, self.kind(member, self.known, self.settings, rng, out))
 
     def restart(self, name: str) -> Seat:
         """Another incarnation."""

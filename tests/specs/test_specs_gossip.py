@@ -169,3 +169,11 @@ def test_a_sender_that_waits_for_nothing() -> None:
     script = sound()
     assert script.row(P, "blocked", level="program").broken() == set()
     assert script.row(P, "blocked", level="logger").broken() == {"gossip_progress"}
+
+
+def test_members_that_are_wrong_about_others() -> None:
+    """Where views have a representative, they are of members that find each other."""
+    script = Script()
+    script.row(P, "view", sender=P, view=1, members=(P, Q)).row(Q, "view", sender=Q, view=1, members=(Q,))
+    assert script.broken() == {"gossip_members"}
+    assert script.row(Q, "view", sender=Q, view=2, members=(P, Q)).broken() == set()

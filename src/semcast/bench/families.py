@@ -64,6 +64,10 @@ def _check_vsync(case: Case) -> None:
         raise ValueError(f"engine {case.engine} decides on a total order, and this is {case.order}")
 
 
+def _gossip(_case: Case) -> Mapping[str, Any]:
+    return {"bind": "127.0.0.1:0"}
+
+
 def _replication(case: Case) -> Mapping[str, Any]:
     folder = tempfile.mkdtemp(prefix="semcast-bench-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -77,3 +81,4 @@ FAMILIES.register(
 )
 FAMILIES.register(Family(name="s-rm", orders=("fifo",), settings=_s_rm, fixed=True))
 FAMILIES.register(Family(name="replication", orders=("disk", "memory"), settings=_replication))
+FAMILIES.register(Family(name="gossip", orders=("fifo",), settings=_gossip))

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from semcast.history import HistoryError, Kind, read_histories, record_crash
+from semcast.core.ids import Nanos
+from semcast.history import History, HistoryError, Kind, read_histories, record_crash
 from semcast.history.journal import SUFFIX, process_of
 from semcast.history.replay import read_journal
-from semcast.specs import Status, check
+from semcast.specs import Status, Verdict, check
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -79,8 +80,15 @@ class Outcome(msgspec.Struct, frozen=True):
         return "; ".join(parts)
 
 
-def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
-    """Judge what was recorded there, and the states that programs had in the end, where they share one."""
+def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | None = None) -> Judgement:
+    """Judge what was recorded there.
+
+    Args:
+        folder: of the journals.
+        states: what programs had in the end, where they share a state.
+        rest: the time of day at which all were healed and quiet, and had everything: what is owed at rest is
+            judged as of then. What came later is that they left, one after the other.
+    """
     try:
         histories = [alone for history in read_histories(folder) for alone in history.by_group()]
     except HistoryError as error:
@@ -98,10 +106,23 @@ def judge(folder: Path, states: Mapping[str, str] | None = None) -> Judgement:
             elif event.kind is Kind.CRASH:
                 crashes += 1
         findings += [
-            Finding(each.property, each.status.value, each.count, each.detail) for each in check(history)
+            Finding(each.property, each.status.value, each.count, each.detail)
+            for each in _verdicts(history, rest)
         ]
     findings += _compare(states or {})
     return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+
+
+def _verdicts(history: History, rest: Nanos | None) -> list[Verdict]:
+    """Of the whole recording; of what it does not tell, at rest."""
+    found = check(history)
+    open_ones = [each.property for each in found if each.status is Status.UNKNOWN]
+    if rest is None or not open_ones:
+        return found
+    info = msgspec.structs.replace(history.info, quiesced=True)
+    upto = History(info, [event for event in history.events if event.at <= rest])
+    at_rest = {each.property: each for each in check(upto, open_ones)}
+    return [at_rest.get(each.property, each) for each in found]
 
 
 def _compare(states: Mapping[str, str]) -> list[Finding]:

@@ -30,6 +30,8 @@ VERBS = (
     "report",
     "serve",
     "sql",
+    "logger",
+    "log",
 )
 """Each is a module of this package."""
 

@@ -42,13 +42,23 @@ class Confirming:
         self._asked.append(asked)
 
     def settle(
-        self, view: View, *, delivered: int, safe: int, position: Callable[[int], int] = itself
+        self,
+        view: View,
+        *,
+        delivered: int,
+        safe: int,
+        position: Callable[[int], int] = itself,
+        logged: bool = False,
     ) -> None:
-        """Messages up to `delivered` have their place, and everybody has those up to `safe`."""
+        """Messages up to `delivered` have their place, and everybody has those up to `safe`.
+
+        With `logged` it is loggers that have those, on disk.
+        """
         open_: list[Asked] = []
         for asked in self._asked:
             if asked.number <= (min(delivered, safe) if asked.safe else delivered):
-                self._out.deliver(Confirmed(asked.ticket, view, position(asked.number)))
+                place = position(asked.number)
+                self._out.deliver(Confirmed(asked.ticket, view, place, logged and asked.safe))
             else:
                 open_.append(asked)
         self._asked = open_

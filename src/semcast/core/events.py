@@ -132,6 +132,8 @@ class Confirmed(msgspec.Struct, frozen=True):
     """The view in which the message is delivered."""
     position: int
     """Its place there: in the order of all messages, where there is one, else among those of its sender."""
+    logged: bool = False
+    """Whether loggers have it on disk: what a stack with loggers answers to who asks for safe messages."""
 
 
 class Unconfirmed(msgspec.Struct, frozen=True):
@@ -150,6 +152,27 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
 
     id: MessageId
     by: MessageId | None = None
+
+
+class Lost(msgspec.Struct, frozen=True, gc=False):
+    """Messages of a sender, from `first` to `last`, that will not be delivered here, and nothing instead.
+
+    It comes before anything that follows them in their stream.
+    """
+
+    sender: MemberId
+    first: int
+    last: int
+    cause: str
+    """`expired`: too old to be had; `abandoned`: nobody has them any more."""
+
+
+class Away(msgspec.Struct, frozen=True):
+    """No logger has heard this member for a while. What is sent meanwhile comes when one does again."""
+
+
+class Back(msgspec.Struct, frozen=True):
+    """A logger hears this member again."""
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
@@ -191,6 +214,9 @@ Event = (
     | Blocked
     | Unblocked
     | Purged
+    | Lost
+    | Away
+    | Back
     | Confirmed
     | Unconfirmed
     | Note
@@ -208,5 +234,8 @@ Delivery = (
     | Rejoining
     | Skipped
     | Merged
+    | Lost
+    | Away
+    | Back
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

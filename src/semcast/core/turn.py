@@ -11,10 +11,13 @@ from typing import Protocol
 
 from semcast.core.certificates import Certificates
 from semcast.core.events import (
+    Away,
+    Back,
     Confirmed,
     Delivery,
     Event,
     Left,
+    Lost,
     Minority,
     Rejoining,
     Unblocked,
@@ -27,7 +30,7 @@ from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
-_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed})
+_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed, Lost, Away, Back})
 """Events that a turn looks at itself."""
 _CALLS = 256
 """Calls of the application that a turn deals with, at most: what is delivered must not wait for long."""
@@ -255,7 +258,7 @@ class Turn:
             self._refused = False
         elif isinstance(event, Left):
             self._out = event
-        elif isinstance(event, ViewChange):
+        elif isinstance(event, ViewChange | Lost | Away | Back):
             self._tell((event,))
         elif isinstance(event, Confirmed | Unconfirmed):
             self._answer(event)

@@ -1,5 +1,7 @@
 """From delivered batches to the store, and from there to those who wait: a list at a time."""
 
+import asyncio
+import time
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
@@ -20,12 +22,13 @@ from semcast.engine.contents import (
 from semcast.engine.errors import ForgottenError, ReplicaError
 from semcast.engine.levels import UPDATES
 from semcast.engine.outcomes import Outcome
+from semcast.engine.pacing import Apart, Pace
 from semcast.engine.service import Context
 from semcast.engine.store import Store, Todo
 from semcast.engine.waiting import Waiters
 from semcast.replication.actions import PLAIN, Asked, Run
 
-_SIMPLE = bytes([PLAIN, UPDATE])
+assert PLAIN == UPDATE == 0, "what is neither of another kind nor of another content is a plain update"
 
 
 class Applier:
@@ -38,23 +41,28 @@ class Applier:
     """
 
     def __init__(self, store: Store, waiters: Waiters, mine: Callable[[MemberId], bool]) -> None:
+        self.lock = asyncio.Lock()
+        """Held while actions are done, and by who shows what is red: nothing turns green meanwhile."""
         self._store = store
         self._waiters = waiters
         self._mine = mine
+        self._pace = Pace()
+        self._apart = Apart()
         self._todos: list[Todo] = []
         self._taken = 0  # the last position that was handed over
         self._cut: dict[MemberId, int] = {}  # the last applied action of each creator
 
-    def apply(self, deliveries: Sequence[Delivery]) -> None:
-        """All batches of a list, at once."""
-        upto = self._store.position
-        for each in deliveries:
-            if type(each) is Batch:
-                upto = max(upto, self._take(each))
-        self._do(upto)
+    async def apply(self, deliveries: Sequence[Delivery]) -> None:
+        """All batches of a list, at once; others may run between slices of it."""
+        async with self.lock:
+            upto = self._store.position
+            for each in deliveries:
+                if type(each) is Batch:
+                    upto = max(upto, await self._take(each))
+            await self._do(upto)
         self._waiters.look()
 
-    def _take(self, batch: Batch) -> int:
+    async def _take(self, batch: Batch) -> int:
         """The actions of a batch that are not done yet; returns the position of the last."""
         assert batch.order is not None, "green actions have positions"
         sender, position, store = batch.sender, batch.order - 1, self._store
@@ -71,21 +79,22 @@ class Applier:
             position += 1
             if position <= done:
                 continue
-            if action[:2] == _SIMPLE and len(action) >= PLAIN_BYTES:  # nearly all: worth a way of its own
-                _, _, level, made, token = unpack_plain(action)
-                if made > stamp:
-                    stamp = store.stamp = made
-                context = Context(position, stamp, seed + position, UPDATES[level & 3])
-                todos.append(Todo(action[PLAIN_BYTES:], context, token if mine else 0))
-                continue
+            if len(action) >= PLAIN_BYTES:
+                kind, what, level, made, token = unpack_plain(action)
+                if not (kind or what):  # a plain update, as nearly all are: worth a way of its own
+                    if made > stamp:
+                        stamp = store.stamp = made
+                    context = Context(position, stamp, seed + position, UPDATES[level & 3])
+                    todos.append((action[PLAIN_BYTES:], context, token if mine else 0, None, None))
+                    continue
             content = read(action)
             if content is None:
                 continue
             if content.kind in (READ, MARK):
                 if content.kind == MARK:
-                    self._mark(content, position, mine=mine)
+                    await self._mark(content, position, mine=mine)
                 elif mine:
-                    self._answer(content, position)
+                    await self._answer(content, position)
                 done, todos = store.position, self._todos
                 continue
             stamp = store.stamp = max(stamp, content.stamp)
@@ -93,11 +102,11 @@ class Applier:
         self._cut[sender] = batch.first + len(batch.payloads) - 1
         return position
 
-    def _answer(self, content: Content, position: int) -> None:
+    async def _answer(self, content: Content, position: int) -> None:
         """A question at its place in the order."""
         waiter = self._waiters.by_token.pop(content.token, None)
         if waiter is not None:
-            self._do(position - 1)
+            await self._do(position - 1)
             try:
                 answer = self._store.query(content.body)
             except Exception as error:  # of the question, not of the state
@@ -105,29 +114,42 @@ class Applier:
             else:
                 waiter.done(content.token, Outcome(position, answer))
 
-    def _mark(self, content: Content, position: int, *, mine: bool) -> None:
+    async def _mark(self, content: Content, position: int, *, mine: bool) -> None:
         """All that is before it is done, and nothing behind it."""
-        self._do(position - 1)
+        await self._do(position - 1)
         self._store.mark(position)
         waiter = self._waiters.by_token.pop(content.token, None) if mine else None
         if waiter is not None:
             waiter.done(content.token, Outcome(position))
 
-    def _do(self, upto: int) -> None:
-        """Have the store do what was gathered, and tell who waits."""
-        store, waiters = self._store, self._waiters
-        if upto <= store.position:
+    async def _do(self, upto: int) -> None:
+        """Have the store do what was gathered, a slice at a time, and tell who waits."""
+        if upto <= self._store.position:
             return
         todos, self._todos = self._todos, []
-        by_token = waiters.by_token
-        for todo, outcome in zip(todos, store.apply(todos, upto), strict=True):
-            if outcome is None:
-                continue
-            waiter = by_token.pop(todo.token, None)
+        at, end, pace = 0, len(todos), self._pace
+        while end - at > pace.most:
+            some = todos[at : at + pace.most]
+            await self._slice(some, some[-1][1].position)
+            at += len(some)
+            await asyncio.sleep(0)
+        await self._slice(todos[at:] if at else todos, upto)
+
+    async def _slice(self, todos: list[Todo], upto: int) -> None:
+        began = time.monotonic()
+        done = await self._apart.run(self._store, todos, upto)
+        self._pace.took(len(todos), time.monotonic() - began)
+        by_token, request_done = self._waiters.by_token, self._waiters.request_done
+        for token, asked, outcome in done:
+            waiter = by_token.pop(token, None)
             if waiter is not None:
-                waiter.done(todo.token, outcome)
-            if todo.asked is not None:
-                waiters.request_done(todo.asked, outcome)
+                waiter.done(token, outcome)
+            if asked is not None:
+                request_done(asked, outcome)
+
+    def close(self) -> None:
+        """Nothing is applied any more."""
+        self._apart.close()
 
     def restored(self, overtaken: Sequence[Run]) -> None:
         """The store goes on from the state of another, with own runs in it: who waits for these is told."""
@@ -172,8 +194,8 @@ def _todo(content: Content, position: int, stamp: int, seed: int, token: int) ->
     context = Context(position, stamp, seed, content.level, client, number)
     if content.kind == CALL:
         call = read_call(content.body)
-        return Todo(call.body, context, token, call, asked)
-    return Todo(content.body, context, token, None, asked)
+        return call.body, context, token, call, asked
+    return content.body, context, token, None, asked
 
 
 def _seeds(sender: MemberId) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,9 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.core.stack import Stack
 from semcast.engine.errors import RequestError
-from semcast.engine.levels import LINEAR, ReadLevel, UpdateLevel, check_read
+from semcast.engine.levels import DIRTY, LINEAR, ReadLevel, UpdateLevel, check_read
 from semcast.engine.outcomes import Outcome
+from semcast.engine.reading import Reading
 from semcast.engine.replica import Replica, engine_settings
 from semcast.engine.reports import Receipt, Status
 from semcast.engine.requesting import Seen
@@ -23,8 +23,6 @@ from semcast.engine.restoring import restored
 from semcast.engine.results import SqlResult, result_of
 from semcast.engine.session import Session
 from semcast.engine.sqlstore import FILE, SqlStore, question
-from semcast.engine.store import Todo
-from semcast.group.errors import GroupClosedError
 from semcast.group.settings import check_group
 from semcast.replication.machine import Machine
 from semcast.replication.stack import Replication
@@ -32,7 +30,6 @@ from semcast.sql import SqlAction, Statement, StatementError
 from semcast.sql import snapshot as copies
 from semcast.sql.actions import Expectation, Row, Value, encode
 from semcast.sql.digest import digest
-from semcast.sql.reading import MAX_SECONDS, SlowQueryError
 from semcast.sql.reading import Answer as ReadAnswer
 from semcast.sql.refusals import check
 from semcast.sql.updates import add, put
@@ -41,12 +38,6 @@ Parameters: TypeAlias = Sequence[Value]
 Step: TypeAlias = str | tuple[str, Parameters] | Statement
 """A statement of a transaction: SQL alone, or with its parameters."""
 
-QUICK = 0.02
-"""Seconds that a query may take in the thread of the event loop; what takes longer begins anew in another."""
-_READERS = 4
-"""Threads that answer long queries, at most; more queries wait for these."""
-_SLOW = 1000
-"""Statements that are known to take long, at most."""
 _NOTHING = question("select 1", ())
 _VALUES = (int, float, str, bytes)
 _NO_LISTS = (str, bytes, Mapping)
@@ -85,10 +76,7 @@ class Database:
         self._store = store
         self._trims = trims
         self._trimming: asyncio.Task[None] | None = None
-        self._readers = asyncio.Semaphore(_READERS)
-        self._slow: set[str] = set()
-        self._apart: dict[asyncio.Future[ReadAnswer], threading.Event] = {}
-        self._closing = False
+        self._reading = Reading(replica, store)
 
     # Life
 
@@ -113,21 +101,8 @@ class Database:
             self._trimming.cancel()
             await asyncio.wait([self._trimming])
             self._trimming = None
-        await self._end_reading()
+        await self._reading.end()
         await self.replica.close()
-
-    def _read_is_over(self, reading: "asyncio.Future[ReadAnswer]") -> None:
-        del self._apart[reading]
-        if not reading.cancelled():
-            reading.exception()  # nobody need ask for it
-
-    async def _end_reading(self) -> None:
-        """No thread may read any more when the file is closed."""
-        self._closing = True
-        for given_up in self._apart.values():
-            given_up.set()
-        if self._apart:
-            await asyncio.wait(list(self._apart))
 
     async def _trim(self) -> None:
         """Now and then: what is in the file for good need not be in the log."""
@@ -220,50 +195,15 @@ class Database:
         if level == LINEAR:
             # What is read when this one has its place shows all that was answered before it was asked.
             answer = await self.replica.query(_NOTHING, level=LINEAR, timeout=timeout)
-            position, seen = answer.position, answer.seen
-            reds: list[Todo] = []
+            position = answer.position
         else:
-            reds, seen = await self.replica.shown(level, position, timeout=timeout)
+            await self.replica.may_show(level, position, timeout)
             position = self._store.position
-        if reds:
-            self._store.show(reds)
-            found = self._store.sqlite.dirty(sql, parameters)
-        else:
-            left = None if timeout is None else timeout - (time.monotonic() - begun)
-            found = await self._read(sql, parameters, left)
-        return SqlAnswer(found.columns, found.rows, position, seen)
-
-    async def _read(self, sql: str, parameters: Parameters, seconds: float | None) -> ReadAnswer:
-        """Of what is green: here, or, if it takes long, in a thread, so that it holds up nobody."""
-        if sql not in self._slow:
-            try:
-                return self._store.sqlite.weak(sql, parameters, QUICK)
-            except SlowQueryError:
-                if len(self._slow) >= _SLOW:
-                    self._slow.clear()
-                self._slow.add(sql)
-        async with self._readers:
-            return await self._read_apart(sql, parameters, seconds)
-
-    async def _read_apart(self, sql: str, parameters: Parameters, seconds: float | None) -> ReadAnswer:
-        """In a thread, which stops when nobody waits any more."""
-        given_up = threading.Event()
-        most = MAX_SECONDS if seconds is None else min(seconds, MAX_SECONDS)
-        reading = asyncio.ensure_future(
-            asyncio.to_thread(self._store.sqlite.weak, sql, parameters, most, given_up)
-        )
-        self._apart[reading] = given_up
-        reading.add_done_callback(self._read_is_over)
-        try:
-            return await asyncio.shield(reading)
-        except SlowQueryError as error:
-            if self._closing:
-                raise GroupClosedError(f"{self.replica.name} is closed") from None
-            if most < MAX_SECONDS:
-                raise TimeoutError(str(error)) from None
-            raise
-        finally:
-            given_up.set()
+        left = None if timeout is None else timeout - (time.monotonic() - begun)
+        if level == DIRTY:
+            return SqlAnswer(*await self._reading.dirty(sql, parameters, left))
+        found = await self._reading.green(sql, parameters, left)
+        return SqlAnswer(found.columns, found.rows, position)
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Rows of what is green here, at once, on the thread that calls; any thread may."""

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeVar, Unpack, overload
@@ -130,6 +131,7 @@ class Replica:
             if self._applying is not None:
                 await asyncio.wait([self._applying])
             self._end(GroupClosedError(f"{self.name} is closed"))
+            self._applier.close()
             self._store.close()
         if self._failure is not None:
             raise self._failed()
@@ -139,7 +141,7 @@ class Replica:
         try:
             async for deliveries in self.group.batches():
                 self._hear()  # answers to what is in the list came before it
-                self._applier.apply(deliveries)
+                await self._applier.apply(deliveries)
                 self._warn()
         except Exception as error:
             if isinstance(error, GroupError) and not isinstance(error, ReplicaError):
@@ -377,23 +379,27 @@ class Replica:
         if level == LINEAR:
             self._check_open()
             return await self._linear(question, timeout)
-        reds, seen = await self.shown(level, position, client, timeout)
+        await self.may_show(level, position, timeout)
         store = self._store
-        result = store.dirty(question, reds) if reds else store.query(question)
-        return Answer(result, store.position, seen)
+        if level != DIRTY:
+            return Answer(store.query(question), store.position)
+        async with self.dirty(client) as (reds, seen):
+            result = store.dirty(question, reds) if reds else store.query(question)
+            return Answer(result, store.position, seen)
 
-    async def shown(
-        self, level: ReadLevel, position: int = 0, client: str = "", timeout: float | None = None
-    ) -> tuple[list[Todo], Seen]:
-        """Wait until a read may be answered; what it shows besides what is green."""
+    async def may_show(self, level: ReadLevel, position: int = 0, timeout: float | None = None) -> None:
+        """Wait until a read may be answered."""
         self._check_open()
         if level == SESSION:
             await within(timeout, self._waiters.until(lambda: self._may_show(position)), "a primary")
-        if level != DIRTY:
-            return [], ""
+
+    @asynccontextmanager
+    async def dirty(self, client: str = "") -> AsyncIterator[tuple[list[Todo], Seen]]:
+        """What a dirty read shows besides what is green. Inside, nothing more turns green here."""
         shown = await self._look(client)
         await self._waiters.until(lambda: self._store.position >= shown.line)
-        return self._applier.reds(shown.reds), seen_of(shown.cut)
+        async with self._applier.lock:
+            yield self._applier.reds(shown.reds), seen_of(shown.cut)
 
     def _may_show(self, position: int) -> bool:
         machine = self._replication().machine

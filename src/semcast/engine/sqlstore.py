@@ -1,5 +1,6 @@
 """A SQLite file as the replicated state of a server: tables, position and outcomes in one transaction."""
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,11 +9,12 @@ import msgspec
 
 from semcast.engine.errors import ReplicaError
 from semcast.engine.outcomes import Kept, Outcome, Outcomes
-from semcast.engine.store import Todo
+from semcast.engine.store import Done, Todo, TooSlowError
 from semcast.replication.actions import Asked
 from semcast.sql import SqliteStore, Statement
 from semcast.sql import snapshot as copies
-from semcast.sql.actions import SqlOutcome, encode
+from semcast.sql.actions import SqlOutcome, Value, encode
+from semcast.sql.errors import SlowActionsError
 from semcast.sql.marks import Marks
 from semcast.sql.reading import Answer
 
@@ -51,6 +53,7 @@ class SqlStore:
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
         self._path = path
+        self._writing = threading.Lock()  # whoever uses the connection that writes, in whatever thread
         self.marks = Marks(path)
         if fresh:
             copies.remove(path)
@@ -63,26 +66,28 @@ class SqlStore:
         self.outcomes.restore(_kept(self.sqlite))
         self._shown: list[Todo] = []
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
-        """In one transaction."""
-        self._shown = []
-        found: list[Outcome | None] = []
+    def apply(self, actions: Sequence[Todo], upto: int, seconds: float | None = None) -> list[Done]:
+        """In one transaction, in any thread."""
+        found: list[Done] = []
 
         def notes(outcomes: list[SqlOutcome]) -> dict[bytes, bytes | None]:
             kept: dict[bytes, bytes | None] = {}
-            for todo, outcome in zip(actions, outcomes, strict=True):
-                if not todo.token and todo.asked is None:
-                    found.append(None)
-                    continue
-                result = b"" if outcome.error else encode(outcome)
-                one = Outcome(todo.context.position, result, outcome.error)
-                found.append(one)
-                if todo.asked is not None:
-                    self._keep(kept, todo.asked, one)
+            for (_, context, token, _, asked), outcome in zip(actions, outcomes, strict=True):
+                if token or asked is not None:
+                    result = b"" if outcome.error else encode(outcome)
+                    one = Outcome(context.position, result, outcome.error)
+                    found.append((token, asked, one))
+                    if asked is not None:
+                        self._keep(kept, asked, one)
             return kept
 
-        self.sqlite.apply([_ordered(todo) for todo in actions], notes, upto)
-        self.position = upto
+        with self._writing:
+            self._shown = []
+            try:
+                self.sqlite.apply(list(map(_ordered, actions)), notes, upto, seconds)
+            except SlowActionsError as error:
+                raise TooSlowError(str(error)) from error
+            self.position = upto
         return found
 
     def _keep(self, kept: dict[bytes, bytes | None], asked: Asked, outcome: Outcome) -> None:
@@ -101,18 +106,23 @@ class SqlStore:
 
     def dirty(self, question: bytes, reds: Sequence[Todo]) -> bytes:
         """Of what is green and these behind it."""
-        self.show(reds)
         asked = _decode_statement(question)
-        return _rows(self.sqlite.dirty(asked.sql, asked.parameters))  # type: ignore[arg-type]
+        return _rows(self.shown(asked.sql, asked.parameters, reds))  # type: ignore[arg-type]
 
-    def show(self, reds: Sequence[Todo]) -> None:
+    def shown(self, sql: str, parameters: Sequence[Value], reds: Sequence[Todo]) -> Answer:
+        """The same with a statement as it is, in any thread."""
+        with self._writing:
+            self._show(reds)
+            return self.sqlite.dirty(sql, parameters)
+
+    def _show(self, reds: Sequence[Todo]) -> None:
         """From now on, until there is something green, dirty reads show these."""
         if list(reds[: len(self._shown)]) != self._shown:
             self.sqlite.hide_red()
             self._shown = []
         new = reds[len(self._shown) :]
         if new:
-            self.sqlite.show_red([_ordered(todo) for todo in new])
+            self.sqlite.show_red(list(map(_ordered, new)))
             self._shown += new
 
     def mark(self, position: int) -> None:
@@ -133,9 +143,10 @@ class SqlStore:
             copy.write_bytes(state)
             if copies.position_of(copy) <= self.position:
                 return
-        self.sqlite.close()
-        copies.put_in_place(state, self._path)
-        self._open()
+        with self._writing:
+            self.sqlite.close()
+            copies.put_in_place(state, self._path)
+            self._open()
 
     def durable(self) -> int:
         """Have what is done outlive a crash of the machine; up to where it does, or 0 for not now."""
@@ -149,10 +160,10 @@ class SqlStore:
 
 
 def _ordered(todo: Todo) -> tuple[bytes, int, int]:
-    if todo.call is not None:
+    body, context, _, call, _ = todo
+    if call is not None:
         raise ReplicaError("a database has no procedures: all its servers must be databases")
-    context = todo.context
-    return todo.body, context.stamp, context.seed
+    return body, context.stamp, context.seed
 
 
 def _rows(answer: Answer) -> bytes:

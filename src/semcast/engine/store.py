@@ -6,7 +6,8 @@ green with known reds behind it to dirty ones.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -16,16 +17,18 @@ from semcast.engine.outcomes import Kept, Outcome, Outcomes
 from semcast.engine.service import ActionError, Context, Procedure, Service
 from semcast.replication.actions import Asked
 
+Todo: TypeAlias = tuple[bytes, Context, int, Call | None, Asked | None]
+"""An action that is to be done: a tuple, since there is one for every action at every server.
 
-class Todo(msgspec.Struct, frozen=True, gc=False):
-    """An action that is to be done."""
+What the service is given; its context; the token by which the outcome finds who waits for it here, 0 where
+nobody does; what is called, where there is more to it than the body; and who asked for it, if it may again.
+"""
+Done: TypeAlias = tuple[int, Asked | None, Outcome]
+"""What came of one of them: its token, who asked, and the outcome."""
 
-    body: bytes
-    context: Context
-    token: int = 0
-    """By it the outcome finds who waits for it here; 0 where nobody does."""
-    call: Call | None = None
-    asked: Asked | None = None
+
+class TooSlowError(Exception):
+    """Actions take longer than they may here. Nothing of them is done."""
 
 
 class Store(Protocol):
@@ -37,10 +40,11 @@ class Store(Protocol):
     """The highest stamp of these."""
     outcomes: Outcomes
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
+    def apply(self, actions: Sequence[Todo], upto: int, seconds: float | None = None) -> list[Done]:
         """Do actions, in order; all up to this position are done then.
 
-        Returns the outcome of each that somebody waits for or may ask for again; None of the others.
+        It may take so many seconds, where a store can tell, and raises TooSlowError then. Returns what came
+        of each that somebody waits for, or may ask for again.
         """
 
     def query(self, question: bytes) -> bytes:
@@ -98,19 +102,25 @@ class ServiceStore:
         self._procedures = procedures
         self._fork: Fork | None = None
 
-    def apply(self, actions: Sequence[Todo], upto: int) -> list[Outcome | None]:
-        """One by one."""
+    def apply(self, actions: Sequence[Todo], upto: int, seconds: float | None = None) -> list[Done]:  # noqa: ARG002
+        """One by one. Whatever a service does, it cannot be undone."""
         self._fork = None
-        found: list[Outcome | None] = []
-        service, procedures = self._service, self._procedures
+        found: list[Done] = []
+        service, apply = self._service, self._service.apply
         for todo in actions:
-            result, error = done(service, procedures, todo)
-            if todo.asked is not None:
-                outcome = Outcome(todo.context.position, result, error)
-                self.outcomes.add(todo.asked, outcome)
-                found.append(outcome)
-            else:
-                found.append(Outcome(todo.context.position, result, error) if todo.token else None)
+            body, context, token, call, asked = todo
+            error = ""
+            try:  # nearly always: worth a way of its own
+                result = apply(body, context) if call is None else _run(service, self._procedures, todo, call)
+            except ActionError as refused:
+                result, error = b"", str(refused) or "refused"
+            if type(result) is not bytes:
+                raise _no_bytes(result)
+            if token or asked is not None:
+                outcome = Outcome(context.position, result, error)
+                found.append((token, asked, outcome))
+                if asked is not None:
+                    self.outcomes.add(asked, outcome)
         self.position = upto
         return found
 
@@ -167,38 +177,33 @@ class Fork:
     def show(self, reds: Sequence[Todo]) -> None:
         """Do those that it does not show yet."""
         for todo in reds[len(self._shown) :]:
-            done(self.service, self._procedures, todo)
+            body, context, _, call, _ = todo
+            with suppress(ActionError):
+                if call is None:
+                    self.service.apply(body, context)
+                else:
+                    _run(self.service, self._procedures, todo, call)
             self._shown.append(todo)
 
 
-def done(service: Service, procedures: Procedures, todo: Todo) -> tuple[bytes, str]:
-    """Do an action; returns what its service says, and why it refused, if it did."""
-    try:
-        call = todo.call
-        if call is None:
-            result = service.apply(todo.body, todo.context)
-        else:
-            result = _run(service, procedures, todo, call)
-    except ActionError as error:
-        return b"", str(error) or "refused"
-    if not isinstance(result, bytes):
-        raise ReplicaError(f"apply of the service returned {type(result).__name__}, and not bytes")
-    return result, ""
+def _no_bytes(result: object) -> ReplicaError:
+    return ReplicaError(f"apply of the service returned {type(result).__name__}, and not bytes")
 
 
 def _run(service: Service, procedures: Procedures, todo: Todo, call: Call) -> bytes:
+    _, context, _, _, _ = todo
     for question, answer in call.expect:
         if service.query(question) != answer:
             raise ActionError(f"expectation failed: the answer to {question[:64]!r} is another one by now")
     if not call.procedure:
-        return service.apply(call.body, todo.context)
+        return service.apply(call.body, context)
     run = procedures.get((call.procedure, call.version))
     if run is None:
         raise ReplicaError(
-            f"the action at {todo.context.position} calls {call.procedure!r} version {call.version}, which "
+            f"the action at {context.position} calls {call.procedure!r} version {call.version}, which "
             "this program does not have: update it, and start it again"
         )
-    return run(service, call.body, todo.context)
+    return run(service, call.body, context)
 
 
 def _copied(service: Service) -> Service:

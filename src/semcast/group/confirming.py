@@ -9,14 +9,16 @@ from semcast.core.events import Confirmed, Unconfirmed
 from semcast.core.ids import MessageId
 from semcast.core.views import View
 from semcast.group.errors import ConfigurationError, UnconfirmedError
+from semcast.group.registry import Family
 
-Confirm = Literal["delivered", "safe"]
+Confirm = Literal["delivered", "safe", "logged"]
 """How far a message has to have come."""
 
 
 class Confirmation(msgspec.Struct, frozen=True):
-    """What became of a message: it has its place in a view, or with `safe` every member of the view has it.
+    """What became of a message: it has its place in a view, and is as `safe` or `logged` as was asked for.
 
+    Safe: every member of the view has it. Logged: loggers have it on disk.
     A message that was purged is confirmed all the same: what replaces it is there.
     """
 
@@ -42,7 +44,7 @@ class Confirmations:
         future: asyncio.Future[Confirmed] = asyncio.get_running_loop().create_future()
         self._waiting[ticket] = future
         future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
-        return (ticket, confirm == "safe"), future
+        return (ticket, confirm != "delivered"), future
 
     def answer(self, answer: Confirmed | Unconfirmed) -> None:
         """The stack answered; perhaps nobody waits any more."""
@@ -61,7 +63,8 @@ class Confirmations:
                 future.set_exception(error)
 
 
-def check_confirm(confirm: str | None) -> None:
+def check_confirm(confirm: str | None, family: Family) -> None:
     """Refuse what there is not."""
-    if confirm not in (None, "delivered", "safe"):
-        raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
+    if confirm is not None and confirm not in family.confirms:
+        known = " and ".join(family.confirms)
+        raise ConfigurationError(f"confirm {confirm!r}: with stack {family.name} there are {known}")

@@ -1,7 +1,10 @@
 """What a program hears of its group."""
 
 from semcast.core.events import (
+    Away,
+    Back,
     Delivery,
+    Lost,
     Merged,
     Minority,
     Rejoining,
@@ -12,7 +15,19 @@ from semcast.core.events import (
 )
 from semcast.core.messages import Message
 
-GroupEvent = Message | ViewChange | TransitionalView | Merged | Minority | Rejoining | Skipped | StateLost
+GroupEvent = (
+    Message
+    | ViewChange
+    | TransitionalView
+    | Merged
+    | Minority
+    | Rejoining
+    | Skipped
+    | StateLost
+    | Lost
+    | Away
+    | Back
+)
 """What a program hears, one by one."""
 
 GroupDelivery = Delivery

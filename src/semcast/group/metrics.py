@@ -101,7 +101,7 @@ def exposition(reading: Reading) -> str:
         lines.append(f"# TYPE semcast_{name} {kind}")
         for labels, value in series:
             full = {"group": reading.group, "member": reading.member, **labels}
-            written = ",".join(f'{label}="{_escape(text)}"' for label, text in full.items())
+            written = ",".join(f'{label}="{label_text(text)}"' for label, text in full.items())
             lines.append(f"semcast_{name}{{{written}}} {value}")
 
     def counter(name: str, about: str, value: float) -> None:
@@ -154,10 +154,10 @@ def exposition(reading: Reading) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _escape(text: str) -> str:
+def label_text(text: str) -> str:
     r"""A label's value.
 
-    >>> print(_escape('a"b'))
+    >>> print(label_text('a"b'))
     a\"b
     """
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
@@ -184,7 +184,11 @@ class Metrics:
         """Serve, if that is wanted."""
         if not self._wanted:
             return
-        server = MetricsServer(lambda: self._read(seat, hub))
+
+        async def text() -> str:
+            return exposition(await self._read(seat, hub))
+
+        server = MetricsServer(text)
         host, port = split_address(self._wanted, any_port=True)
         try:
             self.address = await server.start(host, port)
@@ -243,10 +247,10 @@ class MetricsServer:
     """Answers GET /metrics, and nothing else. Few connections at a time, short requests, little patience.
 
     Args:
-        read: gives what to export.
+        read: gives the text to export.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[Reading]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[str]]) -> None:
         self._read = read
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
@@ -298,7 +302,7 @@ class MetricsServer:
             return _answer("404 Not Found", "there is only /metrics\n")
         if method != b"GET":
             return _answer("405 Method Not Allowed", "only GET\n", "Allow: GET\r\n")
-        return _answer("200 OK", exposition(await self._read()))
+        return _answer("200 OK", await self._read())
 
 
 def _answer(status: str, body: str, more: str = "") -> bytes:

@@ -54,7 +54,7 @@ def open_recording(group: str, settings: GroupSettings, parts: Parts) -> "Record
     info = RunInfo.one(
         run=settings.record_run or group,
         group=group,
-        stack=settings.stack,
+        stack=asked.stack or settings.stack,
         seed=None,
         members=parts.site.members,
         buffer_limit=None,
@@ -122,7 +122,7 @@ class Recording(Watcher):
                 rows.append(ViewRow(event.view, isinstance(event, TransitionalView)))
             elif type(event) is Confirmed:
                 seq, safe = self._tickets.answered(event.ticket)
-                rows.append(ConfirmedRow(seq, event.view, safe))
+                rows.append(ConfirmedRow(seq, event.view, safe and not event.logged))
             elif type(event) is Unconfirmed:
                 self._tickets.refused(event.ticket)
             elif type(event) is FamilyNote:

@@ -42,6 +42,8 @@ class Asked(msgspec.Struct, frozen=True):
 
     order: str = "fifo"
     uniform: bool = False
+    stack: str = ""
+    """The stack that is judged, where it has another name than the family."""
 
 
 def _nothing(_settings: "GroupSettings") -> tuple[MemberId, ...]:
@@ -69,6 +71,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     settings: "type[GroupSettings]"
     """What can be set, with a check."""
     build: Callable[[Site, Random, Outbox], Stack]
+    runs: tuple[str, ...] = ()
+    """The stacks it runs, by the names under which they are simulated and judged; its own where empty."""
     fixed: bool = False
     """Whether the members are those of a list, `members`, in a view that never changes."""
 
@@ -92,6 +96,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether updates of items are handed over many at a time."""
     safe: bool = False
     """Whether single messages can be sent as safe."""
+    confirms: tuple[str, ...] = ("delivered", "safe")
+    """What a program may wait for after it has sent something."""
     instead_of_safe: str = ""
     """What to do else, for errors."""
     announces: bool = True

@@ -14,6 +14,7 @@ from semcast.group.confirming import Confirm, Confirmation, Confirmations, check
 from semcast.group.drafts import Drafts, Order, portions
 from semcast.group.errors import GroupError
 from semcast.group.inbox import Inbox
+from semcast.group.registry import Family
 from semcast.group.settings import GroupSettings
 from semcast.group.transaction import payload_of
 from semcast.group.waiting import Room
@@ -25,6 +26,7 @@ class SendingSide(ABC):
     settings: GroupSettings
     _confirmations: Confirmations
     _drafts: Drafts
+    _family: Family
     _handover: Handover
     _inbox: Inbox
     _room: Room
@@ -45,6 +47,7 @@ class SendingSide(ABC):
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: None = None,
+        logged: bool = False,
     ) -> MessageId: ...
 
     @overload
@@ -58,6 +61,7 @@ class SendingSide(ABC):
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm,
+        logged: bool = False,
     ) -> Confirmation: ...
 
     async def send(
@@ -70,6 +74,7 @@ class SendingSide(ABC):
         order: Order = "agreed",
         timeout: float | None = None,
         confirm: Confirm | None = None,
+        logged: bool = False,
     ) -> MessageId | Confirmation:
         """Multicast one message; waits only if flow control must.
 
@@ -79,30 +84,39 @@ class SendingSide(ABC):
             items: it updates several items at once, and is replaced when all of them have been updated again.
             obsoletes: it replaces these earlier messages.
             order: `agreed`, or `safe`: delivered only once every member has it.
-            timeout: seconds to wait for room, at most; then `SendTimeoutError` says what is in the way.
+            timeout: seconds to wait for room, at most, and for loggers; then `SendTimeoutError` says what is
+                in the way.
             confirm: wait until it is `delivered`, in its place in the view, or `safe`: until every member of
                 the view has it, too. What is returned says in which view. The answer comes from the protocol,
                 so a program may wait for it while it handles what it reads. UnconfirmedError if the view in
-                which the message left ended before.
+                which the message left ended before. `logged` (gossip): until as many loggers have it on disk
+                as `log_acks` says; UnconfirmedError where there is no logger.
+            logged: the same as `confirm="logged"`, but what is returned is the id.
 
         Raises `BacklogError` where this program must read before it can send.
         """
-        check_confirm(confirm)
+        asked: Confirm | None = "logged" if logged else confirm
+        check_confirm(asked, self._family)
+        began = time.monotonic()
         if not self._room.open_for(1):
             await self._wait_for_room(1, timeout)
-        if confirm is None:
+        if asked is None:
             return self._drafts.one(payload, item, items, obsoletes, order)
-        ticket, answer = self._confirmations.open(confirm)
+        ticket, answer = self._confirmations.open(asked)
         try:
             sent = self._drafts.one(payload, item, items, obsoletes, order, ticket)
         except BaseException:
             answer.cancel()  # it was refused: there will be none
             raise
-        return await self._confirmation(sent, answer)
+        left = None if timeout is None or asked != "logged" else timeout - (time.monotonic() - began)
+        confirmation = await self._confirmation(sent, answer, left)
+        return confirmation if confirm is not None else sent
 
-    async def _confirmation(self, sent: MessageId, answer: "asyncio.Future[Confirmed]") -> Confirmation:
+    async def _confirmation(
+        self, sent: MessageId, answer: "asyncio.Future[Confirmed]", timeout: float | None = None
+    ) -> Confirmation:
         """Wait for an answer; if who reads does so, nothing is taken meanwhile."""
-        confirmed = await self._room.outlast(answer, reading=self._inbox.reads())
+        confirmed = await self._room.outlast(answer, reading=self._inbox.reads(), timeout=timeout)
         return Confirmation(sent, confirmed.view, confirmed.position)
 
     @asynccontextmanager
@@ -155,7 +169,7 @@ class SendingSide(ABC):
         If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
         are sent, and the rest is not.
         """
-        check_confirm(confirm)
+        check_confirm(confirm, self._family)
         size = self._drafts.check(payloads, None, order)
         if confirm is None and self._open_for(len(payloads), size):
             return self._drafts.many(payloads[:], order, size)
@@ -170,7 +184,8 @@ class SendingSide(ABC):
 
         cuts = self._portions(map(len, payloads), len(payloads), size)
         last = await self._in_portions(cuts, timeout, hand_over)
-        return await self._confirmation(last, answers[0]) if answers else last
+        left = timeout if confirm == "logged" else None
+        return await self._confirmation(last, answers[0], left) if answers else last
 
     async def send_items(
         self,

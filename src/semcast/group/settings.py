@@ -157,9 +157,9 @@ def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettin
         family = FAMILIES.of(str(found.get("stack", DEFAULT_STACK)))
     except UnknownNameError as error:
         raise ConfigurationError(str(error)) from error
-    own = {field.name for field in fields(family.settings)}
+    own = {field.name: field for field in fields(family.settings)}
     for name, value in list(found.items()):
-        found[name] = _converted(known[name], value)
+        found[name] = _converted(own.get(name, known[name]), value)
         if name not in own:
             _refuse_strange(known[name], found.pop(name), family.name)
     return family.settings(**found)

@@ -76,8 +76,21 @@ class Room:
                 ) from None
             self._yielded_at = time.monotonic_ns()  # others ran meanwhile
 
-    async def outlast(self, answer: "asyncio.Future[Confirmed]", *, reading: bool) -> Confirmed:
+    async def outlast(
+        self, answer: "asyncio.Future[Confirmed]", *, reading: bool, timeout: float | None = None
+    ) -> Confirmed:
         """Wait for a confirmation: what is delivered meanwhile needs room, too."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._outlast(answer, reading=reading)
+        except TimeoutError:
+            error = SendTimeoutError(
+                f"{self._group}: it was sent, and no logger said for {timeout:.3g} s that it is on disk"
+            )
+            error.accepted = 1
+            raise error from None
+
+    async def _outlast(self, answer: "asyncio.Future[Confirmed]", *, reading: bool) -> Confirmed:
         handover = self._handover
         handover.wait(reading=reading)
         before = handover.overflows

@@ -91,8 +91,9 @@ class Chronicle:
                 self._asked.sent(event.batch.first, len(event.batch.payloads))
             elif isinstance(event, Confirmed):
                 message, safe = self._asked.answered(event.ticket)
+                everybody = safe and not event.logged
                 self._recorder.confirmed(
-                    now, self._member, MessageId(self._member, message), event.view, safe=safe
+                    now, self._member, MessageId(self._member, message), event.view, safe=everybody
                 )
             elif isinstance(event, Unconfirmed):
                 self._asked.refused(event.ticket)

@@ -27,6 +27,15 @@ SILENCE: Nanos = 2 * SECOND
 """After which a sender counts as gone: longer than most absences, and shorter than a healed group waits."""
 
 
+class Strangers(GossipSettings, frozen=True, kw_only=True):
+    """Settings of a group whose members find each other."""
+
+    known: float = 0.0
+    """How many of the others a member knows to begin with, of 1."""
+    named: bool = True
+    """Whether members know the names of loggers."""
+
+
 _TROUBLE = (
     "crash",
     "crash",
@@ -58,6 +67,10 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     settings = _settings(rng, protocol, logger_of(size, protocol) if durable else ())
     beside = Random(f"rewrite/{protocol.value}/{seed}")  # logs that are written anew again and again
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
+    settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
+    if durable:
+        settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
+        settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
     senders = size - 1 if durable else size
     return Scenario(
         seed=seed,
@@ -108,6 +121,38 @@ def _settings(rng: Random, protocol: Protocol, loggers: tuple[str, ...]) -> Goss
         compact=rng.random() < 0.7,
         silence=SILENCE,
     )
+
+
+def _strangers(rng: Random, settings: GossipSettings) -> GossipSettings:
+    """Half of the time members do not know each other to begin with."""
+    if rng.random() < 0.5:
+        return settings
+    presence = rng.choice((50, 150)) * MILLISECOND
+    return Strangers(
+        **{**msgspec.structs.asdict(settings), "presence": presence},
+        known=rng.choice((0.0, 0.0, 0.3, 1.0)),
+        named=rng.random() < 0.5,
+    )
+
+
+def _with_limits(rng: Random, settings: GossipSettings) -> GossipSettings:
+    """Some logs have a bound of bytes, or of age."""
+    kind = rng.random()
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, log_bytes=rng.choice((100, 1000, 10_000)))
+    if kind < 0.3:
+        return msgspec.structs.replace(settings, log_age=rng.choice((50, 500)) * MILLISECOND)
+    return settings
+
+
+def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> GossipSettings:
+    """Some sessions begin with a time, or want the log compacted, or only some items."""
+    kind = rng.random()
+    if rng.random() < 0.15:
+        settings = msgspec.structs.replace(settings, filter=rng.choice(("i0", "i1", "other")))
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
+    return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings
 
 
 def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:

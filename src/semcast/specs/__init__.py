@@ -25,7 +25,7 @@ from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
-from semcast.specs.gossip import GOSSIP
+from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.integrity import integrity
 from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
@@ -45,6 +45,7 @@ __all__ = [
     "CERTIFICATES",
     "EVS",
     "GOSSIP",
+    "GOSSIP_LOGS",
     "IN_MEMORY",
     "LIGHTWEIGHT",
     "PROPERTIES",
@@ -74,6 +75,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **VSYNC,
     **REPLICATION,
     **GOSSIP,
+    **GOSSIP_LOGS,
     **LIGHTWEIGHT,
 }
 

@@ -69,6 +69,8 @@ class _Evidence(msgspec.Struct):
     quiesced: bool
     agreed: bool
     """Whether it takes a quorum of a view to go on from it."""
+    bound: bool
+    """Whether messages belong to views: where views are each member's own, they do not."""
     doubtful: bool = False
     """Whether something was missing that may have come after the end of the recording."""
 
@@ -118,6 +120,7 @@ def confirmed(history: History) -> Verdict:
         {*history.gone, *history.info.cut_off},
         history.info.quiesced,
         _agreed(history.info.only),
+        not _approximate(history.info.only),
     )
     noted = {
         (event.process, event.seq)
@@ -140,6 +143,10 @@ def confirmed(history: History) -> Verdict:
 
 def _agreed(info: GroupInfo) -> bool:
     return info.stack in FAMILIES and "vs_primary_partition" in FAMILIES.of(info.stack).promises(info)
+
+
+def _approximate(info: GroupInfo) -> bool:
+    return info.stack in FAMILIES and "gossip_start" in FAMILIES.of(info.stack).promises(info)
 
 
 def _account(process: MemberId, events: Sequence[Event], asked: set[tuple[MemberId, int]]) -> _Account:
@@ -173,7 +180,7 @@ def _misplaced(claim: Event, evidence: _Evidence) -> str | None:
         if not replaced and evidence.lacks(claim.process, view):
             return f"{claim.process} never delivered {message}, which it confirmed in view {claim.view}"
         return None
-    if found.view != view:
+    if found.view != view and evidence.bound:
         return f"{message} was confirmed in view {claim.view} and delivered in view {found.view[0]}"
     if found.together is not None:
         others = [member for member in claim.members or () if member not in found.together]

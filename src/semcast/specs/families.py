@@ -8,7 +8,7 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
-from semcast.specs.gossip import GOSSIP
+from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.replication import REPLICATION
 
@@ -72,12 +72,12 @@ def _replication(_info: GroupInfo) -> Collection[str]:
 
 
 def _pbcast(_info: GroupInfo) -> Collection[str]:
-    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress"}
+    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress", "gossip_members"}
 
 
 def _logged(_info: GroupInfo) -> Collection[str]:
     """Without a logger they promise what pbcast does: the others then say that they cannot tell."""
-    return _STATIC | GOSSIP.keys()
+    return _STATIC | GOSSIP.keys() | GOSSIP_LOGS.keys()
 
 
 def _lightweight(_info: GroupInfo) -> Collection[str]:

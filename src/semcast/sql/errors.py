@@ -7,3 +7,7 @@ class StatementError(ValueError):
 
 class DatabaseError(Exception):
     """The database file cannot be read or written; says which and why. The server that uses it stops."""
+
+
+class SlowActionsError(Exception):
+    """Actions take longer than they may in this thread. All of them are undone: do them in another."""

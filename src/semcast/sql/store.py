@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from semcast.sql.actions import Row, SqlOutcome, Value
-from semcast.sql.errors import DatabaseError, StatementError
+from semcast.sql.errors import DatabaseError, SlowActionsError, StatementError
 from semcast.sql.failures import trouble
 from semcast.sql.reading import MAX_SECONDS, NOBODY, Answer, Readers, SlowQueryError
 from semcast.sql.refusals import writes
@@ -95,6 +95,7 @@ class SqliteStore:
         actions: Actions,
         notes: Notes | Callable[[list[SqlOutcome]], Notes] | None = None,
         upto: int | None = None,
+        seconds: float | None = None,
     ) -> list[SqlOutcome]:
         """Do the next green actions and commit them, together with notes of the caller.
 
@@ -102,11 +103,14 @@ class SqliteStore:
             actions: in their order.
             notes: what to keep beside the tables, by key; None removes a key. Or what makes that of outcomes.
             upto: the position then; by default each action has one of its own.
+            seconds: that they may take in this thread.
 
         Raises:
+            SlowActionsError: they take longer. Nothing of the batch is done.
             DatabaseError: this server cannot go on. Nothing of the batch is done.
         """
         self.hide_red()
+        self._writer.limit(seconds)
         position = self.position + len(actions) if upto is None else upto
         self._writer.ours("BEGIN IMMEDIATE")
         try:
@@ -114,8 +118,8 @@ class SqliteStore:
             self._keep(notes(outcomes) if callable(notes) else notes or {})
             self._writer.ours("UPDATE _semcast_line SET position = ?, stamp = ?", (position, self._stamp))
             self._writer.ours("COMMIT")
-        except DatabaseError:
-            self._writer.connection.rollback()
+        except (DatabaseError, SlowActionsError):
+            self._writer.undo()
             self.position, self._stamp = self._line()
             raise
         self.position = position
@@ -162,6 +166,7 @@ class SqliteStore:
         """Do more red actions, for dirty reads only."""
         if not self._reds:
             self._writer.ours("BEGIN IMMEDIATE")
+        self._writer.limit(None)
         before, stamp = len(self._reds), self._stamp
         self._reds += actions
         try:

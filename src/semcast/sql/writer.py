@@ -19,7 +19,7 @@ from semcast.sql.actions import (
     Statement,
     decode_action,
 )
-from semcast.sql.errors import DatabaseError
+from semcast.sql.errors import DatabaseError, SlowActionsError
 from semcast.sql.failures import trouble
 from semcast.sql.functions import Moment
 from semcast.sql.guard import Guard
@@ -62,6 +62,8 @@ class Writer:
         self._steps = 0
         self._most = MAX_STEPS
         self._deadline = 0.0  # of a query that is no action; 0 for none
+        self._until = 0.0  # of the actions that are being done; 0 for none
+        self._late = False
         self._again = 0  # actions that were done once more
         self._suffix = ""
         self._state_words = False
@@ -94,6 +96,11 @@ class Writer:
         finally:
             self.guard.ours = False
 
+    def undo(self) -> None:
+        """Undo the transaction that is open, if SQLite has not done so itself."""
+        if self.connection.in_transaction:
+            self.ours("ROLLBACK")
+
     def apply(self, body: bytes, stamp_ms: int, seed: int, care: int = 0) -> SqlOutcome:
         """Do one action, in the transaction that is open: wholly, or not at all.
 
@@ -105,6 +112,7 @@ class Writer:
 
         Raises:
             TransactionLostError: with it all of the transaction was undone.
+            SlowActionsError: there is no time for it (see `limit`).
             DatabaseError: this server cannot go on.
         """
         try:
@@ -115,6 +123,8 @@ class Writer:
         self._steps, self._deadline = 0, 0.0
         self.guard.why = self.moment.why = ""
         if action.deed is not None:
+            if self._until and isinstance(action.deed, Restore):
+                raise SlowActionsError("a whole database is put in the place of this one")
             return self._deed(action.deed, stamp_ms)
         if care:
             return SqlOutcome(error=TOO_LONG) if care > 1 else self._exactly(action, stamp_ms, seed)
@@ -140,6 +150,8 @@ class Writer:
 
     def _check_transaction(self, error: Exception) -> None:
         """SQLite undoes all of a transaction where it interrupts a statement that writes."""
+        if self._late:
+            raise SlowActionsError("they take longer than they may here") from error
         if not self.connection.in_transaction:
             self._state_words = self._triggers_ask()
             raise TransactionLostError from error
@@ -248,6 +260,13 @@ class Writer:
             return TOO_LONG
         return str(error)
 
+    def limit(self, seconds: float | None) -> None:
+        """The actions that come next may take so long together, by the clock: `SlowActionsError` then.
+
+        Unlike the limit of steps it is no outcome: whoever does them undoes all, and does them elsewhere.
+        """
+        self._until, self._late = 0.0 if seconds is None else time.monotonic() + seconds, False
+
     def hurry(self, seconds: float) -> None:
         """What comes next is a query that may take so long, up to the next action."""
         self._deadline = time.monotonic() + seconds
@@ -257,5 +276,8 @@ class Writer:
             return 0
         if self._deadline:
             return int(time.monotonic() > self._deadline)
+        if self._until and time.monotonic() > self._until:
+            self._late = True
+            return 1
         self._steps += STEP
         return int(self._steps > self._most)

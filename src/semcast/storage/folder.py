@@ -10,7 +10,7 @@ import msgspec
 from semcast.storage.errors import StorageError
 
 _LOCK = "lock"
-_OWNER = "member.json"
+OWNER = "member.json"
 _BESIDE = ".logs"
 RESERVED = 1000
 """Incarnations that are set aside at a time, so that a member may come back without waiting for its disk."""
@@ -63,13 +63,10 @@ class MemberFolder:
         self._lock.flush()
 
     def _read(self) -> Owner | None:
-        path = self.path / _OWNER
-        try:
-            owner = msgspec.json.decode(path.read_bytes(), type=Owner)
-        except FileNotFoundError:
+        path = self.path / OWNER
+        if not path.exists():
             return None
-        except (OSError, msgspec.MsgspecError) as error:
-            raise StorageError(f"{path}: {error}") from error
+        owner = owner_of(path)
         if (owner.group, owner.name) != (self._group, self._name):
             raise StorageError(f"{path}: these are the records of {owner.name} in {owner.group}")
         return owner
@@ -83,7 +80,7 @@ class MemberFolder:
     def reserve(self, upto: int) -> None:
         """Incarnations up to this one may be used from now on, and never again after a restart."""
         owner = Owner(self._group, self._name, upto)
-        path = self.path / _OWNER
+        path = self.path / OWNER
         fresh = path.with_suffix(".new")
         try:
             with fresh.open("wb") as file:
@@ -109,6 +106,14 @@ class MemberFolder:
     def close(self) -> None:
         """Another process may use it."""
         self._lock.close()
+
+
+def owner_of(path: Path) -> Owner:
+    """Whose records are beside this file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Owner)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StorageError(f"{path}: {error}") from error
 
 
 def sync_folder(path: Path) -> None:

@@ -35,7 +35,7 @@ MAGIC = b"semcast log 2\n"
 SEGMENT_BYTES = 64 << 20
 _HEADER = struct.Struct("<QII")  # position of the first record, salt, checksum
 HEADER_BYTES = len(MAGIC) + _HEADER.size
-_SUFFIX = ".log"
+SUFFIX = ".log"
 _STRIDE = 1 << 16  # bytes of a segment between two places that are remembered
 _LOG = logging.getLogger("semcast.storage")
 
@@ -164,7 +164,7 @@ class SegmentLog:
 
     def _numbers(self) -> list[int]:
         """Segments that count: from a gap back, all were to be deleted."""
-        found = sorted(int(path.stem) for path in self._folder.glob(f"*{_SUFFIX}") if path.stem.isdecimal())
+        found = sorted(int(path.stem) for path in self._folder.glob(f"*{SUFFIX}") if path.stem.isdecimal())
         keep = next((n for n in reversed(found) if n - 1 not in found), 0)
         for number in found:
             if number < keep:
@@ -174,7 +174,7 @@ class SegmentLog:
     def _read_segment(self, number: int, *, last: bool) -> None:
         path = self._path(number)
         data = path.read_bytes()
-        header = _header_of(data)
+        header = header_of(data)
         if header is None and last and (self._segments or number == 1) and _interrupted(data):
             path.unlink()  # nothing was written behind it
             return
@@ -298,7 +298,7 @@ class SegmentLog:
         return file
 
     def _path(self, number: int) -> Path:
-        return self._folder / f"{number:010}{_SUFFIX}"
+        return self._folder / f"{number:010}{SUFFIX}"
 
 
 class Kept(Sequence[bytes]):
@@ -338,7 +338,7 @@ def _header(first: int, salt: int) -> bytes:
     return MAGIC + _HEADER.pack(first, salt, crc32(struct.pack("<QI", first, salt)))
 
 
-def _header_of(data: bytes) -> tuple[int, int] | None:
+def header_of(data: bytes) -> tuple[int, int] | None:
     """The position of the first record, and the salt."""
     if len(data) < HEADER_BYTES:
         return None

@@ -71,6 +71,28 @@ def test_who_never_comes_to_a_view_is_put_out_of_it() -> None:
     assert view_of(lab.nodes["a"]) == view_of(lab.nodes["d"]) == {"a", "b", "d"}
 
 
+@pytest.mark.parametrize("joiner_dies", [False, True])
+def test_a_lone_member_leaves_while_it_writes_down_its_next_view(joiner_dies: bool) -> None:
+    """It hands the group over to who joins; leaving at once ended the process with an error."""
+    lab = with_disks("a")
+    a = lab.nodes["a"]
+    a.seat.sync_after = None
+    lab.disks["d"] = Disk()
+    d = lab.add("d", kind=Stateful, minimum=0, state=True)
+    lab.run(200 * MS)
+    assert a.stack.phase() == "flushing"
+    a.leave()
+    lab.run(100 * MS)
+    assert a.stack.phase() == "flushing"
+    if joiner_dies:
+        crash(lab, "d")
+    a.seat.sync_after = 0
+    a.seat.finish_sync()
+    lab.run(3 * SECOND)
+    assert a.stack.phase() == "left"
+    assert joiner_dies or (view_of(d) == {"d"} and state_of(d) == STATE)
+
+
 def test_nothing_is_promised_before_it_is_on_the_disk() -> None:
     lab = Lab()
     said: list[str] = []

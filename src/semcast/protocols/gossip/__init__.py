@@ -3,6 +3,7 @@
 from semcast.protocols.gossip.family import GOSSIP
 from semcast.protocols.gossip.logger import Logger
 from semcast.protocols.gossip.member import Member
+from semcast.protocols.gossip.seeking import Seeker
 from semcast.protocols.gossip.settings import Choice, GossipSettings, Protocol, Retention
 
-__all__ = ["GOSSIP", "Choice", "GossipSettings", "Logger", "Member", "Protocol", "Retention"]
+__all__ = ["GOSSIP", "Choice", "GossipSettings", "Logger", "Member", "Protocol", "Retention", "Seeker"]

@@ -7,22 +7,31 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.frames import (
+    Acknowledge,
     Closed,
     Confirm,
     Entry,
     Farewell,
     Join,
     Logged,
+    Refused,
     Report,
     Reported,
     entries,
     some_spans,
 )
+from semcast.protocols.gossip.frames import (
+    Acknowledged as AcknowledgedFrame,
+)
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.reading import OffsetError, Reading
 from semcast.protocols.gossip.records import Acknowledged, Admitted, Dismissed
 from semcast.protocols.gossip.rows import Row
+from semcast.protocols.gossip.starting import RefusedError, beginning
 
+_MOST = 16384
+"""Sessions at a time: nobody can make us keep more."""
 HearOf = Callable[[MemberId, int], None]
 
 
@@ -49,22 +58,39 @@ class Admission:
         self._out = out
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        """Admit: the row is on disk before anything is confirmed."""
+        """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
+        rows = self._books.rows
+        if rows.of(source) is None and rows.known(source.name) is not None:
+            self._journal.then(lambda then: self._admit(then, source, frame))
+        else:
+            self._admit(now, source, frame)
+
+    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """The row is on disk before anything is confirmed."""
         rows = self._books.rows
         if rows.is_over(source):
             return
         row, former = rows.of(source), rows.known(source.name)
+        if row is None and former is None and len(rows) >= _MOST:
+            return
         if row is None:
-            through = dict(former.through) if former is not None else self._beginning(frame.start)
+            try:
+                through = dict(former.through) if former is not None else self._beginning(frame, source.name)
+            except (RefusedError, OffsetError) as error:
+                self._out.send(source, Refused(frame.attempt, str(error)[:256]))
+                return
             row = rows.admit(now, source, through, again=former is not None)
-            self._journal.write(Admitted(source, sorted(through.items()), row.again))
+            row.compacted = frame.start == "compacted" if former is None else former.compacted
+            row.filter = frame.filter
+            self._journal.write(
+                Admitted(source, sorted(through.items()), row.again, row.compacted, row.filter)
+            )
         row.heard_at = now
         self._journal.then(lambda _now: self._confirm(source, frame.attempt))
 
-    def _beginning(self, start: str) -> dict[MemberId, int]:
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
         """Where a session begins that is not known here."""
-        streams = self._books.streams.values()
-        return {stream.sender: stream.logged if start == "new" else stream.floor for stream in streams}
+        return beginning(self._books, Reading(self._books), join, name)
 
     def _confirm(self, member: MemberId, attempt: int) -> None:
         row = self._books.rows.of(member)
@@ -87,21 +113,39 @@ class Admission:
             self._out.send(source, Farewell())
             return
         row = books.rows.of(source)
+        if row is None and books.rows.known(source.name) is None and len(books.rows) >= _MOST:
+            return
         if row is None:  # it was lost with a disk
             row = books.rows.admit(now, source, {})
             self._journal.write(Admitted(source, []))
         row.heard_at = now
-        through = []
-        for sender, seq, known in frame.through:
+        for sender, _, known in frame.through:
             self._hear_of(sender, known)
-            stream = books.streams.get(sender)
+        self._take(source, row, [(sender, seq) for sender, seq, _ in frame.through])
+        self._answer(source, row, frame)
+
+    def on_acknowledge(self, now: Nanos, source: MemberId, frame: Acknowledge) -> None:
+        """The same, said by the program. It is answered once all of it is on disk, and asked again before."""
+        row = self._books.rows.of(source)
+        if row is None:
+            return
+        row.heard_at = now
+        self._take(source, row, frame.upto)
+        streams = self._books.streams
+        if all(sender not in streams or seq <= streams[sender].logged for sender, seq in frame.upto):
+            answer = AcknowledgedFrame(frame.serial, frame.part)
+            self._journal.then(lambda _now: self._out.send(source, answer))
+
+    def _take(self, source: MemberId, row: Row, said: list[Entry]) -> None:
+        through = []
+        for sender, seq in said:
+            stream = self._books.streams.get(sender)
             upto = 0 if stream is None else min(seq, stream.logged)
             if upto > row.through.get(sender, 0):
                 through.append((sender, upto))
         if through:
             self._journal.write(Acknowledged(source, through))
             self._journal.then(lambda _now: self._acknowledged(source, through))
-        self._answer(source, row, frame)
 
     def _acknowledged(self, member: MemberId, through: list[Entry]) -> None:
         self._books.rows.acknowledge(member, through)

@@ -5,39 +5,50 @@ from collections.abc import Iterator
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import batch_of
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
     Acknowledged,
     Admitted,
     Collected,
+    Counted,
     Dismissed,
     Dropped,
     Expired,
     Frozen,
     Holes,
+    Keyed,
     Merged,
     Opened,
     Over,
+    Placed,
+    Published,
     Record,
     Replaced,
     Stored,
 )
 from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import from_wire, to_wire
 
 _OPEN = 64
 """Streams of one name at a time: a peer cannot make up more."""
+_MOST = 8192
+"""Streams in all."""
 
 
 class Books:
     """In memory; whoever changes it writes the record."""
 
-    def __init__(self, stream_kind: type[LogStream], rows: Rows) -> None:
+    def __init__(self, stream_kind: type[LogStream], rows: Rows, keys: Keys) -> None:
         self.log = 0
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
         self.streams: dict[MemberId, LogStream] = {}
         self.rows = rows
         self.ended = Ended()
+        self.positions = Positions()
+        self.keys = keys
         self._stream_kind = stream_kind
 
     def open(self, sender: MemberId) -> LogStream | None:
@@ -45,7 +56,8 @@ class Books:
         stream = self.streams.get(sender)
         if stream is not None or sender in self.ended:
             return stream
-        if sum(1 for other in self.streams if other.name == sender.name) >= _OPEN:
+        same = sum(1 for other in self.streams if other.name == sender.name)
+        if same >= _OPEN or len(self.streams) >= _MOST:
             return None
         stream = self.streams[sender] = self._stream_kind(sender)
         return stream
@@ -56,23 +68,85 @@ class Books:
         self.rows.forget(sender)
         self.ended.add(sender, last)
 
+    # How messages leave
+
+    def replace(self, stream: LogStream, seq: int, by: int) -> None:
+        """A message leaves for one that is on disk."""
+        stream.replace(seq, by)
+        self.positions.left(1)
+
+    def collect(self, stream: LogStream, upto: int) -> list[int]:
+        """Everything up to there leaves; returns the messages that were still there."""
+        self.positions.trim(stream.sender, found := stream.collect(upto))
+        return found
+
+    def expire(self, stream: LogStream, spans: list[Span]) -> None:
+        """These leave because there are too many."""
+        self.positions.trim(stream.sender, stream.expire(spans))
+
+    def has(self, sender: MemberId, seq: int) -> bool:
+        """Whether a message is in the log."""
+        stream = self.streams.get(sender)
+        return stream is not None and seq in stream.messages
+
+    # On disk
+
     def replay(self, now: Nanos, record: Record) -> None:
         """One record of before."""
         if isinstance(record, Opened):
             self.log = record.log
         elif isinstance(record, Admitted):
-            self.rows.admit(now, record.member, dict(record.through), again=record.again)
+            row = self.rows.admit(now, record.member, dict(record.through), again=record.again)
+            row.compacted, row.filter = record.compacted, record.filter
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
             self.rows.dismiss(record.member)
         elif isinstance(record, Dropped):
             self.forget(record.sender, record.last)
+        elif isinstance(record, Keyed):
+            self.keys.add(record.key, record.sender, record.first)
+        elif isinstance(record, Counted):
+            self.positions.count_from(record.next)
+            for span in record.trimmed:
+                self.positions.trim_positions(*span)
         else:
             stream = self.streams.get(record.sender)
             if stream is None:
                 stream = self.streams[record.sender] = self._stream_kind(record.sender)
-            _apply(stream, record)
+            self._apply(stream, record)
+
+    def _apply(
+        self,
+        stream: LogStream,
+        record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged | Placed | Published,
+    ) -> None:
+        """What a record does to its stream."""
+        match record:
+            case Stored(seq=seq, payload=payload, annotation=annotation):
+                stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+            case Published(key=key, first=first, messages=messages):
+                self.keys.add(key, record.sender, first)
+                for seq, (payload, annotation) in enumerate(messages, first):
+                    stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+            case Placed(position=position, first=first, count=count, at=at):
+                self.positions.restore(Run(position, record.sender, first, count, at))
+                stream.placed = max(stream.placed, first + count - 1)
+            case Replaced(seq=seq, by=by):
+                self.replace(stream, seq, by)
+            case Collected(upto=upto):
+                self.collect(stream, upto)
+            case Expired(spans=spans):
+                self.expire(stream, spans)
+            case Holes(spans=spans):
+                stream.tear(spans)
+            case Frozen():
+                stream.frozen = True
+            case Over(last=last):
+                stream.close(last)
+            case Merged(below=below):
+                stream.merge(below)
+        stream.advance()
 
     def records(self) -> Iterator[Record]:
         """All of it, as a log that is written anew begins."""
@@ -83,36 +157,21 @@ class Books:
             yield Dismissed(member)
         for stream in self.streams.values():
             yield from _stream_records(stream)
+        for run in self.positions.present(self.has):
+            yield Placed(*run)
+        yield Counted(self.positions.next, list(self.positions.trimmed))
+        for each in self.keys.all():
+            yield Keyed(*each)
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again)
+            yield Admitted(row.member, sorted(row.through.items()), row.again, row.compacted, row.filter)
 
     def size(self) -> int:
         """How many records that takes, about."""
         return sum(len(stream.messages) + len(stream.receipts) for stream in self.streams.values())
 
-
-def _apply(
-    stream: LogStream, record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged
-) -> None:
-    """What a record does to its stream."""
-    match record:
-        case Stored(seq=seq, payload=payload, annotation=annotation):
-            stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
-        case Replaced(seq=seq, by=by):
-            stream.replace(seq, by)
-        case Collected(upto=upto):
-            stream.collect(upto)
-        case Expired(spans=spans):
-            stream.expire(spans)
-        case Holes(spans=spans):
-            stream.tear(spans)
-        case Frozen():
-            stream.frozen = True
-        case Over(last=last):
-            stream.close(last)
-        case Merged(below=below):
-            stream.merge(below)
-    stream.advance()
+    def stored(self) -> int:
+        """How many messages there are."""
+        return sum(len(stream.messages) for stream in self.streams.values())
 
 
 def _stream_records(stream: LogStream) -> Iterator[Record]:

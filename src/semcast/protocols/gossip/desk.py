@@ -6,7 +6,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.protocols.gossip.buffer import GossipBuffer, Kept
+from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.frames import Data, Forgotten, Notice, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
@@ -15,18 +15,25 @@ from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of
-from semcast.protocols.gossip.streams import WANTED, Stream
+from semcast.protocols.gossip.streams import WANTED
 from semcast.wire.annotations import to_wire
 
 _EVERYTHING = 1 << 62
+NOTICES = 32
+"""Receipts in one frame."""
 
 HearOf = Callable[[Nanos, MemberId, int], None]
+Hashes = Callable[[MemberId, int], bytes | None]
 Asked = Iterable[tuple[MemberId, Iterable[Span]]]
 
 
 def data_of(batch: Batch, answers: int = 0) -> Data:
     """A message on the wire."""
     return Data(batch.sender, batch.first, batch.payloads[0], to_wire(batch.annotation), answers)
+
+
+def _nobody(_gossiper: MemberId, _number: int) -> None:
+    """Membership is fixed."""
 
 
 class Desk:
@@ -50,63 +57,61 @@ class Desk:
         self.peers = peers
         self.stats = stats
         self.out = out
-        self.names = frozenset((*peers.names, me.name))
         self.round = 1
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
         self.logged = LoggedNumbers()
-        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
-        logged = None if self.logger is None else self.logged.numbers
+        self.logger: MemberId | None = None
+        """Whom to ask; None where there is no logger, or none was found yet."""
+        self.members: Hashes = _nobody
+        """The hash of who is known to be there, for a gossiper and a round."""
+        logged = self.logged.numbers if settings.logs else None
         self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:
-        """Repair what is kept here; returns what was here once and is forgotten."""
+        """Repair what is kept here; returns what was here once and is forgotten.
+
+        Of what was replaced only that is said: who asks has the replacement, or asks for it as well, or hears
+        of it by the notice.
+        """
         forgotten: list[tuple[MemberId, list[Span]]] = []
         for sender, spans in asked:
             stream, kept = self.receiver.streams.get(sender), self.buffer.get(sender)
             gone: list[int] = []
-            sent: dict[int, None] = {}
-            upto = _EVERYTHING if self.logger is None else self.logged.upto(sender)
-            for seq in numbers_of(spans, WANTED):
+            purged: list[tuple[int, int, int]] = []
+            upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
+            for seq in dict.fromkeys(numbers_of(spans, WANTED)):
                 by = None if kept is None else kept.replacement(seq, upto)
-                if kept is not None and self._repair(now, target, kept, (seq, by), number, sent):
-                    continue
-                if stream is not None and stream.start < seq <= stream.next:
+                batch = None if kept is None else kept.messages.get(seq)
+                if by is not None:
+                    purged.append((seq, seq, by))
+                elif batch is not None:
+                    self._repair(now, target, batch, number)
+                elif stream is not None and stream.start < seq <= stream.next:
                     gone.append(seq)
+            for start in range(0, len(purged), NOTICES):
+                self.out.send(target, Notice(sender, purged[start : start + NOTICES]))
             if gone:
-                forgotten.append((sender, spans_of(sorted(set(gone)))))
+                forgotten.append((sender, spans_of(sorted(gone))))
         return forgotten
 
-    def _repair(
-        self,
-        now: Nanos,
-        target: MemberId,
-        kept: Kept,
-        asked: tuple[int, int | None],
-        number: int,
-        sent: dict[int, None],
-    ) -> bool:
-        """Send a message, or what replaces it with a notice; returns whether either is here."""
-        seq, by = asked
-        batch = kept.messages.get(seq if by is None else by)
-        if batch is None:
-            return False
-        if by is not None:
-            self.out.send(target, Notice(batch.sender, [(seq, seq, by)]))
-        if batch.first not in sent and self._limit.take(now):
-            sent[batch.first] = None
+    def _repair(self, now: Nanos, target: MemberId, batch: Batch, number: int) -> None:
+        if self._limit.take(now):
             self.stats.retransmitted += 1
             self.out.send(target, data_of(batch, number))
-        return True
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
-        """What an idle sender said last, unless its stream is over."""
+        """What an idle sender said last, unless its stream is over, or it was heard of since."""
+        stream = self.receiver.streams.get(sender)
+        if stream is not None and (
+            stream.known > seq or (stream.known == seq and self.idle.has(sender, seq))
+        ):
+            return
         self.hear_of(now, sender, seq)
         stream = self.receiver.streams.get(sender)
-        over = sender in self.receiver.ended or (stream is not None and stream.frozen)
-        if not over and sender.name in self.names:
+        if stream is not None and not stream.frozen and sender not in self.receiver.ended:
             self.idle.mark(sender, seq)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:
@@ -126,22 +131,17 @@ class Desk:
 
     def give_up_overdue(self) -> None:
         """Without a logger: what peers did not give in time is lost."""
-        for stream in list(self.receiver.streams.values()):
+        for stream in self.receiver.lagging():
             overdue = stream.age(self.round - self.settings.gossip_rounds)
             if overdue > stream.next:
                 self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
 
     def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
         """What to ask for now, of every stream; those that lack least come last, in turn with the rounds."""
-        streams = sorted(self.receiver.streams.values(), key=_sender)
-        turn = self.round % len(streams) if streams else 0
+        most = min(WANTED, self.settings.hold)
         found = [
-            (stream.sender, stream.missing(peers=peers, most=min(WANTED, self.settings.hold)))
-            for stream in streams[turn:] + streams[:turn]
+            (stream.sender, stream.missing(peers=peers, most=most))
+            for stream in self.receiver.lagging_from(self.round)
             if not (peers and stream.frozen)
         ]
         return [(sender, spans) for sender, spans in found if spans]
-
-
-def _sender(stream: Stream) -> MemberId:
-    return stream.sender

@@ -4,6 +4,7 @@ Vectors are over senders, never over members, and come in parts where they do no
 fill a control frame up to `CONTROL` bytes, so that every one fits into 1280 with its datagram's head.
 """
 
+import enum
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -11,6 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -22,6 +24,16 @@ _MOST_SPANS = 48
 _SPAN_BYTES = 19
 _ENTRY_BYTES = 24
 _THROUGH_BYTES = 33
+_KNOWN_BYTES = 27
+
+
+class Standing(enum.IntEnum):
+    """What a member is."""
+
+    MEMBER = 0
+    LOGGER = 1
+    GONE = 2
+
 
 T = TypeVar("T")
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
@@ -31,6 +43,8 @@ Entry = tuple[MemberId, Number]
 """A stream, and a number of it."""
 Through = tuple[MemberId, Number, Number]
 """A stream, what a session is through with, and the highest number that it has heard of."""
+Known = tuple[MemberId, Standing, Number]
+"""A member, its standing, and how many milliseconds ago it was heard."""
 Entries = Annotated[list[Entry], msgspec.Meta(max_length=_MOST_ENTRIES)]
 Wanted = Annotated[list[tuple[MemberId, WireSpans]], msgspec.Meta(max_length=_MOST_ENTRIES)]
 Hash = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
@@ -66,6 +80,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """Some of what is on disk, so that everybody comes to know it."""
     log: Number = 0
     """The identity of that log."""
+    members: Hash | None = None
+    """The hash of who is known to be there, salted in the same way."""
 
 
 class Heartbeats(Frame, frozen=True, array_like=True, tag=73, gc=False):
@@ -80,6 +96,8 @@ class Digest(Frame, frozen=True, array_like=True, tag=74, gc=False):
 
     round: Number
     held: Wanted
+    members: Hash | None = None
+    """The hash of who is known to be there, as in gossip."""
 
 
 class Want(Frame, frozen=True, array_like=True, tag=75, gc=False):
@@ -104,11 +122,11 @@ class Notice(Frame, frozen=True, array_like=True, tag=77, gc=False):
 
 
 class Gone(Frame, frozen=True, array_like=True, tag=78, gc=False):
-    """Of a logger: nobody will ever be given these."""
+    """Of a logger: nobody will ever be given these, or who asks does not want them."""
 
     sender: MemberId
     spans: WireSpans
-    why: Literal["expired", "abandoned"]
+    why: Literal["expired", "abandoned", "unwanted"]
 
 
 class LetGo(Frame, frozen=True, array_like=True, tag=79, gc=False):
@@ -128,8 +146,14 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """A member wants a session. The attempt tells its answer from those to former ones."""
 
     attempt: Number
-    start: Literal["new", "all"]
+    start: StartMode
     at_most_once: bool
+    at: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
+    """The position, or the time, to start with."""
+    log: Number = 0
+    """The log that the position is of."""
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+    """What the items of messages that it wants begin with."""
 
 
 class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
@@ -221,6 +245,42 @@ class Farewell(Frame, frozen=True, array_like=True, tag=91, gc=False):
     """The end of the session is on disk."""
 
 
+class Presence(Frame, frozen=True, array_like=True, tag=110, gc=False):
+    """To anybody: this member is there, or goes."""
+
+    standing: Standing
+    asks: bool = False
+    """Whether it knows nobody, and wants to be told."""
+
+
+class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
+    """Some of those that are known to be there."""
+
+    known: Annotated[list[Known], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
+class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
+    """The session cannot begin as the member wants."""
+
+    attempt: Number
+    why: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class Acknowledge(Frame, frozen=True, array_like=True, tag=131, gc=False):
+    """A program is through with these streams up to these numbers, and says so."""
+
+    serial: Number
+    part: Part
+    upto: Entries
+
+
+class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
+    """That is on disk."""
+
+    serial: Number
+    part: Part
+
+
 GossipFrame = (
     Data
     | Idle
@@ -244,6 +304,11 @@ GossipFrame = (
     | Said
     | Leave
     | Farewell
+    | Presence
+    | Members
+    | Refused
+    | Acknowledge
+    | Acknowledged
 )
 
 FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)
@@ -258,6 +323,11 @@ def entries(vector: Iterable[Entry]) -> list[list[Entry]]:
 def reports(vector: Iterable[Through]) -> list[list[Through]]:
     """The same for reports."""
     return _parts(vector, lambda entry: _THROUGH_BYTES + len(entry[0].name.encode()))
+
+
+def knowns(members: Iterable[Known]) -> list[list[Known]]:
+    """The same for lists of members."""
+    return _parts(members, lambda entry: _KNOWN_BYTES + len(entry[0].name.encode()))
 
 
 def _parts(vector: Iterable[T], size_of: Callable[[T], int]) -> list[list[T]]:

@@ -5,14 +5,18 @@ receiver cannot know that a sender is idle before it said so, hence a mark for e
 clears. Senders of which nothing is known count as idle with 0: they are not in the hash at all.
 
 Deviation: the hash is salted with the gossiper and its round. The paper's "collision-free" hash could hide
-a difference for as long as both are idle; here a collision lasts one round.
+a difference for as long as both are idle; here a collision lasts one round. What is salted is a sum of one
+number for each mark, which costs as much as changed, and not as much as there is.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 from semcast.core.ids import MemberId
 from semcast.protocols.gossip.frames import Entry
+
+_MODULUS = 1 << 256
 
 
 class IdleMarks:
@@ -20,34 +24,60 @@ class IdleMarks:
 
     def __init__(self) -> None:
         self._marks: dict[MemberId, int] = {}
+        self._sum = 0
 
     def mark(self, stream: MemberId, seq: int) -> None:
         """Its sender is idle with this number."""
-        if seq > self._marks.get(stream, 0):
+        before = self._marks.get(stream, 0)
+        if seq > before:
+            self._clear(stream)
             self._marks[stream] = seq
+            self._sum += _number(stream, seq)
+
+    def has(self, stream: MemberId, seq: int) -> bool:
+        """Whether it is idle with this number, or was with a later one."""
+        return seq <= self._marks.get(stream, 0)
 
     def data(self, stream: MemberId, seq: int) -> None:
         """Its sender sent this: if that is news, it is not idle."""
         if seq > self._marks.get(stream, seq):
-            del self._marks[stream]
+            self._clear(stream)
 
     def forget(self, stream: MemberId) -> None:
         """The stream is over: everybody hears that from a logger."""
-        self._marks.pop(stream, None)
+        self._clear(stream)
 
     def hash(self, gossiper: MemberId, number: int) -> bytes | None:
         """Of all marks, as the gossiper of a round would have it; None without any."""
-        return salted(self._marks, gossiper, number) if self._marks else None
+        return _salted(self._sum, gossiper, number) if self._marks else None
 
     def entries(self) -> Iterable[Entry]:
         """All marks."""
         return sorted(self._marks.items())
 
+    def _clear(self, stream: MemberId) -> None:
+        before = self._marks.pop(stream, None)
+        if before is not None:
+            self._sum -= _number(stream, before)
+
 
 def salted(marks: Mapping[MemberId, int], gossiper: MemberId, number: int) -> bytes:
     """64 bits of a hash of marks, different for every gossiper and round."""
-    salt = blake2b(f"{gossiper}/{number}".encode(), digest_size=16).digest()
-    digest = blake2b(digest_size=8, salt=salt)
-    for stream, seq in sorted(marks.items()):
-        digest.update(f"{stream.name}\0{stream.incarnation}\0{seq}\n".encode())
-    return digest.digest()
+    return _salted(sum(_number(stream, seq) for stream, seq in marks.items()), gossiper, number)
+
+
+def _salted(total: int, gossiper: MemberId, number: int) -> bytes:
+    data = (total % _MODULUS).to_bytes(32)
+    return blake2b(data, digest_size=8, salt=salt_of(gossiper, number)).digest()
+
+
+def salt_of(gossiper: MemberId, number: int) -> bytes:
+    """What makes a hash of a gossiper and a round differ from all others."""
+    return blake2b(f"{gossiper}/{number}".encode(), digest_size=16).digest()
+
+
+@lru_cache(maxsize=1 << 14)
+def _number(stream: MemberId, seq: int) -> int:
+    """What stands for a mark in the sum."""
+    data = f"{stream.name}\0{stream.incarnation}\0{seq}"
+    return int.from_bytes(blake2b(data.encode(), digest_size=32).digest())

@@ -8,12 +8,12 @@ Its receipt stays until every session is past it; then receipts become one numbe
 was replaced.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.spans import Span, Spans, gaps
+from semcast.protocols.gossip.spans import Span, Spans, gaps, spans_of
 
 
 class LogStream:
@@ -22,7 +22,11 @@ class LogStream:
     def __init__(self, sender: MemberId) -> None:
         self.sender = sender
         self.messages: dict[int, Batch] = {}
+        self.size = 0
+        """Bytes of these."""
         self.receipts: dict[int, int] = {}
+        self.superseded: dict[int, int] = {}
+        """Where the log is not compacted: what could leave, and what is on disk in its place."""
         self.merged = 0
         """Up to here, what is not in the log and not gone was replaced."""
         self.floor = 0
@@ -33,9 +37,12 @@ class LogStream:
         """Everything up to here is settled."""
         self.logged = 0
         """The same, and on disk."""
+        self.placed = 0
+        """Messages up to here have positions."""
         self.known = 0
         self.frozen = False
         self.last: int | None = None
+        self._ahead: dict[int, None] = {}  # settled beyond the first gap, and some that were
         self._latest: dict[str, int] = {}
         self._victims: dict[int, list[int]] = {}
 
@@ -46,7 +53,10 @@ class LogStream:
     def store(self, batch: Batch) -> None:
         """Take a message in."""
         seq = batch.first
+        if seq not in self.messages:
+            self.size += batch.size
         self.messages[seq] = batch
+        self._ahead[seq] = None
         self.known = max(self.known, seq)
         self._see_what_it_replaces(batch)
         self.advance()
@@ -57,6 +67,7 @@ class LogStream:
             following = self.contiguous + 1
             if following in self.messages or following in self.receipts:
                 self.contiguous = following
+                self._ahead.pop(following, None)
             elif following in self.holes:
                 self.contiguous = self.holes.end(following)
             elif following in self.expired:
@@ -72,7 +83,13 @@ class LogStream:
 
     def beyond(self) -> list[int]:
         """What is settled beyond the first gap."""
-        return sorted({seq for seq in (*self.messages, *self.receipts) if seq > self.contiguous})
+        self._ahead = {seq: None for seq in sorted(self._ahead) if seq > self.contiguous}
+        return [seq for seq in self._ahead if seq in self.messages or seq in self.receipts]
+
+    def unplaced(self) -> list[Span]:
+        """Messages without a gap before them that have no positions yet; from now on they have."""
+        first, self.placed = self.placed + 1, max(self.placed, self.contiguous)
+        return spans_of(self._stored(first, self.placed))
 
     # How messages leave
 
@@ -81,14 +98,19 @@ class LogStream:
         found: dict[int, int] = {}
         for by in sorted(by for by in self._victims if first <= by <= last):
             for seq in self._victims.pop(by):
-                if seq in self.messages and by in self.messages:
+                old = self.messages.get(seq)
+                if old is not None and old.annotation is not None and by in self.messages:
                     found[seq] = by
         return list(found.items())
 
     def replace(self, seq: int, by: int) -> None:
         """A message leaves with a receipt."""
-        self.messages.pop(seq, None)
+        batch = self.messages.pop(seq, None)
+        if batch is not None:
+            self.size -= batch.size
         self.receipts[seq] = by
+        if seq > self.contiguous:
+            self._ahead[seq] = None
 
     def replacement(self, seq: int) -> int:
         """What replaced a message, as far as that is known here."""
@@ -97,33 +119,44 @@ class LogStream:
             by = self.receipts[by]
         return by
 
+    def newest(self, seq: int) -> int | None:
+        """What replaces a message that is here, where the log is not compacted; None if nothing does."""
+        by = self.superseded.get(seq)
+        while by in self.superseded:
+            by = self.superseded[by]
+        return by if by in self.messages else None
+
     def merge(self, below: int) -> None:
         """Every session is past these receipts."""
         self.merged = max(self.merged, below)
         self.contiguous = max(self.contiguous, below)
-        for seq in [seq for seq in self.receipts if seq <= below]:
+        for seq in _between(self.receipts, 1, below):
             del self.receipts[seq]
 
     def collect(self, upto: int) -> list[int]:
         """Everything up to there leaves; returns the messages that were still here."""
-        self.floor = max(self.floor, upto)
+        first, self.floor = self.floor + 1, max(self.floor, upto)
         self.contiguous = max(self.contiguous, upto)
         self.known = max(self.known, upto)
-        found = sorted(seq for seq in self.messages if seq <= upto)
+        found = self._stored(first, upto)
         for seq in found:
             self._drop(seq)
-        for seq in [seq for seq in self.receipts if seq <= upto]:
+        for seq in _between(self.receipts, first, upto):
             del self.receipts[seq]
         self.expired.drop(upto)
         self.holes.drop(upto)
         return found
 
-    def expire(self, spans: list[Span]) -> None:
-        """These leave because there are too many."""
+    def expire(self, spans: list[Span]) -> list[int]:
+        """These leave because there are too many; returns those that were still here."""
+        found = []
         for first, last in spans:
-            for seq in [seq for seq in self.messages if first <= seq <= last]:
+            there = self._stored(first, last)
+            for seq in there:
                 self._drop(seq)
             self.expired.add(first, last)
+            found += there
+        return found
 
     def tear(self, spans: list[Span]) -> None:
         """Nobody has these."""
@@ -137,8 +170,13 @@ class LogStream:
         for seq in [seq for seq in self.messages if seq > last]:
             self._drop(seq)
 
+    def _stored(self, first: int, last: int) -> list[int]:
+        return _between(self.messages, first, last)
+
     def _drop(self, seq: int) -> None:
         batch = self.messages.pop(seq)
+        self.size -= batch.size
+        self.superseded.pop(seq, None)
         annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
             del self._latest[annotation.item]
@@ -157,7 +195,13 @@ class LogStream:
             self._name(seq, list(annotation.positions()))
 
     def _name(self, by: int, olds: list[int]) -> None:
-        there = [old for old in olds if old < by and old in self.messages]
-        victims = [old for old in there if self.messages[old].annotation is not None]
+        victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
+
+
+def _between(numbers: Mapping[int, object], first: int, last: int) -> list[int]:
+    """Those between two, in order: by looking for each, or, where there are few, by looking through all."""
+    if last - first < len(numbers):
+        return [seq for seq in range(first, last + 1) if seq in numbers]
+    return sorted(seq for seq in numbers if first <= seq <= last)

@@ -12,6 +12,7 @@ class LoggedNumbers:
     def __init__(self) -> None:
         self.log = 0
         self._upto: dict[MemberId, int] = {}
+        self._parts: list[list[Entry]] = []  # which streams a frame has room for; worked out when needed
 
     def learn(self, log: int, upto: Iterable[Entry]) -> bool:
         """A log has everything up to these numbers; False if it is an old one."""
@@ -20,9 +21,13 @@ class LoggedNumbers:
         if log > self.log:
             self.log = log
             self._upto.clear()
+            self._parts = []
         for stream, seq in upto:
-            if seq > self._upto.get(stream, 0):
+            before = self._upto.get(stream, 0)
+            if seq > before:
                 self._upto[stream] = seq
+                if not before:
+                    self._parts = []
         return True
 
     def upto(self, stream: MemberId) -> int:
@@ -31,7 +36,8 @@ class LoggedNumbers:
 
     def forget(self, stream: MemberId) -> None:
         """The stream is over."""
-        self._upto.pop(stream, None)
+        if self._upto.pop(stream, None) is not None:
+            self._parts = []
 
     @property
     def numbers(self) -> Mapping[MemberId, int]:
@@ -40,5 +46,7 @@ class LoggedNumbers:
 
     def some(self, turn: int) -> list[Entry]:
         """A part that fits into a frame, another one each time."""
-        parts = entries(sorted(self._upto.items()))
-        return parts[turn % len(parts)]
+        if not self._parts:
+            self._parts = entries(sorted(self._upto.items()))
+        part = self._parts[turn % len(self._parts)]
+        return [(stream, self._upto[stream]) for stream, _ in part]

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Note, ViewChange
+from semcast.core.events import Delivery, Note
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
@@ -23,7 +23,9 @@ from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledge,
     Data,
     Gossip,
     Heartbeats,
@@ -33,15 +35,23 @@ from semcast.protocols.gossip.frames import (
     Leave,
     LetGo,
     Logged,
+    Members,
+    Presence,
     Report,
+    Say,
     Want,
     entries,
     wanted,
 )
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.publishing import Publishing
+from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import (
     Opened,
     Stored,
@@ -62,6 +72,7 @@ class LoggerTimer(Timer):
     """What a logger waits for."""
 
     ROUND = "round"
+    PRESENCE = "presence"
 
 
 class Fresh:
@@ -74,36 +85,43 @@ class Fresh:
 
 
 class Logger(Stack):
-    """The logger of a group; `members` is the same list everywhere, by name."""
+    """The logger of a group; `members` are those it knows to begin with, as for other members."""
 
     log_stream_kind: type[LogStream] = LogStream
     rows_kind: type[Rows] = Rows
     journal_kind: type[Journal] = Journal
     inquiry_kind: type[Inquiry] = Inquiry
     retaining_kind: type[Retaining] = Retaining
+    placing_kind: type[Placing] = Placing
+    admission_kind: type[Admission] = Admission
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
     ) -> None:
-        if me.name not in settings.loggers:
+        if settings.loggers and me.name not in settings.loggers:
             raise ValueError(f"{me} is not a logger of this group: there are {', '.join(settings.loggers)}")
-        self.members = tuple(members)
+        if not settings.logs:
+            raise ValueError(f"{me} is a logger, and this group has none: set durable, or name it in loggers")
         self.settings = settings
         self.out = out
         self.stats = Statistics()
-        self.books = Books(self.log_stream_kind, self.rows_kind())
+        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys))
         self.journal = self.journal_kind(out)
+        self.placing = self.placing_kind(self.books, self.journal, out)
+        self.reading = Reading(self.books)
+        self.publishing = Publishing(me, self.books, self.journal, out)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self.retaining = self.retaining_kind(settings, self.books, self.journal, out)
-        self.admission = Admission(self.books, self.journal, self._hear_of, out)
+        self.admission = self.admission_kind(self.books, self.journal, self._hear_of, out)
         self.ending = Ending(self.books, self.journal, self.inquiry_kind, self._settled, out)
         self._me = me
         self._rng = rng
-        self._names = {member.name for member in members}
-        others = [member for member in members if member.name != me.name]
-        self._peers = Peers(others, settings.choice, rng)
+        self._peers = Peers((), settings.choice, rng)
+        self.roster = Roster(me, members, settings, self._peers, logger=True)
+        self.finding = Finding(self.roster, self.stats, rng, out)
         self._idle = IdleMarks()
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
+        self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
         self._fresh = Fresh()
         self._recovered = False
@@ -118,8 +136,12 @@ class Logger(Stack):
             LetGo: self.ending.on_let_go,
             Join: self.admission.on_join,
             Report: self.admission.on_report,
+            Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
             Holding: self.ending.on_holding,
+            Say: self.publishing.on_say,
+            Presence: self._on_presence,
+            Members: self._on_members,
         }
 
     # Life
@@ -138,12 +160,13 @@ class Logger(Stack):
         """Open the log, or a new one."""
         if not self._recovered:
             raise ValueError("a logger needs a disk")
-        self.out.deliver(ViewChange(self.view(), joined=self.members))
+        self.roster.start(now)
+        self.out.deliver(self.roster.change())
         if not self.books.log:
             self.books.log = self._me.incarnation + 1
             self.retaining.wait_for_reports(now)
             self.journal.write(Opened(self.books.log))
-        self.out.deliver(Note("opened", order=self.books.log, level=self.settings.retention.value))
+        self.out.deliver(Note("opened", order=self.books.log, level=self.settings.keeping))
         for stream in self.books.streams.values():
             self._newest[stream.sender.name] = max(
                 self._newest.get(stream.sender.name, 0), stream.sender.incarnation
@@ -152,8 +175,13 @@ class Logger(Stack):
                 self.out.deliver(Note("kept", sender=stream.sender, seq=first, count=last - first + 1))
             if stream.frozen and stream.last is None:
                 self.ending.resume(stream)
-        for name in self._names:
-            self._heard_at[name] = now
+        self._newest[self._me.name] = self._me.incarnation
+        self._end_former(self._me.name)
+        self.placing.start(now)
+        self.retaining.start()
+        for member in (*self.view().members, *self.books.streams):
+            self._heard_at[member.name] = now
+        self._say_present(now)
         self._looked_at = now
         self._flush(now)
         self.out.set_timer(LoggerTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
@@ -163,8 +191,8 @@ class Logger(Stack):
         return "operational"
 
     def view(self) -> View:
-        """Membership is fixed."""
-        return View(1, self.members)
+        """Who is known to be there."""
+        return self.roster.view()
 
     def multicast(
         self,
@@ -177,13 +205,33 @@ class Logger(Stack):
         """Nothing."""
         raise ValueError(f"{self._me} is a logger, and sends no messages of its own")
 
-    def deliver(self, now: Nanos, most: int) -> Sequence[Batch]:  # noqa: ARG002
-        """Nothing: what it takes goes to its log."""
-        return ()
+    def publish(
+        self,
+        now: Nanos,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        ticket: int = 0,
+    ) -> None:
+        """Log a batch for a program that is no member, once for each key, and send it to all.
+
+        An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
+        it had been logged before. Raises ValueError if it cannot be logged.
+        """
+        stream = self.publishing.publish(key, payloads, annotations, ticket)
+        if stream is not None:
+            last = stream.contiguous
+            self._fresh.stored.setdefault(self._me, []).extend(range(last - len(payloads) + 1, last + 1))
+            self._acknowledge(stream)
+        self._flush(now)
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """Who is there; messages go to its log."""
+        return [self.roster.change()] if self.roster.changed else ()
 
     def deliverable(self) -> bool:
-        """Nothing ever is."""
-        return False
+        """Whether there is another view."""
+        return self.roster.changed
 
     def buffered(self) -> int:
         """Messages of the log are not counted: how many there are is for its retention to say."""
@@ -191,6 +239,7 @@ class Logger(Stack):
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Its streams end with what anybody has of them."""
+        self.roster.failed(now, member)
         self._newest[member.name] = max(self._newest.get(member.name, 0), member.incarnation + 1)
         self._end_former(member.name)
         self._flush(now)
@@ -200,10 +249,9 @@ class Logger(Stack):
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
         handler = self._handlers.get(type(frame))
-        if source.name not in self._names or source == self._me or handler is None:
+        if source == self._me or handler is None or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
-        self._peers.heard(source)
         if source.incarnation >= self._newest.get(source.name, 0):
             self._newest[source.name] = source.incarnation
             self._heard_at[source.name] = now
@@ -217,16 +265,22 @@ class Logger(Stack):
         self._flush(now)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
-        """A round."""
+        """A round, or a word to everybody."""
+        if timer is LoggerTimer.PRESENCE:
+            self._say_present(now)
+            return
         assert timer is LoggerTimer.ROUND
         self._round += 1
+        self.roster.look(now)
         self._see_who_is_there(now)
         self._ask_senders()
         lease = _LEASE * self.settings.report
         self.ending.ask([row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
+        self.retaining.limit(now + self.placing.epoch)
         if self.settings.protocol is Protocol.RPBCAST:
             self._gossip()
+        self.placing.tidy()
         self._rewrite()
         self._flush(now)
         self.out.set_timer(LoggerTimer.ROUND, now + self.settings.gossip_period)
@@ -234,7 +288,7 @@ class Logger(Stack):
     # Messages
 
     def _stream(self, sender: MemberId) -> LogStream | None:
-        if sender.name not in self._names or sender.name in self.settings.loggers:
+        if self.roster.is_foreign(sender) or sender == self._me or self.roster.is_logger(sender):
             return None
         stream = self.books.open(sender)
         if stream is not None and sender.incarnation < self._newest.get(sender.name, 0):
@@ -246,6 +300,7 @@ class Logger(Stack):
         stream = self._stream(frame.sender)
         if stream is None or self.ending.refuses(stream):
             return
+        self._idle.data(frame.sender, frame.seq)
         if stream.settled(frame.seq):
             self.stats.duplicates += 1
             self._acknowledge(stream)
@@ -268,6 +323,7 @@ class Logger(Stack):
         """Sync what was written, and have done what waits for it."""
         if self._fresh.upto:
             fresh, self._fresh = self._fresh, Fresh()
+            self.placing.place(now, fresh.upto)
             self.journal.then(lambda _now: self._on_log(fresh))
         self.journal.flush(now)
 
@@ -280,7 +336,7 @@ class Logger(Stack):
             stream = self.books.streams.get(sender)
             if stream is not None:
                 self._see_logged(stream, upto)
-                if sender.incarnation >= self._newest.get(sender.name, 0):
+                if sender.incarnation >= self._newest.get(sender.name, 0) and sender != self._me:
                     self.out.send(sender, Logged(self.books.log, [(sender, stream.logged)]))
 
     def _see_logged(self, stream: LogStream, upto: int) -> None:
@@ -290,15 +346,18 @@ class Logger(Stack):
             self.retaining.logged(stream, first, upto)
 
     def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self._hear_of(source, frame.seq)
-        if source in self.books.streams and not self.books.streams[source].frozen:
-            self._idle.mark(source, frame.seq)
+        self._mark_idle(source, frame.seq)
 
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
-            self._hear_of(sender, seq)
-            if sender in self.books.streams and not self.books.streams[sender].frozen:
-                self._idle.mark(sender, seq)
+            self._mark_idle(sender, seq)
+
+    def _mark_idle(self, sender: MemberId, seq: int) -> None:
+        """Unless it was heard of since."""
+        self._hear_of(sender, seq)
+        stream = self.books.streams.get(sender)
+        if stream is not None and not stream.frozen and stream.known <= seq:
+            self._idle.mark(sender, seq)
 
     def _hear_of(self, sender: MemberId, seq: int) -> None:
         stream = self._stream(sender)
@@ -320,6 +379,7 @@ class Logger(Stack):
         self.serving.serve(now, source, frame.wanted, frame.round)
 
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
+        self.finding.compare(now, source, frame)
         self.serving.serve(now, source, frame.wanted, frame.round)
         if frame.idle != self._idle.hash(source, frame.round):
             for part in entries(self._idle.entries()):
@@ -332,9 +392,22 @@ class Logger(Stack):
         if target is not None:
             parts = entries((stream.sender, stream.logged) for stream in self.books.streams.values())
             idle = self._idle.hash(self._me, self._round)
-            self.out.send(
-                target, Gossip(self._round, [], idle, parts[self._round % len(parts)], self.books.log)
-            )
+            members = self.roster.hash(self._me, self._round)
+            logged = parts[self._round % len(parts)]
+            self.out.send(target, Gossip(self._round, [], idle, logged, self.books.log, members))
+
+    # Who is there
+
+    def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        self.finding.on_presence(now, source, frame)
+
+    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
+        self.roster.learn(now, frame.known)
+
+    def _say_present(self, now: Nanos) -> None:
+        pause = self.finding.say_present()
+        if pause:
+            self.out.set_timer(LoggerTimer.PRESENCE, now + pause)
 
     # Sessions
 
@@ -353,6 +426,9 @@ class Logger(Stack):
         if slept:
             for row in self.books.rows.all():
                 row.heard_at = now
+        for stream in self.books.streams:
+            self._heard_at.setdefault(stream.name, now)
+        self._heard_at[self._me.name] = now
         for name, at in list(self._heard_at.items()):
             if slept:
                 self._heard_at[name] = now
@@ -371,6 +447,9 @@ class Logger(Stack):
     def _end_former(self, name: str) -> None:
         """Streams of former incarnations are over."""
         newest = self._newest.get(name, 0)
+        if self._ended_before.get(name) == newest:
+            return  # those that are opened since are ended at once
+        self._ended_before[name] = newest
         for stream in self.books.streams.values():
             if stream.sender.name == name and stream.sender.incarnation < newest and not stream.frozen:
                 self._end(stream)

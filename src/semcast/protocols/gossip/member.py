@@ -1,7 +1,7 @@
 """One member: multicast first, unreliably; then repair what was lost (Sun 2000, chapters 3 and 4).
 
-Membership is fixed: a list of names, some of which are loggers. A restart is a new incarnation, hence another
-stream; whom it follows up on is for the session to say.
+Who else is there it knows approximately (`members.py`). A restart is a new incarnation, hence another stream;
+whom it follows up on is for the session to say.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,26 +10,34 @@ from typing import Any
 
 from semcast.core.annotations import Annotation
 from semcast.core.confirming import Asked, Confirming
-from semcast.core.events import Blocked, Left, Note, Sent, Unblocked, Unconfirmed, ViewChange
+from semcast.core.events import Blocked, Delivery, Left, Note, Sent, Unblocked, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledged,
     Closed,
     Confirm,
     Data,
+    Digest,
     Farewell,
     Gone,
+    Gossip,
     Holding,
     Idle,
     Inquire,
     LetGo,
     Logged,
+    Members,
     Notice,
+    Presence,
+    Refused,
     Reported,
     Said,
     Say,
@@ -37,6 +45,7 @@ from semcast.protocols.gossip.frames import (
     some_spans,
 )
 from semcast.protocols.gossip.lbrm import Lbrm
+from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.pbcast import Pbcast
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.receiver import Receiver
@@ -63,38 +72,43 @@ class GossipTimer(Timer):
     ROUND = "round"
     HEARTBEAT = "heartbeat"
     REPORT = "report"
+    PRESENCE = "presence"
 
 
 class Member(Stack):
-    """A member that is no logger; `members` is the same list everywhere, by name."""
+    """A member that is no logger.
 
+    Args:
+        me: this member.
+        members: whom it knows to begin with; all there are, where membership is fixed (`presence` is 0).
+        settings: of the group.
+        rng: where chance comes from.
+        out: where everything goes.
+    """
+
+    roster_kind: type[Roster] = Roster
     receiver_kind: type[Receiver] = Receiver
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
+    peers_kind: type[Peers] = Peers
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
     ) -> None:
-        if me.name not in {member.name for member in members}:
-            raise ValueError(f"{me} is not among the members: membership is fixed here")
+        if not settings.presence and me.name not in {member.name for member in members}:
+            raise ValueError(f"{me} is not among the members: membership is fixed without a presence period")
         if me.name in settings.loggers:
             raise ValueError(f"{me} is a logger: that is another stack")
-        self.members = tuple(members)
-        self.settings = settings
         self.out = out
         self.stats = Statistics()
         self._me = me
         self._rng = rng
-        self._names = {member.name for member in members}
-        self.receiver = self.receiver_kind(me, settings, self.stats, out)
-        self.sender = self.sender_kind(me, settings)
-        self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
-        others = [member for member in members if member.name != me.name]
-        peers = Peers(others, settings.choice, rng)
-        self.desk = self.desk_kind(me, settings, self.receiver, peers, self.stats, out, self._hear_of)
-        self.repair = self.repairs[settings.protocol](self.desk)
+        self._peers = self.peers_kind((), settings.choice, rng)
+        self.roster = self.roster_kind(me, members, settings, self._peers)
+        self.finding = Finding(self.roster, self.stats, rng, out)
+        self._assemble(settings)
         self._confirming = Confirming(out)
         self._blocked = False
         self._left = False
@@ -104,6 +118,8 @@ class Member(Stack):
             Notice: self._on_notice,
             Say: self._on_say,
             Said: self._on_said,
+            Presence: self._on_presence,
+            Members: self._on_members,
         }
         self._logger_handlers: dict[type[Frame], Callable[[Nanos, MemberId, Any], None]] = {
             Want: self._on_logger_want,
@@ -114,17 +130,35 @@ class Member(Stack):
             Closed: self._on_closed,
             Inquire: self._on_inquire,
             Farewell: self._on_farewell,
+            Refused: self._on_refused,
+            Acknowledged: self._on_acknowledged,
         }
+
+    def _assemble(self, settings: GossipSettings) -> None:
+        """The parts that work as the settings say."""
+        me, out = self._me, self.out
+        self.settings = settings
+        self.receiver = self.receiver_kind(me, settings, self.stats, out)
+        self.sender = self.sender_kind(me, settings)
+        self.session = self.session_kind(me, settings, self.receiver, self.sender, out)
+        self.desk = self.desk_kind(me, settings, self.receiver, self._peers, self.stats, out, self._hear_of)
+        self.desk.members = self.roster.hash
+        self.repair = self.repairs[settings.protocol](self.desk)
+        self.acknowledging = Acknowledging(self.receiver, out)
+        self.receiver.unread = lambda: self.reader.unread
 
     # Life
 
     def start(self, now: Nanos) -> None:
-        """Announce the fixed view, ask for a session, and begin to gossip, out of step with the others."""
-        self.out.deliver(ViewChange(self.view(), joined=self.members))
+        """Say who is known, ask for a session, and begin to gossip, out of step with the others."""
+        self.roster.start(now)
+        self.out.deliver(self.roster.change())
         self.receiver.open(self._me, 0, self.session.level)
+        self._look_for_logger()
         self.session.start(now)
+        self._say_present(now)
         self.out.set_timer(GossipTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
-        if self.session.logger is not None:
+        if self.settings.logs:
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
 
     def phase(self) -> str:
@@ -134,8 +168,8 @@ class Member(Stack):
         return "operational" if self.session.admitted else "joining"
 
     def view(self) -> View:
-        """Membership is fixed: there is one view."""
-        return View(1, self.members)
+        """Who is known to be there: nobody else need have the same view."""
+        return self.roster.view()
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:  # noqa: ARG002
         """As soon as what was sent is logged, and the logger knows."""
@@ -144,11 +178,12 @@ class Member(Stack):
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Stack | None":
         """Who goes on when this stream was closed though its sender is there."""
-        return type(self)(member, self.members, self.settings, rng, out)
+        return type(self)(member, self.view().members, self.settings, rng, out)
 
     def _see_the_end(self) -> None:
         if self.session.over and not self._left:
             self._left = True
+            self.finding.say_goodbye()
             self.out.deliver(Left("asked to"))
 
     # From the application
@@ -208,27 +243,32 @@ class Member(Stack):
             self.out.set_timer(GossipTimer.HEARTBEAT, now + self.settings.heartbeat_least)
 
     def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
-        """About the message taken last. Nobody knows when all members have it."""
-        if safe:
-            self.out.deliver(Unconfirmed(ticket, "with gossip nobody knows when all members have a message"))
+        """About the message taken last. Nobody knows when all members have it: here safe is logged."""
+        if safe and not self.settings.logs:
+            self.out.deliver(Unconfirmed(ticket, "there is no logger that could have it"))
         else:
-            self._confirming.ask(Asked(ticket, self.sender.seq, safe=False))
+            self._confirming.ask(Asked(ticket, self.sender.seq, safe=safe))
 
     def settle_confirmations(self) -> None:
-        """Own messages are delivered at once."""
-        self._confirming.settle(self.view(), delivered=self.sender.seq, safe=0)
+        """Own messages are delivered at once, and logged when a logger says so."""
+        sender = self.sender
+        self._confirming.settle(self.roster.told, delivered=sender.seq, safe=sender.logged, logged=True)
 
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
-        if source.name not in self._names or source == self._me or self._left:
+        if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
-        self.desk.peers.heard(source)
+        if source.name == self._me.name and source > self._me:
+            self._yield_to(source)
+            return
         handler = self._handlers.get(type(frame))
-        if handler is None and source.name in self.settings.loggers:
+        if handler is None and self.roster.is_logger(source):
             handler = self._logger_handlers.get(type(frame))
+        if isinstance(frame, Gossip | Digest):
+            self.finding.compare(now, source, frame)
         if handler is not None:
             handler(now, source, frame)
         elif not self.repair.on_frame(now, source, frame):
@@ -268,12 +308,12 @@ class Member(Stack):
     def _stream(self, sender: MemberId, heard: int) -> Stream | None:
         """A stream, opened where it is new and its start is known; None if it is over, or not begun."""
         stream = self.receiver.streams.get(sender)
-        if stream is not None or sender in self.receiver.ended or sender.name not in self._names:
+        if stream is not None or sender in self.receiver.ended or self.roster.is_foreign(sender):
             return stream
         if sender.name == self._me.name and sender > self._me:
             return None  # nobody comes after this one
         start = self.session.start_of(sender)
-        if start is None and self.session.logger is None:
+        if not self.settings.logs and (start is None or not self.roster.knew(sender)):
             start = heard
         if start is None:
             return None
@@ -301,10 +341,36 @@ class Member(Stack):
         if seq is not None and source not in self.receiver.streams and source not in self.receiver.ended:
             self.receiver.open(source, seq, self.session.level)
 
+    # Who is there
+
+    def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        self.finding.on_presence(now, source, frame)
+        self._look_for_logger()
+
+    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
+        self.roster.learn(now, frame.known)
+        self._look_for_logger()
+
+    def _say_present(self, now: Nanos) -> None:
+        pause = self.finding.say_present()
+        if pause:
+            self.out.set_timer(GossipTimer.PRESENCE, now + pause)
+
+    def member_failed(self, now: Nanos, member: MemberId) -> None:
+        """Nobody is asked who is not there."""
+        self.roster.failed(now, member)
+
+    def _look_for_logger(self) -> None:
+        """The home logger: the first that is there; the one before, while none is."""
+        loggers = self.roster.loggers()
+        if loggers and self.session.logger not in loggers.values():
+            self.desk.logger = loggers[min(loggers)]
+            self.session.move(self.desk.logger)
+
     # From the logger
 
     def _is_logger(self, source: MemberId) -> bool:
-        return source.name in self.settings.loggers
+        return self.roster.is_logger(source)
 
     def _on_logger_want(self, now: Nanos, source: MemberId, frame: Want) -> None:
         """The logger lacks something: of the own stream what is not logged, of others what is kept."""
@@ -393,6 +459,12 @@ class Member(Stack):
             self.out.deliver(Note("fenced"))
             self.out.deliver(Left("the logger closed its stream, having heard nothing of it", again=True))
 
+    def _yield_to(self, other: MemberId) -> None:
+        """Somebody began later under this name: two would take the session from each other for ever."""
+        self._left = True
+        self.out.deliver(Note("detached"))
+        self.out.deliver(Left(f"{other} has the same name, and began later: a name stands for one process"))
+
     def unsettled(self) -> tuple[MessageId, ...]:
         """What is not logged may not survive."""
         first, last = self.sender.logged + 1, self.sender.seq
@@ -412,6 +484,25 @@ class Member(Stack):
         some = next(some_spans(held))
         self.out.send(source, Holding(frame.sender, frame.after, known, some, len(some) < len(held)))
 
+    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
+        why = self.session.on_refused(frame)
+        if why is not None and not self._left:
+            self._left = True
+            self.out.deliver(Left(why))
+
+    def acknowledge(self, now: Nanos, upto: Mapping[MemberId, int], ticket: int = 0) -> None:  # noqa: ARG002
+        """The program is through with these streams up to these numbers, where it says so itself.
+
+        An `Answered` with the ticket says that a logger has that on disk. Raises ValueError if something was
+        not delivered here.
+        """
+        if not self.settings.explicit:
+            raise ValueError("acknowledgements are automatic here: set explicit")
+        self.acknowledging.acknowledge(upto, ticket, self.session.logger)
+
+    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
+        self.acknowledging.on_acknowledged(frame)
+
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         self.session.on_farewell(frame)
         if not self.session.over and not self._left:
@@ -425,7 +516,9 @@ class Member(Stack):
         """A round, a heartbeat, or a report."""
         if self._left:
             return
-        if timer is GossipTimer.ROUND:
+        if timer is GossipTimer.PRESENCE:
+            self._say_present(now)
+        elif timer is GossipTimer.ROUND:
             self._round(now)
             self.out.set_timer(GossipTimer.ROUND, now + self.settings.gossip_period)
         elif timer is GossipTimer.HEARTBEAT:
@@ -433,16 +526,20 @@ class Member(Stack):
         else:
             assert timer is GossipTimer.REPORT
             self.session.on_period(now)
+            self._see_the_end()
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
 
     def _round(self, now: Nanos) -> None:
         self.desk.round += 1
+        self.roster.look(now)
+        self._look_for_logger()
         logger = self.session.logger
         if logger is not None:
             for batch in self.sender.overdue(now):
                 self.stats.retransmitted += 1
                 self.out.send(logger, data_of(batch))
         if self.session.admitted:
+            self.acknowledging.on_round(logger)
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)
 
@@ -462,20 +559,27 @@ class Member(Stack):
 
     # To the application
 
-    def deliver(self, now: Nanos, most: int) -> Sequence[Batch]:  # noqa: ARG002
-        """Hand over what is next of each stream."""
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """Hand over who is there, and what is next of each stream."""
+        views = [self.roster.change()] if self._has_news() else []
         batches = self.receiver.deliver(most)
         if batches:
             self._unblock()
-        return batches
+        return [*views, *batches]
+
+    def _has_news(self) -> bool:
+        """Whether to tell the program who is there: not before own messages that wait, and name a view."""
+        return self.roster.changed and not self.receiver.waits_for(self._me)
 
     def on_reader(self, now: Nanos) -> None:  # noqa: ARG002
         """The program waits, or does not any more."""
         self._unblock()
 
     def deliverable(self) -> bool:
-        """Whether a message waits for the program."""
-        return self.receiver.waiting > 0
+        """Whether a message or a view waits for the program; nothing does for one that will come back."""
+        if self.settings.stays and self.reader.closing:
+            return False
+        return self.receiver.waiting > 0 or self._has_news()
 
     def queued(self) -> int:
         """What waits for the program, and what its mailbox holds beyond its bound."""

@@ -25,7 +25,8 @@ class Pbcast(Repair):
         turn = desk.round % len(intervals) if intervals else 0
         desk.peers.asked(desk.round, target, now)
         desk.stats.control_frames += 1
-        desk.out.send(target, Digest(desk.round, wanted(intervals[turn:] + intervals[:turn])))
+        some = wanted(intervals[turn:] + intervals[:turn])
+        desk.out.send(target, Digest(desk.round, some, desk.members(desk.me, desk.round)))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """A digest, or what somebody asks for because of one."""

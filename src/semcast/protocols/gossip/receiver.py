@@ -5,19 +5,26 @@ for again when there is room. So a slow program costs its own member memory up t
 anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
-from semcast.core.events import Note, Purged
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable
+
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of
 from semcast.protocols.gossip.streams import Stream
 
 _OPEN = 64
 """Streams of one name at a time: a peer cannot make up more."""
+_MOST = 8192
+"""Streams in all."""
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
 _SKIPPED = 4096
@@ -34,35 +41,100 @@ class Receiver:
         self.streams: dict[MemberId, Stream] = {}
         self.ended = Ended()
         self._settings = settings
-        self._durable = bool(settings.loggers)
+        self._durable = settings.logs
         self._stats = stats
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
-        self._taken: dict[MemberId, int] = {}  # the last of each that the program took
+        self._opened = 0
+        self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
+        self._senders: list[MemberId] = []  # of all open streams, sorted
+        self._lagging: dict[MemberId, Stream] = {}  # all of which something may be missing, and some others
+        self._stalled: dict[MemberId, Stream] = {}  # those that wait for room in the queue
+        self._taken: dict[MemberId, int] = {}  # the last of each that was handed over
+        self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
+        self._total = 0  # messages that were handed over
+        self._through: dict[MemberId, int] = {}  # the last of each that the program is done with
+        self.unread: Callable[[], int] = _nothing
+        """How many of the messages that were handed over the program has not taken."""
 
     # Streams
 
     def open(self, sender: MemberId, start: int, level: str) -> Stream | None:
         """Begin to receive a stream after a number; None if its sender has too many."""
-        same = sorted(other for other in self.streams if other.name == sender.name and other != self._me)
+        same = sorted(other for other in self._named.get(sender.name, ()) if other != self._me)
         if len(same) >= (_OPEN if self._durable else _OPEN_WITHOUT_LOGGER):
             if self._durable or sender < same[0]:
                 return None
             self.finish(same[0])
-        stream = self.streams[sender] = self.stream_kind(sender, start)
-        self._taken[sender] = start
+        if len(self.streams) >= _MOST:
+            return None
+        if sender not in self.streams:
+            self._named.setdefault(sender.name, []).append(sender)
+            insort(self._senders, sender)
+        stream = self.streams[sender] = self._lagging[sender] = self.stream_kind(sender, start)
+        stream.lagging = self._lagging
+        self._opened += 1
+        stream.number = self._opened
+        self._taken[sender] = self._through[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream
 
     def finish(self, sender: MemberId) -> None:
         """A stream is over, and all of it is settled here."""
         stream = self.streams.pop(sender)
+        self._taken.pop(sender, None)
+        self._through.pop(sender, None)
         self.ended.add(sender, stream.next)
+        self._lagging.pop(sender, None)
+        self._stalled.pop(sender, None)
+        del self._senders[bisect_left(self._senders, sender)]
+        self._named[sender.name].remove(sender)
+        if not self._named[sender.name]:
+            del self._named[sender.name]
+
+    def lagging(self) -> list[Stream]:
+        """Streams of which something is missing or held, as they were opened."""
+        for sender in [each for each, stream in self._lagging.items() if stream.known <= stream.next]:
+            del self._lagging[sender]
+        return sorted(self._lagging.values(), key=_number)
+
+    def lagging_from(self, turn: int) -> list[Stream]:
+        """The same by name, those last that come before a place among all streams."""
+        lagging = sorted(self.lagging(), key=_sender)
+        if not lagging:
+            return []
+        first = self._senders[turn % len(self._senders)]
+        before = bisect_left(lagging, first, key=_sender)
+        return lagging[before:] + lagging[:before]
 
     def through(self, sender: MemberId) -> int:
-        """The program has taken everything up to there, or will never be given it."""
-        return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+        """The program is through with everything up to there, or will never be given it."""
+        if not self._settings.explicit:
+            self._see_what_was_taken()
+        if self._queued.get(sender) or self._through[sender] < self._taken[sender]:
+            return self._through[sender]
+        return self.streams[sender].next
+
+    def was_taken(self, sender: MemberId, seq: int) -> bool:
+        """Whether the program may be through with a stream up to there."""
+        return seq <= self._taken.get(sender, 0)
+
+    def acknowledge(self, sender: MemberId, seq: int) -> None:
+        """It says that it is."""
+        self._through[sender] = max(self._through[sender], seq)
+
+    def _see_what_was_taken(self) -> None:
+        """Without a word, a program is through with what it took."""
+        handed, taken = self._handed, self._total - self.unread()
+        while handed and handed[0][0] <= taken:
+            _, sender, last = handed.popleft()
+            if sender in self._through:
+                self._through[sender] = last
+
+    def waits_for(self, sender: MemberId) -> bool:
+        """Whether messages of a stream wait for the program."""
+        return sender in self._queued
 
     # In
 
@@ -85,7 +157,12 @@ class Receiver:
             following = stream.next + 1
             batch = stream.held.get(following)
             if batch is not None:
+                if self._is_unwanted(stream, batch):
+                    self._note_lost(stream.sender, following, following, "unwanted")
+                    stream.settle(following)
+                    continue
                 if not self.has_room():
+                    self._stalled[stream.sender] = stream
                     return
                 self._enqueue(stream, batch)
             elif following in stream.skipped:
@@ -106,11 +183,19 @@ class Receiver:
         """Nobody will ever give these."""
         for first, last in spans:
             for begin, end in stream.skip(first, last):
-                self._out.deliver(
-                    Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
-                )
-                self._stats.skipped += 1
+                self._note_lost(stream.sender, begin, end, why)
+                if why != "unwanted":
+                    self._out.deliver(Lost(stream.sender, begin, end, why))
+                    self._stats.skipped += 1
         self.advance(stream)
+
+    def _note_lost(self, sender: MemberId, first: int, last: int, why: str) -> None:
+        self._out.deliver(Note("lost", sender=sender, seq=first, count=last - first + 1, level=why))
+
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        """Whether the program does not want it; what it sent itself is not looked at."""
+        filter_ = self._settings.filter
+        return bool(filter_) and stream.sender != self._me and not matches(batch, filter_)
 
     # Out
 
@@ -131,12 +216,15 @@ class Receiver:
         batches = self._queue.pop(most)
         for batch in batches:
             self._taken[batch.sender] = batch.last
+            self._total += len(batch.payloads)
+            if not self._settings.explicit:
+                self._handed.append((self._total, batch.sender, batch.last))
             self._leave(batch.sender, len(batch.payloads))
             self._stats.delivered += len(batch.payloads)
-        if batches:
-            for stream in list(self.streams.values()):
-                if stream.held or len(stream.skipped):
-                    self.advance(stream)
+        if batches and self._stalled:
+            stalled, self._stalled = self._stalled, {}
+            for stream in sorted(stalled.values(), key=_number):
+                self.advance(stream)
         return batches
 
     @property
@@ -146,7 +234,7 @@ class Receiver:
 
     def held(self) -> int:
         """Messages that wait for others before them, or for room."""
-        return sum(len(stream.held) for stream in self.streams.values())
+        return sum([len(stream.held) for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
         self._queue.add(batch)
@@ -166,3 +254,15 @@ class Receiver:
             self._queued[sender] = left
         else:
             del self._queued[sender]
+
+
+def _sender(stream: Stream) -> MemberId:
+    return stream.sender
+
+
+def _number(stream: Stream) -> int:
+    return stream.number
+
+
+def _nothing() -> int:
+    return 0

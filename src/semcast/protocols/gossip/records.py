@@ -2,7 +2,7 @@
 
 import msgspec
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.gossip.frames import Entry
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
@@ -79,6 +79,10 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     through: list[Entry]
     again: bool = False
     """Whether a former incarnation had it."""
+    compacted: bool = False
+    """Whether it wants only what nothing in the log replaces."""
+    filter: str = ""
+    """What the items of messages that it wants begin with."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -101,6 +105,40 @@ class Merged(msgspec.Struct, frozen=True, array_like=True, tag=13):
     below: int
 
 
+class Placed(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """Messages of a stream have positions in a row, since a moment."""
+
+    position: int
+    sender: MemberId
+    first: int
+    count: int
+    at: Nanos
+
+
+class Counted(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """Positions before this one were given, and of these some trimmed, though nothing replaced them."""
+
+    next: int
+    trimmed: list[Span]
+
+
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """A batch of the logger's own, with its key."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+    messages: list[tuple[bytes, WireAnnotation | None]]
+
+
+class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """The key of a batch whose messages are in records of their own, or not in the log any more."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+
+
 Record = (
     Opened
     | Stored
@@ -115,6 +153,10 @@ Record = (
     | Acknowledged
     | Dismissed
     | Merged
+    | Placed
+    | Counted
+    | Published
+    | Keyed
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -30,13 +30,44 @@ class Retaining:
 
     def logged(self, stream: LogStream, first: int, last: int) -> None:
         """These are on disk, without a gap before them: what they replace may leave."""
-        if self._settings.compact:
-            for seq, by in stream.obsolete(first, last):
-                stream.replace(seq, by)
+        for seq, by in stream.obsolete(first, last):
+            if not self._settings.compact:
+                stream.superseded[seq] = by
+            else:
+                self._books.replace(stream, seq, by)
                 self._journal.write(Replaced(stream.sender, seq, by))
                 self._note(stream, [(seq, seq)], "obsolete")
         if self._settings.retention is Retention.LIMITS:
             self._expire(stream)
+
+    def start(self) -> None:
+        """Of a log that was read: a crash may have come between a message and what leaves because of it."""
+        for stream in self._books.streams.values():
+            self.logged(stream, 1, stream.logged)
+
+    def limit(self, at: Nanos) -> None:
+        """Of what is too old at this time of day, or too much, the oldest leave, by position.
+
+        So nothing leaves before what it replaced: that has an earlier position.
+        """
+        settings, books = self._settings, self._books
+        since = at - settings.log_age if settings.log_age else 0
+        excess = sum(stream.size for stream in books.streams.values()) - settings.log_bytes
+        excess = excess if settings.log_bytes else 0
+        found: dict[MemberId, list[int]] = {}
+        for run in books.positions.runs():
+            if (run.at >= since and excess <= 0) or run.end > books.positions.synced:
+                break
+            stream = books.streams.get(run.sender)
+            if stream is None:
+                continue
+            for seq in range(run.first, run.last + 1):
+                batch = stream.messages.get(seq)
+                if batch is not None and (run.at < since or excess > 0):
+                    found.setdefault(run.sender, []).append(seq)
+                    excess -= batch.size
+        for sender, seqs in found.items():
+            self._expire_all(books.streams[sender], spans_of(seqs))
 
     def collect(self, now: Nanos) -> None:
         """What all sessions are through with is stable."""
@@ -47,7 +78,7 @@ class Retaining:
             stable = stream.logged if minimum is None else min(minimum, stream.logged)
             if self._settings.retention is Retention.STABLE and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
-                self._note(stream, spans_of(stream.collect(stable)), "stable")
+                self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
             elif any(seq <= stable for seq in stream.receipts):
                 self._journal.write(Merged(stream.sender, stable))
                 stream.merge(stable)
@@ -64,10 +95,13 @@ class Retaining:
         excess = len(stream.messages) - self._settings.log_messages
         if excess > 0:
             spans = spans_of(sorted(seq for seq in stream.messages if seq <= stream.logged)[:excess])
-            if spans:
-                self._journal.write(Expired(stream.sender, spans))
-                stream.expire(spans)
-                self._note(stream, spans, "expired")
+            self._expire_all(stream, spans)
+
+    def _expire_all(self, stream: LogStream, spans: list[Span]) -> None:
+        if spans:
+            self._journal.write(Expired(stream.sender, spans))
+            self._books.expire(stream, spans)
+            self._note(stream, spans, "expired")
 
     def _note(self, stream: LogStream, spans: list[Span], level: str) -> None:
         for first, last in spans:

@@ -17,6 +17,10 @@ class Row:
         self, member: MemberId, through: Mapping[MemberId, int], heard_at: Nanos, *, again: bool
     ) -> None:
         self.member = member
+        self.filter = ""
+        """What the items of messages that it wants begin with."""
+        self.compacted = False
+        """Whether it wants only what nothing in the log replaces."""
         self.again = again
         """Whether a former incarnation had it."""
         self.through = dict(through)
@@ -30,6 +34,9 @@ class Rows:
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
         self._dismissed: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def of(self, member: MemberId) -> Row | None:
         """The row of this incarnation, if it is the one that has it."""

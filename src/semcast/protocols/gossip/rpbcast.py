@@ -26,17 +26,17 @@ class Rpbcast(Repair):
     def on_round(self, now: Nanos) -> None:
         """tick: RTX for `missing` to the logger, GOSSIP(gmissing) to one member, also if it is empty."""
         desk = self.desk
-        if desk.logger is None:
-            desk.give_up_overdue()
-        else:
+        if desk.settings.logs:
             self._age()
             desk.ask_logger(desk.lacking(peers=False))
+        else:
+            desk.give_up_overdue()
         target = desk.peers.choose()
         if target is not None:
             self._gossip(now, target, desk.lacking(peers=True))
 
     def _age(self) -> None:
-        for stream in self.desk.receiver.streams.values():
+        for stream in self.desk.receiver.lagging():
             stream.age(self.desk.round - self.desk.settings.gossip_rounds)
 
     def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:
@@ -48,7 +48,8 @@ class Rpbcast(Repair):
         room = not asked
         logged = desk.logged.some(desk.round) if room else []
         idle = desk.idle.hash(desk.me, desk.round)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, desk.logged.log))
+        members = desk.members(desk.me, desk.round)
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, desk.logged.log, members))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""
@@ -70,7 +71,7 @@ class Rpbcast(Repair):
         desk = self.desk
         desk.logged.learn(frame.log, frame.logged)
         forgotten = desk.serve(now, source, frame.wanted, frame.round)
-        if desk.logger is not None:
+        if desk.settings.logs:
             desk.note_forgotten(source, forgotten, frame.round)
         if frame.idle != desk.idle.hash(source, frame.round):
             for part in entries(desk.idle.entries()):

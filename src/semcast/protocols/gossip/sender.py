@@ -23,7 +23,7 @@ class Sender:
         """Everything up to here is logged, and forgotten here."""
         self.fenced = False
         """Whether a logger has closed this stream, though its sender is there."""
-        self._durable = bool(settings.loggers)
+        self._durable = settings.logs
         self._window = settings.window
         self._resend = settings.resend
         self._sendbuf: dict[int, Batch] = {}

@@ -8,7 +8,7 @@ the incarnation before delivered, so each sender is asked which number it gave l
 
 from typing import NamedTuple
 
-from semcast.core.events import Note
+from semcast.core.events import Away, Back, Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.frames import (
@@ -16,6 +16,7 @@ from semcast.protocols.gossip.frames import (
     Farewell,
     Join,
     Leave,
+    Refused,
     Report,
     Reported,
     Said,
@@ -48,11 +49,12 @@ class Session:
     def __init__(
         self, me: MemberId, settings: GossipSettings, receiver: Receiver, sender: Sender, out: Outbox
     ) -> None:
-        self.admitted = not settings.loggers
+        self.admitted = not settings.logs
         """Whether anything may be received."""
         self.over = False
         """Whether the session has ended."""
-        self.logger = MemberId(settings.loggers[0]) if settings.loggers else None
+        self.logger: MemberId | None = None
+        """Its home; None where there are no loggers, or none was found yet."""
         self._me = me
         self._settings = settings
         self._receiver = receiver
@@ -79,22 +81,36 @@ class Session:
     def start(self, now: Nanos) -> None:
         """Begin to ask for admission."""
         self._heard_at = now
-        if self.logger is not None:
+        if self._settings.logs:
+            start, at, filter_ = self._settings.start, self._settings.start_at, self._settings.filter
+            self._out.deliver(Note("begin", level=start, order=at, digest=filter_ or None))
+        self._ask()
+
+    def move(self, logger: MemberId) -> None:
+        """This is the logger from now on, or another incarnation of it."""
+        new = self.logger is None
+        self.logger = logger
+        if new and not self.admitted:
             self._ask()
 
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
-        self._out.deliver(Note("leave"))
-        if self.logger is None:
+        self._out.deliver(Note("detached" if self._settings.stays else "leave"))
+        if not self._settings.logs or (self.logger is None and not self.admitted):
             self.over = True
         else:
             self.on_period(now)
 
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
-        assert self.logger is not None
+        if self.logger is None:
+            return
         if self.leaving and self._sender.logged == self._sender.seq:
+            if self._settings.stays:
+                self._report(now)
+                self.over = True
+                return
             self._out.send(self.logger, Leave(self._sender.seq))
         elif not self.admitted:
             self._ask()
@@ -105,12 +121,26 @@ class Session:
         if not self._away and now - self._heard_at > _IN_VAIN * self._settings.report:
             self._away = True
             self._out.deliver(Note("disconnect"))
+            self._out.deliver(Away())
 
     # Admission
 
     def _ask(self) -> None:
-        assert self.logger is not None
-        self._out.send(self.logger, Join(self._attempt, self._settings.start, self._settings.at_most_once))
+        if self.logger is not None:
+            settings = self._settings
+            join = Join(
+                self._attempt,
+                settings.start,
+                settings.at_most_once,
+                settings.start_at,
+                settings.start_log,
+                settings.filter,
+            )
+            self._out.send(self.logger, join)
+
+    def on_refused(self, frame: Refused) -> str | None:
+        """The logger does not admit; returns why, if that is about this attempt."""
+        return None if self.admitted or frame.attempt != self._attempt else frame.why
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
@@ -151,7 +181,7 @@ class Session:
         if self._asks_senders:
             self.doubt(stream)
             return None
-        if self.logger is None and self._me.incarnation > 0:
+        if not self._settings.logs and self._me.incarnation > 0:
             return None  # it begins with what it hears
         return 0
 
@@ -224,6 +254,7 @@ class Session:
             if self._away:
                 self._away = False
                 self._out.deliver(Note("reconnect"))
+                self._out.deliver(Back())
         return True
 
     def on_farewell(self, _frame: Farewell) -> None:

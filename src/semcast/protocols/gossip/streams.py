@@ -38,6 +38,10 @@ class Stream:
         """Where it ends, once a logger has closed it."""
         self.frozen = False
         """Whether a logger is closing it: then only logs are believed."""
+        self.number = 0
+        """Streams are numbered as they were opened."""
+        self.lagging: dict[MemberId, Stream] = {}
+        """Where a stream enters itself when something of it may be missing."""
         self._noted = Spans()
         self._overdue = start
         self._heard: deque[tuple[int, int]] = deque()
@@ -50,6 +54,9 @@ class Stream:
             seq = min(seq, self.last)
         if seq <= self.known:
             return False
+        if self.known == self.next:
+            self._heard.clear()  # of what is settled
+            self.lagging[self.sender] = self
         self.known = seq
         if self._heard and self._heard[-1][1] == number:
             self._heard.pop()
@@ -82,6 +89,7 @@ class Stream:
         for seq in [seq for seq in self.held if seq > last]:
             del self.held[seq]
         self.known = max(last, self.next)
+        self.lagging[self.sender] = self
 
     def settle(self, upto: int) -> None:
         """Everything up to there is queued or skipped."""

@@ -11,7 +11,6 @@ Nobody else changes `occupancy`: at any time it is what is found in the buffers.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
 
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
@@ -23,62 +22,11 @@ from semcast.protocols.semantic.answers import follows, joined
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.occupancy import Occupancy
 from semcast.protocols.semantic.retention import Retention
+from semcast.protocols.semantic.sequence import InSequence
 from semcast.protocols.semantic.settings import Settings
 
 _TOGETHER = 256
 """Messages that wait at the door and are let in as one: one by one would take long where very many wait."""
-
-
-class Lines(Protocol):
-    """Where an order puts what may be delivered."""
-
-    def append(self, batch: Batch) -> None:
-        """Line up for the application."""
-
-
-class InSequence:
-    """The order of S-RM: each sender's messages as they are queued. The base of all other orders."""
-
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
-
-    def head(self) -> bytes:
-        """For the next messages of this member."""
-        return b""
-
-    def sent(self) -> None:
-        """Messages with that head left."""
-
-    def sound(self, head: bytes) -> bool:
-        """Whether a correct member can have written this head."""
-        return not head
-
-    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
-        """Whether everything that must come before a message with this head is queued."""
-        return True
-
-    def accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
-        """Messages were queued."""
-        self.lines.append(part)
-
-    def skipped(self, rank: int, seq: int, head: bytes) -> None:
-        """A message that is known to be purged, and had this head, will not be queued."""
-
-    def is_command(self, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether the first message of a batch is for the order alone."""
-        return False
-
-    def replaces(self, batch: Batch) -> bool:  # noqa: ARG002
-        """Whether a message replaces one that is lined up, as only the order can tell."""
-        return False
-
-    def unplaced(self, rank: int, upto: int) -> int:  # noqa: ARG002
-        """How many messages of a member up to there have no place in the order yet."""
-        return 0
-
-    def withdraw(self, rank: int, victim: Batch) -> bool:  # noqa: ARG002
-        """Drop such a message."""
-        return False
 
 
 class Buffers:

@@ -418,15 +418,20 @@ class Membership(ABC):
         self._leaving = cause = cause[:LONGEST_CAUSE]
         if self.stream is None:
             self._courier.announce(Goodbye())  # or others would let it in, and wait for it
-        if self.stream is None or len(self.stream.members) == 1:
-            self._leave_for_good(Cause.LEAVING, cause, again=False)
-        else:
+        alone = self.stream is None or len(self.stream.members) == 1
+        if not alone:
             self._change_view(now, {self.me: cause}, ())
+        elif self._changing is None:
+            self._leave_for_good(Cause.LEAVING, cause, again=False)
+        # else its next view is being written down, with others who join: it leaves that one
 
     def _look_after_members(self, now: Nanos) -> None:
         """Change the view, if there is a reason to."""
         stream = self.stream
         if stream is None or self._is_out:
+            return
+        if self._leaving and len(stream.members) == 1:
+            self._leave_for_good(Cause.LEAVING, self._leaving, again=False)
             return
         leave: dict[MemberId, str] = {}
         suspects = self._detector.suspects

@@ -12,8 +12,8 @@ import msgspec
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
-from semcast.protocols.semantic.buffers import InSequence
 from semcast.protocols.semantic.frames import Rank, Seq
+from semcast.protocols.semantic.sequence import InSequence
 from semcast.protocols.vsync.causes import Causes
 from semcast.wire.limits import MAX_MEMBERS
 

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
+import msgspec
+
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.sim.cluster import QUIET
 from semcast.sim.families.record import FAMILIES, Family
-from semcast.sim.gossip_scenario import draw_gossip, logger_of
+from semcast.sim.gossip_scenario import Strangers, draw_gossip, logger_of
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -27,14 +29,26 @@ def settings_of(scenario: Scenario) -> GossipSettings:
 
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     settings = settings_of(scenario)
+    told = settings
+    if isinstance(settings, Strangers) and not settings.named:
+        told = msgspec.structs.replace(settings, loggers=(), durable=bool(settings.loggers))
     member, logger = mutant.stack or Member, mutant.logger
     assert issubclass(member, Member)
 
     def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
         kind: type[Member | Logger] = logger if me.name in settings.loggers else member
-        return kind(me, members, settings, rng, out)
+        return kind(me, _known(scenario, me, members), told, rng, out)
 
     return build
+
+
+def _known(scenario: Scenario, me: MemberId, members: Sequence[MemberId]) -> Sequence[MemberId]:
+    """Whom a member knows to begin with: everybody, or some."""
+    settings = scenario.settings
+    if not isinstance(settings, Strangers):
+        return members
+    rng = Random(f"knowledge/{scenario.seed}/{me}")
+    return [member for member in members if rng.random() < settings.known]
 
 
 def _disk(scenario: Scenario) -> bool:
@@ -59,7 +73,8 @@ def _queue(scenario: Scenario) -> int:
 def _quiet(scenario: Scenario) -> Nanos:
     """Longer than it takes until anything is said again."""
     settings = settings_of(scenario)
-    return max(QUIET, 2 * max(settings.resend, settings.report, settings.heartbeat_most))
+    said = max(settings.resend, settings.report, settings.heartbeat_most, settings.presence)
+    return max(QUIET, 2 * said)
 
 
 def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:

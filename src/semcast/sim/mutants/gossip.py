@@ -1,17 +1,19 @@
 """Members of the gossip family, broken on purpose: what the paper prints, and what it leaves out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
-from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Reported
+from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Known, Reported
 from semcast.protocols.gossip.member import REPAIRS
+from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.rpbcast import Rpbcast
@@ -142,6 +144,28 @@ class AcknowledgeOnReceipt(Member):
     receiver_kind = _HastyReceiver
 
 
+class _NarrowReceiver(Receiver):
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        return super()._is_unwanted(stream, batch) or (bool(self._settings.filter) and batch.first % 5 == 0)
+
+
+class FilterTooNarrow(Member):
+    """Passes over what its program wants."""
+
+    receiver_kind = _NarrowReceiver
+
+
+class ExplicitIgnored(Member):
+    """Acknowledges what its program took, though that says itself what it is through with."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        found = super().deliver(now, most)
+        for each in found:
+            if isinstance(each, Batch):
+                self.receiver.acknowledge(each.sender, each.last)
+        return found
+
+
 class _SpillingStream(Stream):
     def take(self, batch: Batch, hold: int) -> bool:
         taken = super().take(batch, hold)
@@ -210,3 +234,14 @@ class ClosedSenderGoesOn(Member):
 
     def _fence(self) -> None:
         pass
+
+
+class _CredulousRoster(Roster):
+    def learn(self, now: Nanos, known: Iterable[Known]) -> None:
+        super().learn(now, [(member, standing, 0) for member, standing, _ in known])
+
+
+class HearsayKeepsAlive(Member):
+    """Takes whoever others know for one that was heard just now."""
+
+    roster_kind = _CredulousRoster

@@ -1,10 +1,12 @@
 """What loggers keep, and for how long: Sun 2000, 5.2, and what senders may forget."""
 
+from collections.abc import Iterator
+
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import GONE, Kind
-from semcast.specs.gossip.kinds import BLOCKED, COLLECT, KEPT, LETGO, LOG, LOGGER, STABLE
-from semcast.specs.gossip.ledger import Session, ledger_of
+from semcast.specs.gossip.kinds import BLOCKED, COLLECT, COMPACTED, EXPIRED, KEPT, LETGO, LOG, LOGGER, STABLE
+from semcast.specs.gossip.ledger import Ledger, Log, Session, ledger_of
 from semcast.specs.runs import Runs
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -31,13 +33,14 @@ def gossip_durable(history: History) -> Verdict:
     """A sender forgets only what is on a disk, and a logger that starts again has all that was on its own."""
     ledger = ledger_of(history)
     findings = Findings("gossip_durable")
-    written = _written(history)
-    for row in history.events:
-        if row.kind is LETGO:
-            assert row.sender is not None
-            on_disk = Runs((each.seq, each.last) for each in written.get(row.sender, ()) if each.at <= row.at)
-            early = Runs([(row.seq, row.last)]).minus(on_disk)
-            _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
+    for stream, rows in _let_go(history).items():
+        on_disk = Runs()
+        for row in rows:
+            if row.kind is LETGO:
+                early = Runs([(row.seq, row.last)]).minus(on_disk)
+                _count(findings, stream, early, "was forgotten by its sender before it was logged")
+            else:
+                on_disk.add(row.seq, row.last)
     for opened, log, owed in ledger.recovered:
         kept: dict[MemberId, Runs] = {}
         for row in history.of(opened.process):
@@ -86,11 +89,72 @@ def gossip_collected(history: History) -> Verdict:
         findings.count(1)
         findings.example(f"{log.logger} took in again what it had collected", row)
     for log in ledger.logs:
-        if log.retention == STABLE and log.logger in ledger.running:
+        if STABLE in log.retention and log.logger in ledger.running:
             for stream, runs in log.logged.items():
                 left = runs.minus(log.collected.get(stream, _NOTHING))
                 _count(findings, stream, left, f"is still on {log.logger}")
     return findings.verdict()
+
+
+def gossip_compacted(history: History) -> Verdict:
+    """Where the run is over, a log that is compacted has nothing that something in it replaces."""
+    ledger = ledger_of(history)
+    if not history.info.quiesced or not ledger.running or ledger.relation.endless:
+        return unknown("gossip_compacted", "the run was not over, or no logger is there")
+    findings = Findings("gossip_compacted")
+    for log in ledger.logs:
+        if COMPACTED in log.retention and log.logger in ledger.running and not log.lost:
+            _still_there(findings, ledger, log)
+    return findings.verdict()
+
+
+def _still_there(findings: Findings, ledger: Ledger, log: Log) -> None:
+    """What is replaced by something that is in the log takes room for nothing."""
+    messages = ledger.relation.messages
+    left = {stream: runs.minus(log.collected.get(stream, _NOTHING)) for stream, runs in log.logged.items()}
+    for new in ledger.relation.sequence:
+        by = messages[new]
+        if by.seq in left.get(by.process, _NOTHING):
+            for old in ledger.relation.replaced[new]:
+                message = messages[old]
+                if message.process == by.process and message.seq in left[by.process]:
+                    findings.count(1)
+                    findings.example(f"({message.process},{message.seq}) is still on {log.logger}")
+
+
+def gossip_chains(history: History) -> Verdict:
+    """What expires leaves a log after all that it replaced: nobody is given the old for the new."""
+    ledger = ledger_of(history)
+    if ledger.relation.endless:
+        return unknown("gossip_chains", "the obsolescence relation is not an order")
+    findings = Findings("gossip_chains")
+    messages, replaced = ledger.relation.messages, ledger.relation.replaced
+    places = {(each.process, each.seq): place for place, each in enumerate(messages)}
+    for row, there in _expiring(history):
+        assert row.sender is not None
+        for seq in range(row.seq, row.last + 1):
+            place = places.get((row.sender, seq))
+            for old in () if place is None else replaced[place]:
+                message = messages[old]
+                if message.process == row.sender and message.seq in there:
+                    findings.count(1)
+                    what = f"({message.process},{message.seq}) is in the log of {row.process}"
+                    findings.example(f"{what}, and what replaces it expired", row)
+    return findings.verdict()
+
+
+def _expiring(history: History) -> Iterator[tuple[Event, Runs]]:
+    """Where messages expired, and what was left of their stream then."""
+    for process in history.processes:
+        there: dict[MemberId, Runs] = {}
+        for row in history.of(process):
+            if row.sender is not None and row.kind in (LOG, KEPT):
+                there.setdefault(row.sender, Runs()).add(row.seq, row.last)
+            elif row.sender is not None and row.kind is COLLECT:
+                left = there.get(row.sender, _NOTHING).minus(Runs([(row.seq, row.last)]))
+                there[row.sender] = left
+                if row.level == EXPIRED:
+                    yield row, left
 
 
 def gossip_progress(history: History) -> Verdict:
@@ -129,11 +193,14 @@ def _collected_early(
     _count(findings, row.sender, early, f"was collected before {session.name} had it")
 
 
-def _written(history: History) -> dict[MemberId, list[Event]]:
+def _let_go(history: History) -> dict[MemberId, list[Event]]:
+    """Of each stream, what was written and what was let go, in the order of time; at one moment in this."""
     found: dict[MemberId, list[Event]] = {}
     for row in history.events:
-        if row.kind in (LOG, KEPT) and row.sender is not None:
+        if row.kind in (LOG, KEPT, LETGO) and row.sender is not None:
             found.setdefault(row.sender, []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: (row.at, row.kind is LETGO))
     return found
 
 

@@ -1,0 +1,172 @@
+"""`semcast logger`: keeps what a group sends, for members that are slow, away or new."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from semcast.cli.errors import JobError, UsageError
+from semcast.cli.live import plain, stopping_on_signals, why
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.storage.errors import StorageError
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "logger",
+        help="keep what groups send on disk, for members that are slow, away or new",
+        description="Be a logger of groups with stack gossip, until SIGTERM or Ctrl-C. Members and loggers on"
+        " one host find each other; elsewhere --bind and --peer say where. See docs/logs.md.",
+    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of this logger, and of nobody else")
+    parser.add_argument(
+        "--group",
+        dest="groups",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="may be repeated (default: those that have a log in DIR)",
+    )
+    parser.add_argument("--name", default="", help="of the logger (default: made up once, and kept in DIR)")
+    parser.add_argument(
+        "--retention",
+        choices=("live", "stable", "limits"),
+        help="keep what nothing replaced (default), what not all sessions have had, or the last",
+    )
+    parser.add_argument("--messages", type=int, metavar="N", help="limits: messages of a sender to keep")
+    parser.add_argument("--bytes", metavar="SIZE", help="limits: bytes of messages to keep, such as 10GB")
+    parser.add_argument("--age", metavar="TIME", help="limits: how long to keep messages, such as 60m")
+    parser.add_argument(
+        "--bind", default="", metavar="HOST:PORT", help="for the first group; the next has the next port"
+    )
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        metavar="HOST:PORT",
+        help="look for members there, too; may be repeated",
+    )
+    parser.add_argument("--key-file", metavar="FILE", help="the groups' keyring, made by `semcast keygen`")
+    parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument("--metrics", default="", metavar="HOST:PORT", help="serve metrics for Prometheus")
+    parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
+    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all members")
+    parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
+    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Log until told to stop."""
+    try:
+        if args.print_unit:
+            return _print_unit(args)
+        return asyncio.run(_log(args))
+    except (ConfigurationError, StorageError) as error:
+        raise UsageError(str(error)) from error
+    except GroupError as error:
+        raise JobError(why(error)) from error
+
+
+def _print_unit(args: argparse.Namespace) -> int:
+    from semcast.logger.unit import unit  # noqa: PLC0415
+
+    if not args.groups:
+        raise UsageError("--print-unit: name the groups with --group")
+    folder = str(args.folder.absolute())
+    words = [sys.executable, "-m", "semcast", "logger", folder]
+    for group in args.groups:
+        words += ["--group", group]
+    for flag in ("name", "retention", "messages", "bytes", "age", "bind", "metrics"):
+        if value := getattr(args, flag):
+            words += [f"--{flag}", str(value)]
+    for peer in args.peers or ():
+        words += ["--peer", peer]
+    if args.key_file:
+        words += ["--key-file", str(Path(args.key_file).absolute())]
+    words += ["--insecure"] if args.insecure else []
+    print(unit(args.name or "logger", folder, words), end="")
+    return 0
+
+
+async def _log(args: argparse.Namespace) -> int:
+    from semcast.logger import LoggerNode, Served, open_home  # noqa: PLC0415
+
+    say = _say_json if args.json else _say
+    home = open_home(args.folder, args.name)
+    try:
+        groups = tuple(dict.fromkeys(args.groups)) or tuple(home.groups())
+        if not groups:
+            raise UsageError(f"--group: name a group; {args.folder} has no log yet")
+        settings = {
+            "retention": args.retention,
+            "log_messages": args.messages,
+            "log_bytes": args.bytes,
+            "log_age": args.age,
+            "peers": args.peers,
+            "key_file": args.key_file,
+            "insecure": args.insecure,
+            "record": args.record,
+            "record_run": args.record_run,
+        }
+        served = Served(groups=groups, settings=settings, bind=args.bind, metrics=args.metrics)
+        with stopping_on_signals() as stopped:
+            await _serve(LoggerNode(home, served), stopped, say)
+    finally:
+        home.close()
+    return 0
+
+
+async def _serve(node: Any, stopped: asyncio.Event, say: Callable[[Mapping[str, Any]], None]) -> None:
+    async with node:
+        for group in node.groups:
+            status = await node.status(group.name)
+            host, port = group.address
+            say(
+                {
+                    "event": "logging",
+                    "logger": node.home.name,
+                    "group": group.name,
+                    "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+                    "log": status.log,
+                    "messages": status.messages,
+                    "sessions": len(status.sessions),
+                    "folder": str(group.folder),
+                }
+            )
+        if node.metrics_address is not None:
+            host, port = node.metrics_address
+            say({"event": "metrics", "logger": node.home.name, "address": f"{host}:{port}"})
+        await node.watch(stopped)
+        say({"event": "stopping", "logger": node.home.name})
+
+
+def _say_json(what: Mapping[str, Any]) -> None:
+    print(json.dumps(dict(what)), flush=True)
+
+
+def _say(what: Mapping[str, Any]) -> None:
+    print(plain(sentence(what)), file=sys.stderr, flush=True)
+
+
+def sentence(what: Mapping[str, Any]) -> str:
+    """What happens, for people.
+
+    >>> sentence({"event": "stopping", "logger": "log-1"})
+    'log-1: stopping'
+    """
+    logger = what["logger"]
+    match what["event"]:
+        case "logging":
+            return (
+                f"{logger}: logs {what['group']} at {what['address']} in {what['folder']}"
+                f" ({what['messages']} messages, {what['sessions']} sessions)"
+            )
+        case "metrics":
+            return f"{logger}: metrics at http://{what['address']}/metrics"
+        case other:
+            return f"{logger}: {other}"

@@ -1,0 +1,66 @@
+"""How members find each other: they say that they are there, and tell each other whom they know."""
+
+from random import Random
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.core.statistics import Statistics
+from semcast.protocols.gossip.frames import Digest, Gossip, Presence, Standing
+from semcast.protocols.gossip.members import Roster
+
+_ANSWERS = 6
+"""Of those that hear somebody ask, about so many answer (R-5: not all of a thousand); and every logger."""
+_HURRY = 8
+"""Who knows nobody says that it is there so many times as often."""
+
+
+class Finding:
+    """What a member or logger does about it.
+
+    Args:
+        roster: who is known.
+        stats: counts what is sent.
+        rng: where chance comes from.
+        out: where frames go.
+    """
+
+    def __init__(self, roster: Roster, stats: Statistics, rng: Random, out: Outbox) -> None:
+        self._roster = roster
+        self._stats = stats
+        self._rng = rng
+        self._out = out
+
+    def say_present(self) -> Nanos:
+        """This member is there; returns how long to wait before that is said again, 0 for ever."""
+        roster = self._roster
+        period = roster.period()
+        if not period:
+            return 0
+        self._stats.control_frames += 1
+        self._out.announce(Presence(roster.standing, roster.alone))
+        pause = max(1, period // _HURRY) if roster.alone else period
+        return pause - self._rng.randrange(pause // 4 + 1)
+
+    def say_goodbye(self) -> None:
+        """This member goes."""
+        if self._roster.period():
+            self._out.announce(Presence(Standing.GONE))
+
+    def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        """Somebody is there; who knows nobody is told of others."""
+        roster = self._roster
+        roster.present(now, source, frame.standing)
+        if frame.asks:
+            logger = roster.standing is Standing.LOGGER
+            if logger or self._rng.random() * len(roster.view().members) < _ANSWERS:
+                self._tell(now, source)
+
+    def compare(self, now: Nanos, source: MemberId, frame: Gossip | Digest) -> None:
+        """Who knows others than are known here is told of these."""
+        if frame.members is not None and frame.members != self._roster.hash(source, frame.round):
+            self._tell(now, source)
+
+    def _tell(self, now: Nanos, target: MemberId) -> None:
+        for part in self._roster.lists(now):
+            self._stats.control_frames += 1
+            self._out.send(target, part)

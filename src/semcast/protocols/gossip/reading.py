@@ -1,0 +1,128 @@
+"""Reading a log by position: where it begins and ends, and what is between two positions.
+
+Only what is synced is shown. What left the log leaves its position empty: what was replaced is skipped
+without a word, since its replacement has a later position; what was trimmed is counted, since nothing else
+tells of it.
+"""
+
+import msgspec
+
+from semcast.core.annotations import Item
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.spans import within
+
+
+class OffsetError(ValueError):
+    """A position that cannot be read from, and what to do about it."""
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """The positions of a log: `first` up to, but not with, `next`."""
+
+    log: int
+    """The identity of the log."""
+    first: int
+    """What is before it was trimmed."""
+    next: int
+    """The position that the next message will have."""
+    oldest: Nanos = 0
+    """When the first message that is there was placed; 0 in an empty log."""
+    newest: Nanos = 0
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message of a log, where it is, and since when."""
+
+    position: int
+    at: Nanos
+    batch: Batch
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What was read."""
+
+    entries: list[Entry]
+    next: int
+    """Where to go on; `hi` if that was all."""
+    trimmed: int
+    """Positions between where it was read from and `next` whose messages are gone, though nothing replaced
+    them."""
+
+
+class Reading:
+    """Over the books of a logger."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def ends(self) -> Ends:
+        """What can be read."""
+        positions = self._books.positions
+        first = min(positions.first, positions.synced)
+        return Ends(self._books.log, first, positions.synced, *positions.times())
+
+    def at_time(self, at: Nanos) -> int:
+        """The first position that was given at a time of day or after it; the end if there is none."""
+        return min(self._books.positions.at_time(at), self._books.positions.synced)
+
+    def read(
+        self, lo: int, hi: int, *, most: int = 1024, size: int = 1 << 20, log: int = 0, prefix: str = ""
+    ) -> Page:
+        """The messages at positions from `lo` to before `hi`, as far as the credit goes.
+
+        Args:
+            lo: where to begin.
+            hi: where to stop; beyond the end, at the end.
+            most: how many messages at most.
+            size: bytes of these; the last may exceed it.
+            log: the log that the positions are of; 0 for whichever there is.
+            prefix: of messages about an item, only those whose item begins with it.
+        """
+        self._check(lo, log)
+        positions = self._books.positions
+        hi = min(hi, positions.synced)
+        found: list[Entry] = []
+        upto = max(lo, hi)
+        for run in positions.from_(lo):
+            if run.position >= hi or upto < hi:
+                break
+            stream = self._books.streams.get(run.sender)
+            for position in range(max(lo, run.position), min(hi, run.end)):
+                batch = None
+                if stream is not None:
+                    batch = stream.messages.get(run.first + position - run.position)
+                if batch is None or (prefix and not matches(batch, prefix)):
+                    continue
+                found.append(Entry(position, run.at, batch))
+                size -= len(batch.payloads[0])
+                if len(found) >= most or size <= 0:
+                    upto = position + 1
+                    break
+        lost = within(positions.trimmed, lo, upto - 1)
+        return Page(found, upto, sum(last - first + 1 for first, last in lost))
+
+    def vector(self, position: int, log: int = 0) -> dict[MemberId, int]:
+        """After which number of each stream comes what is at a position or after it."""
+        self._check(position, log)
+        positions = self._books.positions
+        found = {}
+        for sender, stream in self._books.streams.items():
+            seq = positions.after(position, sender)
+            found[sender] = stream.placed if seq is None else min(seq - 1, stream.logged)
+        return found
+
+    def _check(self, position: int, log: int) -> None:
+        ends = self.ends()
+        if log and log != ends.log:
+            raise OffsetError(f"position {position} is of log {log}, and this is log {ends.log}")
+        if position > ends.next:
+            raise OffsetError(f"position {position} is beyond the end of the log, which is {ends.next}")
+        if position < ends.first:
+            raise OffsetError(f"position {position} was trimmed: the log begins at {ends.first}")
+
+
+def matches(batch: Batch, prefix: str) -> bool:
+    """Whether a message is about an item that begins so, or about no item: what is an event passes."""
+    return not isinstance(batch.annotation, Item) or batch.annotation.item.startswith(prefix)

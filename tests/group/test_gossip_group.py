@@ -1,0 +1,103 @@
+"""Gossip and loggers, live: programs on loopback, and what they are told."""
+
+import asyncio
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semcast
+
+PATIENCE = 10.0
+
+
+def settings(name: str, **more: Any) -> dict[str, Any]:
+    return {"stack": "gossip", "name": name, **more}
+
+
+async def take(group: semcast.Group, count: int) -> list[bytes]:
+    """So many messages."""
+    found: list[bytes] = []
+    async with asyncio.timeout(PATIENCE):
+        async for event in group:
+            if isinstance(event, semcast.Message):
+                found.append(event.payload)
+                if len(found) == count:
+                    break
+    return found
+
+
+def test_what_is_sent_arrives_in_order_and_is_logged(tmp_path: Path) -> None:
+    async def main() -> None:
+        name = f"gossip {uuid.uuid4().hex}"
+        sent = [b"%d" % number for number in range(50)]
+        async with (
+            semcast.join(name, data=str(tmp_path), logger=True, **settings("log")),
+            semcast.join(name, **settings("a")) as a,
+            semcast.join(name, start="all", **settings("b")) as b,
+        ):
+            for payload in sent[:-1]:
+                await a.send(payload)
+            last = await a.send(sent[-1], logged=True, timeout=PATIENCE)
+            assert last == semcast.MessageId(a.member, len(sent))
+            assert await take(b, len(sent)) == sent
+
+    asyncio.run(main())
+
+
+def test_without_a_logger_nothing_is_logged(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with semcast.join(f"gossip {uuid.uuid4().hex}", **settings("a")) as a:
+            with pytest.raises(semcast.UnconfirmedError, match="no logger"):
+                await a.send(b"x", logged=True)
+
+    asyncio.run(main())
+
+
+def test_only_a_logger_logs() -> None:
+    async def main() -> None:
+        async with semcast.join(f"ring {uuid.uuid4().hex}") as ring:
+            with pytest.raises(semcast.ConfigurationError, match="with stack ring there are delivered and"):
+                await ring.send(b"x", logged=True)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"protocol": "tcp"}, "protocol 'tcp': there are lbrm, pbcast, rpbcast"),
+        ({"retention": "some"}, "retention 'some': there are live, stable, limits"),
+        ({"policy": "leave"}, "policy 'leave'"),
+        ({"protocol": "pbcast", "durable": True}, "knows no loggers"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:
+    async def main() -> None:
+        with pytest.raises(semcast.ConfigurationError, match=told):
+            semcast.join("g", stack="gossip", **given)
+
+    asyncio.run(main())
+
+
+def test_a_logger_that_comes_later_is_used() -> None:
+    """What is sent before it is there has pbcast's promise; who sends goes on as another incarnation."""
+
+    async def main(folder: Path) -> None:
+        name = f"gossip {uuid.uuid4().hex}"
+        async with semcast.join(name, **settings("a")) as a:
+            with pytest.raises(semcast.UnconfirmedError):
+                await a.send(b"1", logged=True)
+            former = a.member
+            async with semcast.join(name, data=str(folder), logger=True, **settings("log")):
+                async with asyncio.timeout(PATIENCE):
+                    async for event in a:
+                        if isinstance(event, semcast.Rejoining):
+                            break
+                sent = await a.send(b"2", logged=True, timeout=PATIENCE)
+            assert sent.sender == a.member != former
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))

@@ -1,0 +1,50 @@
+"""The folder of a logger belongs to one logger, and to one process at a time."""
+
+from pathlib import Path
+
+import pytest
+
+from semcast.cli.main import main
+from semcast.group.errors import ConfigurationError
+from semcast.logger import open_home
+
+
+def test_the_name_is_made_up_once(tmp_path: Path) -> None:
+    first = open_home(tmp_path)
+    first.close()
+    second = open_home(tmp_path)
+    second.close()
+    assert first.name == second.name
+
+
+def test_two_loggers_never_share_a_folder(tmp_path: Path) -> None:
+    home = open_home(tmp_path, "log-1")
+    with pytest.raises(ConfigurationError, match=r"is in use by the logger with process id \d+"):
+        open_home(tmp_path, "log-1")
+    home.close()
+    open_home(tmp_path, "log-1").close()
+
+
+def test_the_folder_of_another_logger_is_refused(tmp_path: Path) -> None:
+    open_home(tmp_path, "log-1").close()
+    with pytest.raises(ConfigurationError, match="belongs to the logger 'log-1', not to 'log-2'"):
+        open_home(tmp_path, "log-2")
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="ascii")
+    with pytest.raises(ConfigurationError, match=r"Not a directory|File exists"):
+        open_home(tmp_path / "file")
+
+
+def test_the_first_start_names_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["logger", str(tmp_path)]) == 2
+    assert "--group: name a group" in capsys.readouterr().err
+
+
+def test_the_unit_starts_the_same_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["logger", str(tmp_path), "--group", "my prices", "--name", "log-1", "--metrics", "127.0.0.1:9"]
+    assert main([*words, "--print-unit"]) == 0
+    text = capsys.readouterr().out
+    assert f"-m semcast logger {tmp_path} --group 'my prices' --name log-1 --metrics 127.0.0.1:9" in text
+    assert "semcast-log-1.service" in text

@@ -1,0 +1,63 @@
+"""Members that work with a logger if there is one, and without if there is none."""
+
+from collections.abc import Sequence
+from random import Random
+
+from tests.protocols.gossiplab import GossipLab
+
+from semcast.core import MemberId, Outbox
+from semcast.core.events import Unblocked
+from semcast.core.ids import MILLISECOND, SECOND
+from semcast.protocols.gossip import GossipSettings, Member, Seeker
+
+SEARCH = 200 * MILLISECOND
+PRESENCE = 50 * MILLISECOND
+
+
+class ShortSeeker(Seeker):
+    """With the arguments of any member."""
+
+    def __init__(
+        self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
+    ) -> None:
+        super().__init__(me, members, settings, SEARCH, rng, out)
+
+
+def lab_of(*names: str) -> GossipLab:
+    return GossipLab(ShortSeeker, loggers=(), durable=True, presence=PRESENCE, names=names, known=())
+
+
+def stack_of(lab: GossipLab, name: str) -> Member:
+    stack = lab.seats[name].stack
+    assert isinstance(stack, Member)
+    return stack
+
+
+def test_with_a_logger_everything_is_logged() -> None:
+    lab = lab_of("p", "q", "log")
+    lab.run(SECOND)
+    assert stack_of(lab, "p").settings.logs
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1"]
+    assert lab.notes("p", "letgo")
+
+
+def test_without_a_logger_nothing_waits() -> None:
+    lab = lab_of("p", "q")
+    lab.run(SEARCH // 2)
+    assert lab.seats["p"].stack.phase() == "joining"
+    lab.run(SECOND)
+    assert lab.seats["p"].stack.phase() == "operational"
+    lab.seats["p"].multicast(*(b"%d" % number for number in range(2 * lab.settings.window)))
+    lab.run(SECOND)
+    assert len(lab.got("p")) == 2 * lab.settings.window
+    assert lab.got("q") == lab.got("p")
+
+
+def test_nothing_leaves_before_it_is_known_whether_it_is_logged() -> None:
+    lab = lab_of("p", "q")
+    assert lab.seats["p"].multicast(b"1") == 0
+    lab.run(SECOND)
+    assert any(isinstance(each, Unblocked) for each in lab.seats["p"].events)
+    assert lab.seats["p"].multicast(b"1") == 1
