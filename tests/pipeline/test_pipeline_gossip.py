@@ -30,6 +30,7 @@ from semcast.history import Event, History, RunInfo
 from semcast.pipeline.verify import Options, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
+from semcast.pipeline.verify.gossip import JUDGED
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
@@ -74,6 +75,11 @@ def collect_early(events: list[Event], random: Random) -> None:
         events[place] = msgspec.structs.replace(events[place], at=events[place].at // 2, level="stable")
 
 
+def misplace(events: list[Event], random: Random) -> None:
+    place = random.choice(places(events, kinds.PLACED)[:-1])
+    events[place] = msgspec.structs.replace(events[place], order=(events[place].order or 0) + 1)
+
+
 EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     drop_delivery,
     repeat_delivery,
@@ -81,6 +87,7 @@ EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     forget_receipts,
     forget_log,
     collect_early,
+    misplace,
 )
 
 
@@ -92,15 +99,17 @@ def planted(history: History) -> Iterator[History]:
 
 
 def by_hand() -> Iterator[History]:
-    """What was acknowledged comes again after a crash; a disk is lost; no logger; a message in no log."""
+    """Something acknowledged comes again; a lost disk; no logger; a message in no log; views that differ."""
     again = MemberId(P.name, 1)
     script = Script().opened().start(P).start(Q).about(P, "multicast", 1, 2).about(L, "log", 1, 2)
     script.about(Q, "deliver", 1, 2).about(P, "deliver", 1).acknowledged(P, 1).row(P, "crash")
     script.row(again, "start", sender=P, seq=0, level="at-least-once").about(again, "deliver", 1, 2)
+    view = {"view": 1, "sender": P}
     for run, rows in (
         ("again", script.rows),
         ("disk-lost", [*script.rows, *Script().opened(MemberId(L.name, 1), identity=1).rows]),
         ("no-logger", [row for row in script.rows if row.process != L]),
+        ("views", Script().row(P, "view", **view, members=(P, Q)).row(Q, "view", **view, members=(Q,)).rows),
         ("unlogged", sound().about(P, "multicast", 4, 5).about(L, "log", 4).rows),
     ):
         for quiesced in (True, False):
@@ -127,4 +136,5 @@ def test_gossip_is_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path
 
 
 def test_every_property_of_gossip_has_a_form() -> None:
-    assert set(of_form(Form.GOSSIP)) == set(GOSSIP)
+    """A form that does not know a name would find nothing wrong with it."""
+    assert set(of_form(Form.GOSSIP)) == set(GOSSIP) == JUDGED

@@ -69,6 +69,8 @@ CAUGHT_AT = {
     ("rpbcast", "one-speaks-for-all"): 1,
     ("rpbcast", "asks-nobody"): 74,
     ("rpbcast", "closed-sender-goes-on"): 74,
+    ("replication", "estranged-takes-part"): 13,
+    ("replication", "rolled-back-votes"): 38,
     ("replication", "red-before-green-in-exchange"): 12,
     ("replication", "state-before-sync"): 4,
     ("replication", "index-reused-after-crash"): 5,

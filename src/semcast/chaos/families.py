@@ -36,6 +36,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether members may start in the middle; else all have to be there at the beginning."""
     everybody: bool = False
     """Whether all may be killed at once, and nothing that was answered is lost."""
+    stalls: bool = False
+    """Whether its members wait for disks, which can be made to stand still."""
     states: bool = False
     """Whether all members have the same state in the end."""
     rests: bool = False
@@ -91,6 +93,7 @@ FAMILIES.register(
         module="semcast.chaos.server",
         late=False,
         everybody=True,
+        stalls=True,
         programs={"strict": True, "queued": True, "mixed": True, "asks": True},
         states=True,
         rests=True,

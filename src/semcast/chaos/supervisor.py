@@ -23,6 +23,7 @@ from semcast.chaos.faults import (
     Plan,
     Restart,
     Roll,
+    Stall,
     Stop,
 )
 from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
@@ -155,6 +156,11 @@ class Supervisor:
                 self._signal(names, signal.SIGSTOP)
                 await asyncio.sleep(lasts)
                 self._signal(names, signal.SIGCONT)
+            case Stall(names=names, lasts=lasts):
+                await self._at_once(
+                    self._tell_member(self.members[name], {"do": "stall", "lasts": lasts}) for name in names
+                )
+                await asyncio.sleep(lasts)
             case Restart(down=down):
                 await self._at_once(self._leave(name) for name in down)
                 await self._at_once(self._start(name, after) for name, after in down.items())

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         cuts=network.cuts,
         late=family.late,
         everybody=family.everybody,
+        stalls=family.stalls,
     )
     (folder / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(plan)))
     say(f"seed {seed}, {kind}, in {folder}")

@@ -40,6 +40,7 @@ from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.loop import Loop
 from semcast.net.seat import Seat
+from semcast.storage import LiveDisk
 
 if TYPE_CHECKING:
     from semcast.group.recording import Recording
@@ -343,6 +344,11 @@ class Group(SendingSide):
     def call(self, command: Command) -> None:
         """Have something done to the stack, in the loop's thread. May be called from any thread."""
         self._seat.call(command)
+
+    @property
+    def disk(self) -> LiveDisk | None:
+        """What this member's records are kept by, if it keeps any."""
+        return self._disk
 
     @property
     def folder(self) -> Path | None:

@@ -18,6 +18,7 @@ from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
 from semcast.specs.gossip.kinds import (
     ABANDONED,
+    BEGIN,
     DISCONNECT,
     EXPIRED,
     FENCED,
@@ -26,10 +27,11 @@ from semcast.specs.gossip.kinds import (
     OPENED,
     RECONNECT,
     START,
+    UNWANTED,
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
-_KINDS = (START, OPENED, LEAVE, FENCED, DISCONNECT, RECONNECT, *GONE)
+_KINDS = (START, BEGIN, OPENED, LEAVE, FENCED, DISCONNECT, RECONNECT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -144,7 +146,8 @@ class Outline:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
         limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
-        return [level for level, may in ((EXPIRED, limited), (ABANDONED, ledger.disk_lost)) if may]
+        given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
+        return [level for level, may in given_up if may]
 
     def begin(self, session: Session, stream: MemberId) -> int | None:
         """A session is owed what comes after this; None if it is owed nothing."""

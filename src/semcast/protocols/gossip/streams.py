@@ -134,6 +134,10 @@ class Stream:
             self._overdue = max(self._overdue, self._heard.pop(0)[0])
         return self._overdue
 
+    def leave_to_logger(self, upto: int) -> None:
+        """What is missing up to there, peers are not asked for."""
+        self._overdue = max(self._overdue, upto)
+
     def missing(self, *, peers: bool, most: int) -> list[Span]:
         """What to ask peers for (gmissing), or the logger (missing); the first so many."""
         overdue = self.known if self.frozen else self._overdue
