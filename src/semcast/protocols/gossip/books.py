@@ -10,6 +10,7 @@ from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
     Acknowledged,
     Admitted,
+    Begun,
     Collected,
     Counted,
     Dismissed,
@@ -25,7 +26,7 @@ from semcast.protocols.gossip.records import (
     Replaced,
     Stored,
 )
-from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import from_wire, to_wire
 
@@ -41,6 +42,8 @@ class Books:
     def __init__(self, stream_kind: type[LogStream], rows: Rows) -> None:
         self.log = 0
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
+        self.begun = False
+        """Whether all other loggers have said what is past."""
         self.streams: dict[MemberId, LogStream] = {}
         self.rows = rows
         self.ended = Ended()
@@ -92,13 +95,17 @@ class Books:
         if isinstance(record, Opened):
             self.log = record.log
         elif isinstance(record, Admitted):
-            self.rows.admit(now, record.member, dict(record.through), again=record.again)
+            row = Row(record.member, dict(record.through), now, again=record.again, attempt=record.attempt)
+            row.here = record.here
+            self.rows.merge(row)
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
             self.rows.dismiss(record.member)
         elif isinstance(record, Dropped):
             self.forget(record.sender, record.last)
+        elif isinstance(record, Begun):
+            self.begun = True
         elif isinstance(record, Counted):
             self.positions.count_from(record.next)
             for span in record.trimmed:
@@ -140,6 +147,8 @@ class Books:
     def records(self) -> Iterator[Record]:
         """All of it, as a log that is written anew begins."""
         yield Opened(self.log)
+        if self.begun:
+            yield Begun()
         for sender, last in self.ended.entries():
             yield Dropped(sender, last)
         for member in self.rows.dismissed():
@@ -150,7 +159,7 @@ class Books:
             yield Placed(*run)
         yield Counted(self.positions.next, list(self.positions.trimmed))
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again)
+            yield Admitted(row.member, sorted(row.through.items()), row.again, row.attempt, row.here)
 
     def size(self) -> int:
         """How many records that takes, about."""

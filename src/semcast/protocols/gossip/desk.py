@@ -59,7 +59,7 @@ class Desk:
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
-        self.logged = LoggedNumbers()
+        self.logged = LoggedNumbers(settings.log_acks)
         self.logger: MemberId | None = None
         """Whom to ask; None where there is no logger, or none was found yet."""
         self.members: Hashes = _nobody

@@ -79,6 +79,10 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     through: list[Entry]
     again: bool = False
     """Whether a former incarnation had it."""
+    attempt: int = 1
+    """Which logger it asked, of all that it ever did."""
+    here: bool = True
+    """Whether that was this one."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -118,6 +122,10 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, tag=15):
     trimmed: list[Span]
 
 
+class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """All other loggers have said what is past: the log is in use."""
+
+
 Record = (
     Opened
     | Stored
@@ -134,6 +142,7 @@ Record = (
     | Merged
     | Placed
     | Counted
+    | Begun
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -79,10 +79,10 @@ class Seeker(Member):
         """Nothing is sent before it is known whether it will be logged."""
         return "logger" if self._searching and not self.session.admitted else super()._waits_for()
 
-    def _look_for_logger(self) -> None:
+    def _look_for_logger(self, now: Nanos) -> None:
         """One that comes later is worth another beginning."""
         if self.settings.logs:
-            super()._look_for_logger()
+            super()._look_for_logger(now)
         elif self.roster.loggers() and not self._left:
             self._left = True
             self.out.deliver(Left("a logger is there now, which knows nothing of it", again=True))

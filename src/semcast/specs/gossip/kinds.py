@@ -12,7 +12,10 @@ its incarnations belong together.
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
-- opened: a logger starts, with the log of this identity (`order`), and this retention (`level`);
+- opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many
+  loggers (`count`) must have a message;
+- admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
+- closed: it knows that a stream is over, with `seq` as its last number;
 - kept: the log that it found has these messages;
 - log: it has these messages on disk from now on;
 - placed: these messages have positions in its log in a row, from `order` on, on disk;
@@ -68,7 +71,9 @@ LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
-OPENED = add_kind("opened", ("order", "level"), _opened)
+OPENED = add_kind("opened", ("order", "level", "count"), _opened)
+ADMIT = add_kind("admit", ("members", "order"))
+CLOSED = add_kind("closed", ("sender", "seq"))
 KEPT = add_kind("kept", _MESSAGES, _messages)
 LOG = add_kind("log", _MESSAGES, _messages)
 PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)
