@@ -204,6 +204,7 @@ class Admission:
     def _take_share(self, source: MemberId, serial: int, row: Row) -> None:
         if self._books.rows.merge(row):
             self._colleagues.changed(row.member.name, source)
+            self._out.deliver(Note("admit", members=(row.member,), order=row.attempt))
         self._out.send(source, Shared(serial))
 
     def on_shared(self, source: MemberId, frame: Shared) -> None:

@@ -90,10 +90,6 @@ class Colleagues:
         loggers = self._roster.loggers()
         return [loggers[name] for name in self.names if name in loggers]
 
-    def all_there(self) -> bool:
-        """Whether all are."""
-        return len(self.there()) == len(self.names)
-
     # Promises
 
     def promise(self, number: int, floors: Iterable[tuple[MemberId, int]]) -> None:

@@ -99,17 +99,20 @@ class Ending:
 
     def ask(self, connected: list[MemberId]) -> None:
         """Go on with every inquiry; conclude those that everybody has answered whom they concern."""
-        colleagues = self._colleagues
+        others, all_there = self._others()
         for inquiry in list(self._inquiries.values()):
-            if not inquiry.concluded:
-                everybody = [*connected, *colleagues.there()]
-                if self._ask(inquiry, everybody) and colleagues.all_there():
-                    self._conclude(inquiry)
+            if not inquiry.concluded and self._ask(inquiry, [*connected, *others]) and all_there:
+                self._conclude(inquiry)
         for inquiry in self._errands.values():
             if not inquiry.concluded:
                 inquiry.concluded = self._ask(inquiry, connected)
         if not self.decides:
             self._ask_for_ends()
+
+    def _others(self) -> tuple[list[MemberId], bool]:
+        """The loggers to ask, and whether these are all."""
+        there = self._colleagues.there()
+        return there, len(there) == len(self._colleagues.names)
 
     def _ask(self, inquiry: Inquiry, asked: list[MemberId]) -> bool:
         """Ask some; returns whether all have said all, and it is here."""

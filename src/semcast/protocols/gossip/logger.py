@@ -105,7 +105,7 @@ class Logger(Stack):
     inquiry_kind: type[Inquiry] = Inquiry
     retaining_kind: type[Retaining] = Retaining
     admission_kind: type[Admission] = Admission
-    colleagues_kind: type[Colleagues] = Colleagues
+    ending_kind: type[Ending] = Ending
     placing_kind: type[Placing] = Placing
 
     def __init__(
@@ -171,11 +171,11 @@ class Logger(Stack):
     def _assemble(self) -> None:
         """The parts of a logger."""
         settings, books, journal, out = self.settings, self.books, self.journal, self.out
-        self.colleagues = self.colleagues_kind(self._me, settings, self.roster, books, out)
+        self.colleagues = Colleagues(self._me, settings, self.roster, books, out)
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.admission = self.admission_kind(books, journal, self._hear_of, settings, self.colleagues, out)
-        self.ending = Ending(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
+        self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
         self.pulling = Pulling(books, journal, self.colleagues, self._acknowledge, out)
 
     # Life

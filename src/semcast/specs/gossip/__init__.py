@@ -12,6 +12,8 @@ from semcast.specs.gossip.delivery import (
     gossip_start,
 )
 from semcast.specs.gossip.logs import (
+    gossip_admitted,
+    gossip_closed,
     gossip_collected,
     gossip_collection,
     gossip_durable,
@@ -34,6 +36,8 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "at_most_once": at_most_once,
     "at_least_once": at_least_once,
     "gossip_progress": gossip_progress,
+    "gossip_closed": gossip_closed,
+    "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
     "gossip_positions": gossip_positions,
 }
