@@ -24,6 +24,11 @@ def since(began: Spent) -> Spent:
     return Spent(ends.cpu - began.cpu, ends.wall - began.wall)
 
 
+def load() -> str:
+    """How busy the machine is, for wall times: how many processes want its processors."""
+    return f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+
+
 def cpu_seconds() -> float:
     """Of this process and of everything below it: Java, and the Python of executors."""
     children: dict[int, list[int]] = {}

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         GroupStatistics,
         HeldUp,
         Live,
+        LogBatch,
         Order,
         Rejoining,
         ReplicatedDict,
@@ -57,10 +58,12 @@ if TYPE_CHECKING:
         Skipped,
         StateHooks,
         StateLost,
+        Subscription,
         UnconfirmedError,
         assignments,
         join,
         live,
+        subscribe,
     )
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
@@ -118,6 +121,7 @@ _HOMES = {
         "GroupStatistics",
         "HeldUp",
         "Live",
+        "LogBatch",
         "Order",
         "Rejoining",
         "ReplicatedDict",
@@ -125,10 +129,12 @@ _HOMES = {
         "Skipped",
         "StateHooks",
         "StateLost",
+        "Subscription",
         "UnconfirmedError",
         "assignments",
         "join",
         "live",
+        "subscribe",
     ),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
@@ -173,6 +179,7 @@ __all__ = [
     "HeldUp",
     "Item",
     "Live",
+    "LogBatch",
     "Lost",
     "MemberId",
     "Merged",
@@ -196,6 +203,7 @@ __all__ = [
     "Skipped",
     "StateHooks",
     "StateLost",
+    "Subscription",
     "TransitionalView",
     "UnconfirmedError",
     "View",
@@ -206,4 +214,5 @@ __all__ = [
     "join",
     "live",
     "replicate",
+    "subscribe",
 ]

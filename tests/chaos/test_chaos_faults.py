@@ -2,7 +2,20 @@
 
 import pytest
 
-from semcast.chaos.faults import Cut, Join, Kill, Loss, Majority, Partition, Plan, Restart, Roll, Stop, draw
+from semcast.chaos.faults import (
+    Cut,
+    Join,
+    Kill,
+    Loss,
+    Majority,
+    Partition,
+    Plan,
+    Restart,
+    Roll,
+    Stall,
+    Stop,
+    draw,
+)
 from semcast.chaos.network import between
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -64,3 +77,9 @@ def test_some_cuts_go_one_way() -> None:
 
 def test_sides_are_cut_both_ways() -> None:
     assert sorted(between([("a", "b"), ("c",)])) == [("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")]
+
+
+def test_disks_stand_still_only_where_members_wait_for_them() -> None:
+    plans = [draw(seed, NAMES, 120, cuts=False, stalls=True) for seed in range(5)]
+    assert all(any(isinstance(fault, Stall) for fault in plan.processes) for plan in plans)
+    assert not any(isinstance(fault, Stall) for fault in draw(1, NAMES, 120, cuts=False).processes)

@@ -21,6 +21,7 @@ from semcast.pipeline.session import seen_by_executors, slots
 from semcast.pipeline.sweep.spec import Spec, planned
 from semcast.pipeline.sweep.sweep import run_sweep
 from semcast.pipeline.verify import Options, survey, verify
+from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.writing import OutputError, write_table
 from semcast.sim.experiments import Cell, Result
 
@@ -93,7 +94,7 @@ def test_verify_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, 
 
     def lose_one(step: str) -> None:
         """In the middle: some of what was kept until then goes with it."""
-        if step == "order":
+        if step == Form.ORDER.value:
             killed.append(cluster.kill_executor())
 
     names = ["integrity", "fifo_delivery", "semantic_agreement", "semantic_fifo_completeness"]

@@ -9,6 +9,7 @@ import pytest
 
 EXCUSED = {
     "buffer_bound": "the run had no limit",
+    "gossip_collection": "the clocks of processes cannot be compared",
     "evs_2_1_installed_by_all": "the run was not over",
     "repl_liveness": "the run was not over",
     "repl_queued": "the run was not over",
@@ -17,7 +18,7 @@ EXCUSED = {
 """What a live recording cannot tell."""
 
 
-@pytest.mark.parametrize("stack", ["ring", "vsync", "replication"])
+@pytest.mark.parametrize("stack", ["ring", "vsync", "replication", "gossip"])
 def test_half_a_minute_of_chaos(tmp_path: Path, stack: str) -> None:
     words = ["chaos", "--stack", stack, "--minutes", "0.4", "--members", "4", "--seed", "11", "--json"]
     ran = subprocess.run(

@@ -4,6 +4,7 @@ Many are judged in one job, as if they were too large for memory (`judged`).
 """
 
 from tests.pipeline.agreement import (
+    NAMES,
     PLAIN,
     Judged,
     assert_nothing_holds_of_the_silent_group,
@@ -16,9 +17,9 @@ from tests.pipeline.rings import CAUGHT
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS
+from semcast.pipeline.verify.forms import PROPERTIES as RECORDS
+from semcast.pipeline.verify.forms import Form, named
 from semcast.pipeline.verify.positions import TOTAL_ORDER
-from semcast.pipeline.verify.properties import PROPERTIES as RECORDS
-from semcast.pipeline.verify.properties import Form, named
 from semcast.specs import CERTIFICATES, EVS, IN_MEMORY, PROPERTIES, VSYNC, Status
 
 VIEWS = named(Form.VIEWS)
@@ -109,4 +110,4 @@ def test_a_process_of_which_nothing_was_recorded(judged: Judged) -> None:
 
 
 def test_nothing_holds_of_a_group_without_rows(judged: Judged) -> None:
-    assert_nothing_holds_of_the_silent_group(judged.verdicts.values())
+    assert_nothing_holds_of_the_silent_group(judged.verdicts.values(), NAMES)

@@ -11,7 +11,7 @@ from tests.pipeline.rings import otherwise_cut
 from tests.pipeline.views import views
 
 from semcast.pipeline.verify import FORMS, Options, batches, survey, verify
-from semcast.pipeline.verify.properties import Form, named
+from semcast.pipeline.verify.forms import Form, named
 
 
 def test_nothing_depends_on_cuts_partitions_or_files(

@@ -27,8 +27,8 @@ from semcast.history import (
     write_history,
 )
 from semcast.pipeline.verify import Options, contents, survey, verify
-from semcast.pipeline.verify.arrays import moved
 from semcast.pipeline.verify.contents import COLUMNS, COMPARED, DIFFERENT, LEFT_OVER, align
+from semcast.pipeline.verify.folds import moved
 from semcast.specs import check
 from semcast.specs.contents import known_contents, stretches
 

@@ -22,7 +22,7 @@ from tests.pipeline.rings import CAUGHT, caught
 
 from semcast.history import Event, History, HistoryError, Kind
 from semcast.pipeline.verify import Options, batches, certified, job, survey, verify, verify_here
-from semcast.pipeline.verify.properties import Form
+from semcast.pipeline.verify.forms import Form
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.simulate import simulate
@@ -174,7 +174,7 @@ def test_nothing_holds_of_a_group_without_rows(interpreted: SparkSession, tmp_pa
     recorded = survey([write([two_groups()], tmp_path)])
     options = Options(list(PROPERTIES), allow_missing=True)
     for report in (verify(interpreted, recorded, options), verify_here(recorded, options)):
-        assert_nothing_holds_of_the_silent_group(report.verdicts)
+        assert_nothing_holds_of_the_silent_group(report.verdicts, list(PROPERTIES))
 
 
 def test_rows_that_vanish_between_two_passes_are_an_error(

@@ -7,14 +7,14 @@ from random import Random
 import msgspec
 from pyspark.sql import SparkSession
 from tests.pipeline.agreement import Said, contradictions, differences, in_memory, said
-from tests.pipeline.histories import named, renumbered, swap_deliveries, write
+from tests.pipeline.histories import named, renumbered, swap_deliveries, two_groups, write
 from tests.specs import test_specs_confirmed as by_hand
 
 from semcast.core import Item, MemberId
 from semcast.history import Event, History, Kind
 from semcast.pipeline.verify import Options, survey, verify, verify_here
-from semcast.pipeline.verify.properties import Form
-from semcast.pipeline.verify.properties import named as of_form
+from semcast.pipeline.verify.forms import Form
+from semcast.pipeline.verify.forms import named as of_form
 from semcast.sim.replication_scenario import draw_replication
 from semcast.sim.ring_scenario import draw_ring
 from semcast.sim.simulate import simulate
@@ -68,6 +68,11 @@ FAULTS: list[tuple[str, Kind, Callable[[Event], Event]]] = [
     ("repl_white", kinds.WHITE, further),
     ("repl_answered", kinds.REPLY, shifted),
     ("repl_weak", kinds.REPLY, further),
+    ("repl_dirty", kinds.REPLY, further),
+    ("repl_session", kinds.REPLY, changed(level="session", order=0)),
+    ("repl_queued", kinds.REPLY, beyond),
+    ("repl_linear", kinds.REQUEST, changed(at=1 << 50)),
+    ("repl_causal", kinds.REQUEST, changed(annotation=Item("nobody#1:7"))),
     ("repl_exchange_once", kinds.AGAIN, changed(seq=1, count=100)),
     ("repl_join", kinds.INSTALL, stranger),
     ("repl_leave", kinds.GROUP, alone),
@@ -102,7 +107,10 @@ def test_servers_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Pa
     for name, kind, _ in FAULTS:
         assert expected[f"broken-{name}-{kind.value}", name][0] == "violated"
     assert {expected["sound", name][0] for name in SERVERS} == {"holds"}
-    assert differences(judged(interpreted, histories, SERVERS, tmp_path), expected) == []
+    found = judged(interpreted, [*histories, two_groups()], SERVERS, tmp_path)
+    of_groups = [key for key in found if key[0].startswith("two-groups")]
+    assert {found.pop(key)[0] for key in of_groups} == {"unknown"}  # no server, and no row at all
+    assert differences(found, expected) == []
 
 
 # --- confirmations --------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from semcast.cli.spark import note
 from semcast.pipeline import java
 from semcast.pipeline.java import Java, NoJavaError, find_java, java_home_for_spark
 from semcast.pipeline.session import partitions_for, spark_session
@@ -152,3 +154,15 @@ def test_a_machine_with_python_only(tmp_path: Path) -> None:
     assert json.loads(printed)["streams"][0]["D_median"] == 2
     assert list(here.rglob("*")) == []
     assert [path for path in scratch.rglob("*") if "hsperfdata" not in str(path)] == []
+
+
+def test_under_spark_submit_nothing_stands_in_the_middle_of_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It makes one stream of stdout and stderr."""
+    for submitted, as_json, said in ((False, True, True), (True, False, True), (True, True, False)):
+        monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+        if submitted:
+            monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+        note("semcast profile", Namespace(json=as_json), "no executor has answered yet")
+        assert (capsys.readouterr().err == "semcast profile: no executor has answered yet\n") is said

@@ -19,7 +19,7 @@ from tests.replication.world import (
     to_construct,
 )
 
-from semcast.core.events import Answered
+from semcast.core.events import Answered, Note
 from semcast.replication import pull
 from semcast.replication.actions import Join, Leave
 from semcast.replication.colours import GapError
@@ -681,6 +681,90 @@ def test_a_server_that_was_away_when_others_were_forgotten_comes_back() -> None:
         assert [server.name for server in members] == ["a", "c", "d"]
 
 
+# Old copies of disks
+
+
+def old_copy(kind: type[Machine], *, actions: bool) -> World:
+    """b's disk is put back: to before it was in another primary with a, or before it made actions there."""
+    world = founded(3, kind=kind)
+    world.held = True
+    node = world.nodes["b1"]
+    copied = list(node.records)
+    both = [world.nodes[name] for name in ("a1", "b1")]
+    for number in (2, 3):
+        split(world, "a1b1", "c1")
+        assert world.go(world.nodes, 9000, lambda: all(each.prim == number for each in both))  # noqa: B023
+    if actions:
+        node.sync_all()
+        copied = list(node.records)
+        for line in (1, 2):  # the second one tells that the first is on the disk
+            put(world, "b1")
+            assert world.go(world.nodes, 9000, lambda: all(each.line == line for each in both))  # noqa: B023
+            node.sync_all()
+    for name in world.nodes:
+        world.nodes[name].sync_all()
+    world.recorder.note(world.tick(), node.member, Note("put-back"))
+    world.crash("b1", len(node.records))
+    node.records, node.durable = copied, len(copied)
+    return world
+
+
+def put_back(kind: type[Machine]) -> World:
+    """a was there, and has worked since."""
+    world = old_copy(kind, actions=True)
+    world.nodes["b1"].start()
+    world.go(["b1"], 300)
+    split(world, "a1b1", "c1")
+    world.go(world.nodes, 9000)
+    return world
+
+
+def put_back_unseen(kind: type[Machine]) -> World:
+    """a was there, crashed with b, and only its disk knows; the primary of both had no action."""
+    world = old_copy(kind, actions=False)
+    world.crash("a1", len(world.nodes["a1"].records))
+    for name in ("a1", "b1"):
+        world.nodes[name].start()
+        world.go([name], 300)
+    split(world, "a1b1", "c1")
+    world.go(world.nodes, 9000)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("schedule", "why"),
+    [
+        (put_back, "its log ended at position 1, and ends at 0 now"),
+        (put_back_unseen, "it agreed to primary 3, and knows of 1 now"),
+    ],
+)
+def test_a_server_whose_disk_is_an_old_copy_stops_and_says_so(schedule: Schedule, why: str) -> None:
+    world = schedule(Machine)
+    a, b = world.nodes["a1"], world.nodes["b1"]
+    assert b.state is State.STOPPED
+    goes_on = schedule is put_back  # it has half of the last primary, and is the first by name
+    assert a.state is (State.REG_PRIM if goes_on else State.NON_PRIM)
+    assert why in a.machine.trouble
+    assert f"({why}): a copy of it was put back" in b.machine.exit
+
+
+def test_without_that_it_is_counted_though_all_know_better() -> None:
+    world = put_back(mutants.RolledBackVotes)
+    assert world.nodes["b1"].state is State.REG_PRIM
+    assert put_back(Machine).broken() == set()
+
+
+def test_what_others_told_outlives_a_short_log() -> None:
+    world = old_copy(Machine, actions=True)
+    books = world.nodes["a1"].machine.books
+    split(world, "a1", "c1")
+    assert world.go(world.nodes, 9000, lambda: world.nodes["a1"].prim == 4)
+    assert books.heard[sid("b1")] == 1
+    again = Machine.books_kind()
+    again.replay(books.condensed())
+    assert again.heard == books.heard
+
+
 # Clients
 
 
@@ -916,6 +1000,7 @@ DIRECTED: list[tuple[Schedule, type[Machine], str]] = [
     (wiped_majority, mutants.WipedMajorityFounds, "repl_one_primary"),
     (wiped_founder, mutants.VulnerableByName, "repl_one_primary"),
     (forget, mutants.ForgetByQuorum, "repl_total_order"),
+    (put_back_unseen, mutants.RolledBackVotes, "repl_memory"),
     (roam, mutants.RoamByClock, "repl_causal"),
     (roam_streamed, mutants.RoamRedInPrimary, "repl_causal"),
     (late_queued, mutants.LateQueuedDropped, "repl_queued"),

@@ -308,3 +308,22 @@ def test_what_is_forgotten_is_the_same_after_a_snapshot() -> None:
     other.restore(shuffled, floors, {client: max(places.values()) for client, places in done.items()})
     new = _asked("d", 1)
     assert other.add(new, 6) == clients.add(new, 6) == [Gone("c", 3), Gone("c")]
+
+
+def test_who_was_forgotten_here_only_belongs_again_when_another_primary_counts() -> None:
+    members = _members()
+    before = members.written()
+    members.forget(frozenset([B]))
+    assert B not in members
+    assert B in members.removed
+    assert members.written() == before, (
+        "what actions made of the servers is written; the primary tells of the rest"
+    )
+    again = Membership()
+    again.forget(frozenset([B]))
+    again.restore(before)
+    assert again.weights == members.weights
+    members.forget(frozenset())
+    assert B in members
+    assert B not in members.removed
+    assert members.written() == before

@@ -294,4 +294,6 @@ def test_every_spec_of_the_repository_names_cells_that_can_run() -> None:
         specs.read_spec(path) for path in sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
     ]
     assert sorted(spec.experiment for spec in found) == sorted(EXPERIMENTS)
-    assert all(spec.paper is not None and spec.title for spec in found)
+    assert all(spec.title for spec in found)
+    ours = {spec.experiment for spec in found if spec.paper is None}
+    assert all(name.startswith("x") for name in ours), "all others are of a paper"

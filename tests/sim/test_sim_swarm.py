@@ -73,6 +73,8 @@ CAUGHT_AT = {
     ("rpbcast", "collects-own-sessions-only"): 6,
     ("rpbcast", "counts-one-logger-twice"): 8,
     ("rpbcast", "hearsay-keeps-alive"): 7,
+    ("replication", "estranged-takes-part"): 13,
+    ("replication", "rolled-back-votes"): 38,
     ("replication", "red-before-green-in-exchange"): 12,
     ("replication", "state-before-sync"): 4,
     ("replication", "index-reused-after-crash"): 5,

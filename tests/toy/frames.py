@@ -11,7 +11,7 @@ from semcast.wire.limits import MAX_SEQ
 Seq = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 
 
-class Said(Frame, frozen=True, array_like=True, tag=120, gc=False):
+class Said(Frame, frozen=True, array_like=True, tag=210, gc=False):
     """A message, by its number."""
 
     seq: Seq
@@ -19,7 +19,7 @@ class Said(Frame, frozen=True, array_like=True, tag=120, gc=False):
     annotation: WireAnnotation | None = None
 
 
-class Heard(Frame, frozen=True, array_like=True, tag=121, gc=False):
+class Heard(Frame, frozen=True, array_like=True, tag=211, gc=False):
     """All your messages up to this one are here."""
 
     upto: Seq

@@ -60,6 +60,13 @@ class Stop(Fault, frozen=True, kw_only=True, tag="stop"):
     names: tuple[str, ...]
 
 
+class Stall(Fault, frozen=True, kw_only=True, tag="stall"):
+    """Their disks do not sync anything for a while."""
+
+    lasts: float
+    names: tuple[str, ...]
+
+
 class Restart(Fault, frozen=True, kw_only=True, tag="restart"):
     """They leave, and start again with the same configuration."""
 
@@ -81,7 +88,7 @@ class Join(Fault, frozen=True, kw_only=True, tag="join"):
     name: str
 
 
-AnyFault = Partition | Cut | Loss | Kill | Majority | Everybody | Stop | Restart | Roll | Join
+AnyFault = Partition | Cut | Loss | Kill | Majority | Everybody | Stop | Stall | Restart | Roll | Join
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -107,10 +114,12 @@ def draw(
     cuts: bool,
     late: bool = True,
     everybody: bool = False,
+    stalls: bool = False,
 ) -> Plan:
     """A plan for these members. The same arguments give the same plan for ever.
 
-    With `late`, some start in the middle; with `everybody`, all are killed at once now and then.
+    With `late`, some start in the middle; with `everybody`, all are killed at once now and then; with
+    `stalls`, disks stand still.
     """
     rng = Random(f"chaos {seed}")
     count = len(names) // 4 if late else 0
@@ -120,6 +129,7 @@ def draw(
     network = tuple(_track(rng, names, seconds, (_partition, _cut, _loss))) if cuts else ()
     kinds: list[_Draw] = [_kill, _majority, _stop, _restart, _roll]
     kinds += [_everybody] if everybody else []
+    kinds += [_stall] if stalls else []
     processes = [*_track(rng, there, seconds, kinds), *joins]
     return Plan(
         seed, tuple(names), latecomers, seconds, network, tuple(sorted(processes, key=lambda fault: fault.at))
@@ -129,7 +139,7 @@ def draw(
 def ends_at(fault: AnyFault) -> float:
     """When it is over, about."""
     match fault:
-        case Partition() | Cut() | Loss() | Stop():
+        case Partition() | Cut() | Loss() | Stop() | Stall():
             return fault.at + fault.lasts
         case Kill() | Restart():
             return fault.at + max(fault.down.values())
@@ -190,6 +200,12 @@ def _everybody(rng: Random, names: Sequence[str], at: float) -> Everybody:
 def _stop(rng: Random, names: Sequence[str], at: float) -> Stop:
     victims = tuple(sorted(rng.sample(list(names), rng.choice((1, 1, min(2, len(names)))))))
     return Stop(at=at, lasts=rng.choice((0.2, 1.0, 4.0)) * rng.uniform(0.5, 1.5), names=victims)
+
+
+def _stall(rng: Random, names: Sequence[str], at: float) -> Stall:
+    """One or some; longer than the others wait for it, too."""
+    victims = tuple(sorted(rng.sample(list(names), rng.choice((1, 1, min(2, len(names)), len(names))))))
+    return Stall(at=at, lasts=rng.choice((0.3, 1.5, 5.0)) * rng.uniform(0.5, 1.5), names=victims)
 
 
 def _restart(rng: Random, names: Sequence[str], at: float) -> Restart:

@@ -9,8 +9,8 @@ import json
 import random
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, cast
 
 import semcast
 from semcast.chaos.ledger import Ledger, letter
@@ -50,7 +50,9 @@ class Program:
         """When the call to `send` began that has not returned."""
         self.quiet = False
         self._rate = rate
-        self._safe = FAMILIES.of(group.settings.stack).safe
+        family = FAMILIES.of(group.settings.stack)
+        self._safe = family.safe
+        self._confirms = cast("Sequence[Confirm]", family.confirms)
 
     async def read(self) -> None:
         """Until the group ends."""
@@ -89,7 +91,7 @@ class Program:
         safe = self._safe and rng.random() < 0.1
         order: Order = "safe" if safe else "agreed"
         if rng.random() < _CONFIRMED:
-            asked: Confirm = rng.choice(("delivered", "safe"))
+            asked = rng.choice(self._confirms)
             await self._call(lambda: self.group.send(payload, item=item, order=order, confirm=asked))
         else:
             await self._call(lambda: self.group.send(payload, item=item, order=order))
@@ -155,6 +157,18 @@ class Publishes(Program):
     reads = False
 
 
+class Logs(Program):
+    """A logger: the others send and read."""
+
+    reads = False
+
+    async def write(self) -> None:
+        """Nothing."""
+
+    async def mark(self, text: str) -> None:
+        """Nothing."""
+
+
 class Bursts(Program):
     """Does something else for a while, then reads a lot."""
 
@@ -175,6 +189,7 @@ PROGRAMS: dict[str, type[Program]] = {
     "answers": Answers,
     "publishes": Publishes,
     "bursts": Bursts,
+    "logs": Logs,
 }
 
 

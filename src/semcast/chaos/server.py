@@ -113,7 +113,10 @@ class Server:
     def __init__(self, order: Line) -> None:
         self._order = order
         self._chain = Chain()
-        self._orders = Orders({"mark": self._mark, "quiet": self._quiet, "state": self._state})
+        self._orders = Orders(
+            {"mark": self._mark, "quiet": self._quiet, "state": self._state, "stall": self._stall}
+        )
+        self._stalled_until = 0.0
         self._client: Client
         self._asking: asyncio.Task[None]
         self._seen: tuple[bool, tuple[str, ...]] | None = None
@@ -123,6 +126,8 @@ class Server:
         order = self._order
         settings = {name: value for name, value in order["settings"].items() if name != "stack"}
         replica = semcast.replicate(order["group"], self._chain, **settings)
+        assert replica.group.disk is not None
+        replica.group.disk.before_sync = self._wait_for_disk
         say("begun", incarnation=replica.group.member.incarnation)
         await self._orders.follow(replica, lambda leaving: self._work(replica, leaving))
 
@@ -169,6 +174,13 @@ class Server:
         self._client.quiet = True
         await asyncio.gather(self._asking, return_exceptions=True)
         say("quiet")
+
+    async def _stall(self, order: Line) -> None:
+        self._stalled_until = time.monotonic() + order["lasts"]
+
+    def _wait_for_disk(self) -> None:
+        """In the thread that syncs."""
+        time.sleep(max(0.0, self._stalled_until - time.monotonic()))
 
     async def _state(self, _order: Line) -> None:
         say("state", summary=self._chain.query(b"").decode())

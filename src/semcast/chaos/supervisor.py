@@ -23,6 +23,7 @@ from semcast.chaos.faults import (
     Plan,
     Restart,
     Roll,
+    Stall,
     Stop,
 )
 from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
@@ -155,6 +156,11 @@ class Supervisor:
                 self._signal(names, signal.SIGSTOP)
                 await asyncio.sleep(lasts)
                 self._signal(names, signal.SIGCONT)
+            case Stall(names=names, lasts=lasts):
+                await self._at_once(
+                    self._tell_member(self.members[name], {"do": "stall", "lasts": lasts}) for name in names
+                )
+                await asyncio.sleep(lasts)
             case Restart(down=down):
                 await self._at_once(self._leave(name) for name in down)
                 await self._at_once(self._start(name, after) for name, after in down.items())
@@ -226,7 +232,7 @@ class Supervisor:
             found["data"] = str(self._folder / "data")
         if self._network.cuts:
             found["key_file"] = str(self._folder / "keys.toml")
-        return {**found, **case.settings}
+        return {**found, **self._family.by_program(self.members[name].program), **case.settings}
 
     async def _kill(self, name: str) -> None:
         """Kill -9, and a crash row for it."""
@@ -288,6 +294,7 @@ class Supervisor:
                 self._note_stuck()
             else:
                 await self._compare()
+                await asyncio.sleep(self._family.pause)
                 self.rest = time.time_ns() if self._family.rests else None
         else:
             self._note_stuck()
@@ -303,8 +310,10 @@ class Supervisor:
             if not await self._until(self._together, deadline - time.monotonic()):
                 return False
             number = next(self._marks)
-            self._rounds.append({f"{number} of {name}" for name in self.members})
-            for name, member in self.members.items():
+            senders = [each for each in self.members.values() if each.program not in self._family.silent]
+            self._rounds.append({f"{number} of {member.name}" for member in senders})
+            for member in senders:
+                name = member.name
                 await self._tell_member(member, {"do": "mark", "text": f"{number} of {name}"})
             if await self._until(self._marked, min(_TOGETHER, max(0.1, deadline - time.monotonic()))):
                 return True
@@ -331,10 +340,10 @@ class Supervisor:
 
     def _together(self) -> bool:
         views = {member.view for member in self.members.values() if member.reads and member.running}
-        if len(views) != 1 or None in views:
+        if (self._family.agreed_views and len(views) != 1) or not views:
             return False
-        [view] = views
-        return view is not None and sorted(name for name, _ in view[1]) == sorted(self.members)
+        everybody = sorted(self.members)
+        return all(view and sorted(name for name, _ in view[1]) == everybody for view in views)
 
     def _marked(self) -> bool:
         readers = [each for each in self.members.values() if each.reads]

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         cuts=network.cuts,
         late=family.late,
         everybody=family.everybody,
+        stalls=family.stalls,
     )
     (folder / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(plan)))
     say(f"seed {seed}, {kind}, in {folder}")
@@ -85,7 +86,9 @@ def _settings(args: argparse.Namespace, names: list[str]) -> dict[str, object]:
         if not equals:
             raise UsageError(f"--set {text}: write NAME=VALUE")
         found[name] = value
-    given = {"stack": args.stack, "name": "a", "data": "data", **FAMILIES.of(args.stack).settings(names)}
+    family = FAMILIES.of(args.stack)
+    first = family.by_program(next(iter(family.programs)))
+    given = {"stack": args.stack, "name": "a", "data": "data", **family.settings(names), **first}
     try:
         resolve({**given, **found}, Path("/nonexistent"))
     except ConfigurationError as error:

@@ -52,6 +52,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
     parser.add_argument("--metrics", default="", metavar="HOST:PORT", help="serve metrics for Prometheus")
     parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
+    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all members")
     parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
     parser.set_defaults(run=run)
@@ -106,6 +107,7 @@ async def _log(args: argparse.Namespace) -> int:
             "key_file": args.key_file,
             "insecure": args.insecure,
             "record": args.record,
+            "record_run": args.record_run,
         }
         served = Served(groups=groups, settings=settings, bind=args.bind, metrics=args.metrics)
         with stopping_on_signals() as stopped:

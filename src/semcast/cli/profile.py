@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from semcast.cli.arguments import check_folder
 from semcast.cli.errors import UsageError
-from semcast.cli.spark import add_spark_options, spark_failures, start_spark
+from semcast.cli.spark import add_spark_options, note, spark_failures, start_spark
 from semcast.pipeline.paths import is_remote, local_path
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "B
             trace = read_trace(spark, traces, _columns(args), max_bad=args.max_bad)
             with profiled(trace, _settings(args)) as done:
                 if args.out is not None:
-                    _write(local_path(args.out), done)
+                    _write(args, done)
                 return done.streams, done.bad
     except TraceError as error:
         raise UsageError(str(error)) from error
@@ -131,13 +130,14 @@ def _settings(args: argparse.Namespace) -> "Settings":
     return Settings(purge=args.purge, gap=args.gap, groups=groups)
 
 
-def _write(folder: str, done: "Profile") -> None:
+def _write(args: argparse.Namespace, done: "Profile") -> None:
     from semcast.pipeline.profile.chart import draw  # noqa: PLC0415
     from semcast.pipeline.profile.output import write_tables  # noqa: PLC0415
 
+    folder = local_path(args.out)
     write_tables(done, folder)
     if is_remote(folder):
-        print(f"semcast profile: no {CHART} at {folder}: only tables go to a URI", file=sys.stderr)
+        note("semcast profile", args, f"no {CHART} at {folder}: only tables go to a URI")
     else:
         draw(done.streams, Path(folder) / CHART)
 

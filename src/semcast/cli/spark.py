@@ -1,6 +1,7 @@
 """What the verbs that run on Spark share: options, the session, and failures told in a line."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,10 +63,19 @@ def start_spark(
             conf=spark_settings(args),
             rows_hint=rows_hint,
             quickly=quickly,
-            say=lambda text: print(f"{app}: {text}", file=sys.stderr),
+            say=lambda text: note(app, args, text),
         )
     except NoJavaError as error:
         raise UsageError(str(error)) from error
+
+
+def note(app: str, args: argparse.Namespace, text: str) -> None:
+    """Say something on stderr that is no failure.
+
+    `spark-submit` makes one stream of stdout and stderr: there it would stand in the middle of JSON.
+    """
+    if not (args.json and "PYSPARK_GATEWAY_PORT" in os.environ):
+        print(f"{app}: {text}", file=sys.stderr)
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class Mailbox:
         self._went = 0  # and taken from here
         self._taken_at: Nanos | None = None
         self._taken = self._taken_bytes = 0  # messages in the list that was taken last
+        self._in_hand = 0  # of these, while the application deals with them
 
     def has_room(self) -> bool:
         """Whether another list is welcome."""
@@ -53,6 +54,11 @@ class Mailbox:
     def held(self) -> int:
         """Messages that lie here."""
         return self._came - self._went
+
+    @property
+    def unfinished(self) -> int:
+        """Messages that lie here, and those that the application took and has not dealt with."""
+        return self._came - self._went + self._in_hand
 
     def excess(self) -> tuple[int, int]:
         """What is in the lists for which there was no room, and its bytes.
@@ -79,12 +85,18 @@ class Mailbox:
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """Take the oldest list."""
         taken, self._taken, _, self._taken_bytes = self._lists.popleft()
+        self._in_hand = self._taken  # before it is gone from here
         self._went += self._taken
         self._taken_at = now
         return taken
 
+    def finish(self) -> None:
+        """The application is done with the list it took last, however long that took."""
+        self._in_hand = 0
+
     def dealt_with(self, now: Nanos) -> None:
         """The application is done with the list it took last."""
+        self.finish()
         if self._taken_at is not None:
             self._adapt(now - self._taken_at)
             self._taken_at = None

@@ -1,5 +1,7 @@
 """What a stack has to know of the program that it delivers to."""
 
+from collections.abc import Callable
+
 
 class Reader:
     """Kept by the hand-over, read by the stack: who waits is given more, who never reads is given nothing.
@@ -9,7 +11,7 @@ class Reader:
     messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
-    __slots__ = ("began", "closing", "excess", "excess_bytes", "receives", "stopped", "waits")
+    __slots__ = ("began", "closing", "excess", "excess_bytes", "held", "receives", "stopped", "waits")
 
     def __init__(self) -> None:
         self.waits = False
@@ -27,3 +29,10 @@ class Reader:
         the program."""
         self.excess_bytes = 0
         """Bytes of these messages."""
+        self.held: Callable[[], int] | None = None
+        """How many messages lie in the mailbox, or are being dealt with; None where there is none."""
+
+    @property
+    def unread(self) -> int:
+        """Messages that were delivered, and that the program has not dealt with."""
+        return 0 if self.held is None else self.held()

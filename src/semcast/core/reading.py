@@ -32,6 +32,7 @@ class Reading:
         self.reader = Reader()
         """What the stack sees of it. Written by turns."""
         self.reader.receives = receives
+        self.reader.held = lambda: mailbox.unfinished
         self.skipping = False
         """It never iterated, and what was delivered filled its queue: nothing is kept for it. By turns."""
         self.answers_first = False

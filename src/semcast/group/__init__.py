@@ -20,6 +20,7 @@ from semcast.group.joining import join
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
+from semcast.group.subscribing import LogBatch, Subscription, subscribe
 from semcast.group.transaction import assignments
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Live",
+    "LogBatch",
     "Order",
     "Rejoining",
     "ReplicatedDict",
@@ -45,8 +47,10 @@ __all__ = [
     "Stamp",
     "StateHooks",
     "StateLost",
+    "Subscription",
     "UnconfirmedError",
     "assignments",
     "join",
     "live",
+    "subscribe",
 ]

@@ -40,6 +40,7 @@ from semcast.group.watching import Openings, Receipts
 from semcast.net.hub import Hub
 from semcast.net.loop import Loop
 from semcast.net.seat import Seat
+from semcast.storage import LiveDisk
 
 if TYPE_CHECKING:
     from semcast.group.recording import Recording
@@ -277,6 +278,10 @@ class Group(SendingSide):
         """
         return self._inbox.events()
 
+    def reads(self) -> None:
+        """This program will iterate: nothing is dropped for it, however long it takes until it does."""
+        self._inbox.begin()
+
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet. May be called from any thread, by one at a time."""
         return self._inbox.poll()
@@ -339,6 +344,11 @@ class Group(SendingSide):
     def call(self, command: Command) -> None:
         """Have something done to the stack, in the loop's thread. May be called from any thread."""
         self._seat.call(command)
+
+    @property
+    def disk(self) -> LiveDisk | None:
+        """What this member's records are kept by, if it keeps any."""
+        return self._disk
 
     @property
     def folder(self) -> Path | None:

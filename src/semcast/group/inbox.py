@@ -66,7 +66,7 @@ class Inbox:
 
     async def events(self) -> AsyncIterator[GroupEvent]:
         """One by one. A loop that was left can be taken up again: nothing is lost."""
-        self._begin()  # before others run: who reads is not skipped
+        self.begin()  # before others run: who reads is not skipped
         while True:
             for event in self._unread:
                 yield event
@@ -80,7 +80,7 @@ class Inbox:
 
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet."""
-        self._begin()
+        self.begin()
         return self._next()
 
     def dealt_with(self) -> None:
@@ -89,14 +89,14 @@ class Inbox:
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
-        self._begin()
+        self.begin()
         handover = self._handover
         while handover or await self._arrival():
             if deliveries := self._next():
                 return deliveries
         return ()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Whoever calls reads from now on."""
         if not self._receives:
             raise ConfigurationError(f"{self._name} was joined with receive=False: nothing is delivered here")

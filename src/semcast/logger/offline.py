@@ -9,6 +9,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.logger.status import LogStatus, status_of
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import decode
 from semcast.protocols.gossip.rows import Rows
@@ -38,7 +39,7 @@ class LogFolder:
     def books(self) -> Books:
         """What is in it. Raises StorageError where it is damaged, or no log of a logger."""
         if self._books is None:
-            look, books = Look(self.path), Books(LogStream, Rows())
+            look, books = Look(self.path), Books(LogStream, Rows(), Keys(1))
             for data in look:
                 try:
                     books.replay(0, decode(data))

@@ -67,6 +67,8 @@ class Books:
         self.vulnerable: Vulnerable | None = None
         self.yellow: tuple[RunId, ...] | None = None
         """None: not valid, this server was not in the last primary to its end."""
+        self.heard: dict[Server, int] = {}
+        """How far the disks of other servers were, by their word."""
         self.colours = self.colours_kind()
         self.ongoing: dict[RunId, Run] = {}
         """Own runs that have not been delivered here."""
@@ -157,6 +159,7 @@ class Books:
             list(self.ongoing.values()),
             self.settled.members.written(),
             self.settled.requests.written(),
+            tuple(self.heard.items()),
         )
         pieces = [] if self.state is None else pieces_of(self.state)
         return [base, *pieces, *(Kept(run) for _, run in colours.after(colours.start)), Based()]
@@ -232,14 +235,15 @@ class Books:
     def _know(self, prim: Prim) -> None:
         """A primary; and who was given up before it."""
         self.prim = prim
-        if prim.forgot:
-            for tables in (self.tables, self.settled):
-                tables.members.forget(set(prim.forgot))
+        for tables in (self.tables, self.settled):
+            tables.members.forget(frozenset(prim.forgot))
 
     def _learnt(self, record: Learnt) -> None:
         self._know(record.prim)
         self.attempt = record.attempt
         self.vulnerable, self.yellow = record.vulnerable, record.yellow
+        if record.heard:
+            self.heard = dict(record.heard)
 
     def _install(self, record: Install) -> None:
         if not self.prim.index:
@@ -286,10 +290,12 @@ class Books:
         base, kept, pieces = self._base
         self._base = None
         self.server, self.epoch, self.index, self.names = base.server, base.epoch, base.index, base.names
-        self.prim, self.attempt, self.vulnerable = base.prim, base.attempt, base.vulnerable
+        self._know(base.prim)
+        self.attempt, self.vulnerable = base.attempt, base.vulnerable
         self.yellow, self._trans_yellow, self.clock = base.yellow, list(base.trans_yellow), base.clock
         self.colours = self.colours_kind.begun(base.colours)
         self._begin_tables(base.members, base.requests)
+        self.heard = dict(base.heard)
         self.ongoing, self.void = {}, set()
         for run in kept:
             self._mark_green(run)

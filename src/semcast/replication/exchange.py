@@ -33,7 +33,8 @@ class Exchange:
         """The share that is being sent."""
         self.ended = False
         self.foreign: set[MemberId] = set()
-        """Servers of another group that has the same name: what they say is for nobody here."""
+        """Servers of another group that has the same name, or that have forgotten what they did: what they
+        say is for nobody here."""
         self._told: dict[MemberId, Server] = {}
         self._sent: set[int] = set()
 
@@ -45,8 +46,8 @@ class Exchange:
         return len(self._told) == len(self.members)
 
     def set_aside(self, servers: Collection[Server]) -> None:
-        """These belong to another group."""
-        self.foreign = {member for member, server in self._told.items() if server in servers}
+        """These do not count, and what they say is not heard."""
+        self.foreign |= {member for member, server in self._told.items() if server in servers}
         for server in servers:
             del self.states[server]
 

@@ -6,7 +6,7 @@ answers) and in `exit` (leave the group, and why). The figures of the paper are 
 deviation is in docs/protocols/replication.md.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.replication import messages, strangers
 from semcast.replication.actions import Names, Run, RunId
+from semcast.replication.amnesia import advice, rolled_back
 from semcast.replication.answers import Answers
 from semcast.replication.books import Books
 from semcast.replication.creation import QUEUED, Creation, Cut, Wish
@@ -116,6 +117,10 @@ class Machine:
     def may_found(self, names: Collection[str], here: Collection[Server]) -> bool:
         """Who installs the first primary."""
         return may_found(names, here)
+
+    def rolled_back(self, states: Mapping[Server, messages.State]) -> Mapping[Server, str]:
+        """Who has forgotten what it vouched for, and what that is."""
+        return rolled_back(states)
 
     @property
     def trouble(self) -> str:
@@ -292,6 +297,7 @@ class Machine:
             self.settings.exchange_limit,
             self.vitals.wall(),
             self.vitals.versions,
+            self.trimming.heard_of_others(),
         )
 
     # Messages
@@ -377,6 +383,8 @@ class Machine:
         assert exchange is not None
         if self.state is State.EXCHANGE_STATES and exchange.add(sender, state):
             self._set_strangers_aside(exchange)
+            if self._set_forgetful_aside(exchange):
+                return
             self.unfit = unfit(self.server, exchange.states, allow_mixed=self.vitals.allow_mixed)
             self._plan(exchange)
 
@@ -385,6 +393,21 @@ class Machine:
         founders, states = self.books.members.founders, exchange.states
         self.refusal = strangers.refusal(self.server, founders, states)
         exchange.set_aside(strangers.foreign(self.server, founders, states))
+
+    def _set_forgetful_aside(self, exchange: Exchange) -> bool:
+        """Whose disk was put back to what it was long ago counts for nothing; whether that is this one."""
+        found = self.rolled_back(exchange.states)
+        if self.server in found:
+            self._shift_to(Cause.REMOVED)
+            self.exit = advice(found[self.server])
+            return True
+        exchange.set_aside(found)
+        told = [
+            f"{server} is refused, its folder was put back from an old copy: {why}"
+            for server, why in found.items()
+        ]
+        self.refusal = "; ".join([self.refusal, *told] if self.refusal else told)
+        return False
 
     def _check_digests(self, exchange: Exchange, prim: Prim) -> None:
         """Equal lines have equal hashes. If not, a promise was broken somewhere: no primary with that one."""
@@ -506,7 +529,8 @@ class Machine:
         if part and not self.alarm and self._may_install(known, states):
             self._construct(exchange, known, part)
         else:
-            self._write(Learnt(known.prim, known.attempt, known.vulnerable[self.server], known.yellow))
+            vulnerable, heard = known.vulnerable[self.server], self.trimming.heard_of_others()
+            self._write(Learnt(known.prim, known.attempt, vulnerable, known.yellow, heard))
             self.journal.sync()
             self._shift_to(Cause.EXCHANGED)
             self.flush()
@@ -531,7 +555,8 @@ class Machine:
         """Remember the attempt on the disk, then agree to it (Claim 2). Guests do the same."""
         attempt = known.attempt + 1
         self.next = Vulnerable(known.prim.index, attempt, exchange.conf, part)
-        self._write(Learnt(known.prim, attempt, self._record_of_attempt(), known.yellow))
+        heard = self.trimming.heard_of_others()
+        self._write(Learnt(known.prim, attempt, self._record_of_attempt(), known.yellow, heard))
         self._shift_to(Cause.QUORUM)
 
         def tell() -> None:
@@ -592,8 +617,8 @@ class Machine:
         for position, run in books.colours.after(line):
             self._placed(run, position)
         self.notes.install(prim, before, line, self._counted)
-        if not before.index:
-            self.notes.group(books.members.weights, 0)
+        if not before.index or before.whole:
+            self.notes.group(books.members.weights, line if before.index else 0)
         for server in self._counted:
             self.trimming.told(server, line)
         self._after_install(exchange, prim)

@@ -29,6 +29,8 @@ class Membership:
         self.removed: set[Server] = set()
         self.since: dict[Server, int] = {}
         """The position from which on a server belongs."""
+        self._forgotten: frozenset[Server] = frozenset()
+        self._given_up: dict[Server, tuple[int, int]] = {}  # of these, weight and position
 
     def found(self, servers: Weighted) -> None:
         """The first primary; only once."""
@@ -36,6 +38,7 @@ class Membership:
             self.founders = servers
             self.weights = dict(servers)
             self.since = dict.fromkeys(self.weights, 0)
+            self._hide()
 
     def __contains__(self, server: Server) -> bool:
         return server in self.weights
@@ -64,19 +67,40 @@ class Membership:
             self.weights[server] = what.weight
         return True
 
-    def forget(self, servers: set[Server]) -> None:
-        """An operator vouches that they are gone for good."""
-        for server in servers & set(self.weights):
+    def forget(self, servers: frozenset[Server]) -> None:
+        """These, and no others, were given up by operators, as the last primary says.
+
+        It may be another one than an operator made up here: the others had gone on, and gave up nobody.
+        """
+        if servers != self._forgotten:
+            self._show()
+            self._forgotten = servers
+            self._hide()
+
+    def _hide(self) -> None:
+        for server in sorted(self._forgotten & self.weights.keys()):
+            self._given_up[server] = self.weights[server], self.since[server]
             self._remove(server)
 
+    def _show(self) -> None:
+        for server, (weight, since) in self._given_up.items():
+            self.removed.discard(server)
+            self.weights[server], self.since[server] = weight, since
+        self._given_up.clear()
+
     def written(self) -> Roll:
-        """To be written down."""
-        return Roll(self.founders, self.weighted(), sorted(self.removed), sorted(self.since.items()))
+        """To be written down, with those that were given up: of these the primary tells."""
+        self._show()
+        roll = Roll(self.founders, self.weighted(), sorted(self.removed), sorted(self.since.items()))
+        self._hide()
+        return roll
 
     def restore(self, roll: Roll) -> None:
         """As it was written down."""
         self.founders, self.weights = roll.founders, dict(roll.weights)
         self.removed, self.since = set(roll.removed), dict(roll.since)
+        self._given_up.clear()
+        self._hide()
 
     def _remove(self, server: Server) -> None:
         del self.weights[server], self.since[server]

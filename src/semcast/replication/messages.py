@@ -51,6 +51,8 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """Its clock: milliseconds since 1970; 0 where it has none."""
     versions: Annotated[tuple[Version, ...], msgspec.Meta(max_length=16)] = ()
     """Of what does actions there."""
+    heard: tuple[tuple[Server, Number], ...] = ()
+    """The green lines that other servers told it, each of its disk."""
 
     def account(self) -> Account:
         """What knowledge is made of."""

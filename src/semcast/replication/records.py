@@ -61,6 +61,8 @@ class Learnt(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
     attempt: Number
     vulnerable: Vulnerable | None
     yellow: tuple[RunId, ...] | None
+    heard: tuple[tuple[Server, Number], ...] = ()
+    """How far the disks of others were by their word; nothing where there is no news."""
 
 
 class Install(msgspec.Struct, frozen=True, array_like=True, tag=9, gc=False):
@@ -114,6 +116,7 @@ class Base(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
     ongoing: list[Run]
     members: Roll
     requests: Answered
+    heard: tuple[tuple[Server, Number], ...] = ()
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):

@@ -38,6 +38,16 @@ class Trimming:
                 self.white = white
                 self._notes.white(white, servers)
 
+    def heard_of_others(self) -> tuple[tuple[Server, int], ...]:
+        """How far the disks of the other servers were, by their word, now or before this one started."""
+        books = self._books
+        lines = {
+            server: max(self._lines.of(server), books.heard.get(server, 0))
+            for server in sorted(books.members.weights)
+            if server != books.server
+        }
+        return tuple((server, line) for server, line in lines.items() if line)
+
     @property
     def trimmable(self) -> int:
         """Up to here nobody should need the actions themselves: who does is given a snapshot."""

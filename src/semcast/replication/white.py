@@ -18,6 +18,10 @@ class GreenLines:
         self._lines[server] = line
         return True
 
+    def of(self, server: Server) -> int:
+        """What a server told last."""
+        return self._lines.get(server, 0)
+
     def white(self, servers: Collection[Server]) -> int:
         """The line that all of these have."""
         return min((self._lines.get(server, 0) for server in servers), default=0)

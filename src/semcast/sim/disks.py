@@ -5,12 +5,13 @@ leaves, which may end in the middle of a record, or lack a part before its end. 
 is under way are synced together after it, as by a live disk.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
-from semcast.core.outbox import Write
+from semcast.core.outbox import Sync, Write
 from semcast.sim.scheduler import Scheduler
 from semcast.testing.disk import Disk
 from semcast.wire.records import DamagedError
@@ -52,6 +53,7 @@ class HostDisk:
         self._stalled_until: Nanos = 0
         self._full_until: Nanos = 0
         self._failing = False  # the process ends before anything else of it reaches the disk
+        self._copy: Disk | None = None
 
     def take_about(self, pace: Nanos) -> None:
         """Let a sync take about so long, from now on."""
@@ -127,6 +129,29 @@ class HostDisk:
         """Put an empty one in its place."""
         self._boot += 1
         self._disk = Disk(self._trims_by)
+
+    def copy(self) -> None:
+        """Keep a copy of what is synced."""
+        self._copy = copy.deepcopy(self._disk)
+        self._copy.crash()
+
+    @property
+    def copied(self) -> bool:
+        """Whether there is a copy."""
+        return self._copy is not None
+
+    def put_back(self) -> None:
+        """Put the copy in the place of all that was written since."""
+        assert self._copy is not None, "nobody made a copy"
+        self._boot += 1
+        self._disk = copy.deepcopy(self._copy)
+
+    def amend(self, do: Callable[[Sequence[bytes]], Sequence[bytes]]) -> None:
+        """No process runs, and somebody writes behind what is there."""
+        self._disk.reopen()
+        self._disk.write([*do(self._disk.records()), Sync(0)])
+        self._disk.begin()
+        self._disk.finish()
 
     def stall(self, until: Nanos) -> None:
         """No sync is done before that."""

@@ -65,6 +65,28 @@ class BitRot(Fault, frozen=True, tag="bit-rot"):
     member: int
 
 
+class DiskCopied(Fault, frozen=True, tag="disk-copied"):
+    """Somebody copies what a member's disk has synced."""
+
+    member: int
+
+
+class DiskPutBack(Fault, frozen=True, tag="disk-put-back"):
+    """The process of a member ends, and the copy is put in the place of all that was written since."""
+
+    member: int
+
+
+class Offline(Fault, frozen=True):
+    """A process ends, and an operator writes to its disk what only its family understands."""
+
+    member: int
+
+    def do(self, records: Sequence[bytes]) -> Sequence[bytes]:
+        """Given what is there, what comes behind it."""
+        raise NotImplementedError
+
+
 LEAVE_PATIENCE = 3 * SECOND
 """How long a process that leaves waits for that, as live ones do; then it ends."""
 
@@ -205,6 +227,9 @@ AnyFault = (
     | DiskFull
     | DiskLost
     | BitRot
+    | DiskCopied
+    | DiskPutBack
+    | Offline
     | Ambush
     | Deed
 )
@@ -222,7 +247,7 @@ def ends_at(fault: AnyFault) -> Nanos:
         return fault.at + LEAVE_PATIENCE
     if isinstance(fault, Disconnect):
         return fault.at + (fault.notice or 0)
-    if isinstance(fault, Recover | Reconnect | DiskLost | BitRot | Deed):
+    if isinstance(fault, Recover | Reconnect | DiskLost | BitRot | DiskCopied | DiskPutBack | Offline | Deed):
         return fault.at
     return fault.at + fault.duration
 

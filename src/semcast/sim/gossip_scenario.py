@@ -73,6 +73,9 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     beside = Random(f"rewrite/{protocol.value}/{seed}")  # logs that are written anew again and again
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
+    if durable:
+        settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
+        settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
     senders = size - count
     return Scenario(
         seed=seed,
@@ -135,6 +138,26 @@ def _strangers(rng: Random, settings: GossipSettings) -> GossipSettings:
         known=rng.choice((0.0, 0.0, 0.3, 1.0)),
         named=len(settings.loggers) > 1 or rng.random() < 0.5,
     )
+
+
+def _with_limits(rng: Random, settings: GossipSettings) -> GossipSettings:
+    """Some logs have a bound of bytes, or of age."""
+    kind = rng.random()
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, log_bytes=rng.choice((100, 1000, 10_000)))
+    if kind < 0.3:
+        return msgspec.structs.replace(settings, log_age=rng.choice((50, 500)) * MILLISECOND)
+    return settings
+
+
+def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> GossipSettings:
+    """Some sessions begin with a time, or want the log compacted, or only some items."""
+    kind = rng.random()
+    if rng.random() < 0.15:
+        settings = msgspec.structs.replace(settings, filter=rng.choice(("i0", "i1", "other")))
+    if kind < 0.15:
+        return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
+    return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings
 
 
 def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:

@@ -11,6 +11,7 @@ from random import Random
 
 import msgspec
 
+from semcast.core.events import Note
 from semcast.core.handover import Command
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer, Write
@@ -170,6 +171,10 @@ class Host:
         if self._disk is not None:
             self._disk.crash()
         self._chronicle.crashed(self._scheduler.now)
+
+    def note(self, what: Note) -> None:
+        """Write down what happens to it from outside, where the rest of the history would not tell."""
+        self._chronicle.on_events(self._scheduler.now, [what])
 
     def sleep(self, until: Nanos) -> None:
         """Do nothing until then."""

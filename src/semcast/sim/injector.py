@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
+from semcast.core.events import Note
 from semcast.core.ids import MICROSECOND, Nanos
 from semcast.sim.absence import Absence
 from semcast.sim.ambushes import caught_by
@@ -18,13 +19,16 @@ from semcast.sim.faults import (
     Deed,
     Delay,
     Disconnect,
+    DiskCopied,
     DiskFull,
     DiskLost,
+    DiskPutBack,
     DiskStall,
     Leave,
     LinkDown,
     LinkLoss,
     Loss,
+    Offline,
     Partition,
     Reconnect,
     Recover,
@@ -35,6 +39,7 @@ from semcast.sim.faults import (
 from semcast.sim.hosts import Host
 from semcast.sim.networks import Network
 from semcast.sim.scheduler import Scheduler
+from semcast.specs.replication.kinds import PUT_BACK
 
 
 class FaultInjector:
@@ -106,8 +111,12 @@ class FaultInjector:
                     self._hosts[number].call(self._absence.returns)
             case Loss() | LinkLoss() | LinkDown() | Delay() | Cut() | Partition() | SlowLink():
                 self._harm_network(fault)
-            case DiskStall() | DiskFull() | DiskLost() | BitRot():
+            case DiskStall() | DiskFull() | DiskLost() | BitRot() | DiskCopied() | DiskPutBack():
                 self._harm_disk(fault)
+            case Offline(member=number, do=do):
+                self.crash(number, now)
+                if not self._disks[number].damaged:
+                    self._disks[number].amend(do)
             case Deed(member=number, do=do):
                 self._hosts[number].call(lambda _stack, at: do([host.stack for host in self._hosts], at))
             case Ambush() if fault.closely or fault.syncing:
@@ -142,7 +151,7 @@ class FaultInjector:
                 network.limit_host(number, bandwidth)
                 self._scheduler.at(over, network.limit_host, number, normal)
 
-    def _harm_disk(self, fault: DiskStall | DiskFull | DiskLost | BitRot) -> None:
+    def _harm_disk(self, fault: DiskStall | DiskFull | DiskLost | BitRot | DiskCopied | DiskPutBack) -> None:
         if not self._disks:
             return
         disk, now = self._disks[fault.member], self._scheduler.now
@@ -156,6 +165,12 @@ class FaultInjector:
                 disk.replace()
             case BitRot():
                 disk.rot()
+            case DiskCopied():
+                disk.copy()
+            case DiskPutBack(member=number) if disk.copied and not self._hosts[number].crashed:
+                self._hosts[number].note(Note(PUT_BACK.value))
+                self.crash(number, now)
+                disk.put_back()
 
     def _lurk(self, ambush: Ambush, until: Nanos, before: list[tuple[str, ...]]) -> None:
         """Look again and again; closely, while a recovery is under way."""

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from semcast.core.ids import Nanos
 from semcast.core.stack import Stack
 from semcast.replication.actions import Asked, Change, Join, Leave, Reweigh, asked, change
+from semcast.replication.books import Books
 from semcast.replication.creation import Cut, Wish
+from semcast.replication.lineage import ForgetError, forgetting
 from semcast.replication.reads import DIRTY, SESSION
+from semcast.replication.records import decode, encode
 from semcast.replication.stack import Replication
-from semcast.sim.faults import Deed
+from semcast.sim.faults import Deed, Offline
 
 
 def server_of(stacks: Sequence[Stack], member: int) -> Replication:
@@ -58,6 +61,28 @@ class Collect(Deed, frozen=True, tag="collect"):
     def do(self, stacks: Sequence[Stack], now: Nanos) -> None:  # noqa: ARG002
         """At the point of the order that it is given next."""
         server_of(stacks, self.member).want_state()
+
+
+class Forget(Offline, frozen=True, tag="forget"):
+    """An operator makes a server go on without others (`semcast serve --forget`)."""
+
+    others: tuple[int, ...]
+    wiped: bool
+    """Whether the disks of these are gone, too. If not, they come back, and might go on by themselves."""
+
+    def do(self, records: Sequence[bytes]) -> Sequence[bytes]:
+        """Nothing where it is refused, or where those might be a quorum."""
+        books = Books()
+        books.replay(map(decode, records))
+        names = [f"p{number}" for number in self.others]
+        weights = {server.name: weight for server, weight in books.prim.servers}
+        lost = sum(weights.get(name, 0) for name in names)
+        if books.server is None or (not self.wiped and 2 * lost >= sum(weights.values())):
+            return ()
+        try:
+            return [encode(forgetting(books.server, books.prim, books.members, names, loss=False))]
+        except ForgetError:
+            return ()
 
 
 class Alter(Deed, frozen=True, tag="alter"):

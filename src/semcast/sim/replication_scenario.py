@@ -11,13 +11,15 @@ from semcast.sim.faults import (
     AnyFault,
     Crash,
     CrashAll,
+    DiskCopied,
+    DiskPutBack,
     DiskStall,
     Loss,
     Partition,
     Recover,
     Sleep,
 )
-from semcast.sim.replication_deeds import Alter, Ask, Collect, Look
+from semcast.sim.replication_deeds import Alter, Ask, Collect, Forget, Look
 from semcast.sim.scenario import Scenario, Traffic, slow_applications
 
 _STATES = ("construct", "exchange-actions", "exchange-states", "reg-prim")
@@ -47,6 +49,7 @@ def draw_replication(seed: int) -> Scenario:
         backlog=backlog,
     )
     faults = _faults(rng, founders, duration) + _deeds(rng, founders, size, duration)
+    faults += _operators(seed, founders, duration)
     return Scenario(
         seed=seed,
         stack="replication",
@@ -171,6 +174,33 @@ def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
     if kind == "loss":
         return [Loss(at, length, 0.3)]
     return [DiskStall(at, rng.choice((length, 3 * SECOND)), member)]
+
+
+def _operators(seed: int, founders: int, duration: Nanos) -> list[AnyFault]:
+    """Operators who give up servers, or put old copies of folders back. Drawn beside all else."""
+    rng = Random(f"replication/operators/{seed}")
+    what = rng.choice(("forget", "put back", *(6 * ("",))))
+    if founders < 3 or not what:
+        return []
+    at = rng.randrange(duration // 4, duration // 2)
+    first, *others = rng.sample(range(founders), founders)
+    pause = rng.choice((1, 50, 300)) * MILLISECOND
+    if what == "put back":
+        copied = rng.randrange(100 * MILLISECOND, at)
+        return [DiskCopied(copied, first), DiskPutBack(at, first), Recover(at + pause, first)]
+    wiped = rng.random() < 0.5
+    dead = tuple(others[: rng.randint(1, founders - 1) if wiped else 1])
+    found: list[AnyFault] = [Crash(at, member, 0) for member in dead]
+    if wiped:
+        found += [Recover(at + MILLISECOND, member, with_disk=False) for member in dead]
+    later = at + pause
+    return [
+        *found,
+        *(Crash(later, member, 0) for member in dead if not wiped),
+        Forget(later, first, dead, wiped),
+        *(Recover(later + 10 * MILLISECOND, member) for member in range(founders) if member not in dead),
+        *(Recover(later + rng.choice((400, 900)) * MILLISECOND, member) for member in dead),
+    ]
 
 
 def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:

@@ -25,8 +25,9 @@ from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
-from semcast.specs.gossip import GOSSIP
+from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.integrity import integrity
+from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
 from semcast.specs.replication import REPLICATION
 from semcast.specs.semantic import (
@@ -44,7 +45,9 @@ __all__ = [
     "CERTIFICATES",
     "EVS",
     "GOSSIP",
+    "GOSSIP_LOGS",
     "IN_MEMORY",
+    "LIGHTWEIGHT",
     "PROPERTIES",
     "REPLICATION",
     "VSYNC",
@@ -72,6 +75,8 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **VSYNC,
     **REPLICATION,
     **GOSSIP,
+    **GOSSIP_LOGS,
+    **LIGHTWEIGHT,
 }
 
 

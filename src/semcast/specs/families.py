@@ -8,7 +8,8 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.evs import EVS
-from semcast.specs.gossip import GOSSIP
+from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
+from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.replication import REPLICATION
 
 ALWAYS = frozenset({"relation_is_order", "integrity", "fifo_delivery", "buffer_bound"})
@@ -76,7 +77,11 @@ def _pbcast(_info: GroupInfo) -> Collection[str]:
 
 def _logged(_info: GroupInfo) -> Collection[str]:
     """Without a logger they promise what pbcast does: the others then say that they cannot tell."""
-    return _STATIC | GOSSIP.keys()
+    return _STATIC | GOSSIP.keys() | GOSSIP_LOGS.keys()
+
+
+def _lightweight(_info: GroupInfo) -> Collection[str]:
+    return LIGHTWEIGHT.keys()
 
 
 FAMILIES.register(Family("s-srm", _s_srm))
@@ -89,3 +94,4 @@ FAMILIES.register(Family("replication", _replication))
 FAMILIES.register(Family("lbrm", _logged))
 FAMILIES.register(Family("rpbcast", _logged))
 FAMILIES.register(Family("pbcast", _pbcast))
+FAMILIES.register(Family("lightweight", _lightweight))

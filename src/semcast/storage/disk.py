@@ -68,6 +68,15 @@ class LiveDisk:
     def wake(self, wake: Callable[[], None]) -> None:
         self._log.wake = wake
 
+    @property
+    def before_sync(self) -> Callable[[], None]:
+        """Called by a thread before it syncs what the stack wrote (see `LiveLog.before_sync`)."""
+        return self._log.before_sync
+
+    @before_sync.setter
+    def before_sync(self, wait: Callable[[], None]) -> None:
+        self._log.before_sync = wait
+
     def store(self, writes: Sequence[Write]) -> None:
         """Have records written, in order. They must not change any more."""
         self._log.store(writes)

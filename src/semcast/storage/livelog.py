@@ -34,6 +34,8 @@ class LiveLog:
         """The position of the first of these."""
         self.wake: Callable[[], None] = _nobody
         """Called by the thread when `take` has something to say."""
+        self.before_sync: Callable[[], None] = _nobody
+        """Called by the thread before it syncs: trials have a disk take its time with it."""
         self._folder, self._log = folder, log
         self._work: list[tuple[int, Sequence[Write] | Errand]] = []  # with the renewals before it
         self._changed = threading.Condition()
@@ -157,6 +159,7 @@ class LiveLog:
         if errand is not None:
             errand()
         if done:
+            self.before_sync()
             log.sync()
             self._done += done
             self.wake()
@@ -167,4 +170,4 @@ class LiveLog:
 
 
 def _nobody() -> None:
-    """There is no loop yet."""
+    """There is no loop yet, and nobody who tries anything."""

@@ -305,6 +305,8 @@ class Seat:
                 unread.extend(handover.take(self._wire.now))
             while unread and not held:
                 self.application.on_delivery(unread.popleft())
+            if not unread:
+                handover.mailbox.finish()
         if not self._asks:
             handover.mailbox.asked = self._may_read()
         self._offer()

@@ -1,6 +1,8 @@
 """Gossip and loggers, live: members and loggers find each other, and come and go."""
 
+import time
 from random import Random
+from typing import cast, get_args
 
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.core.outbox import Outbox
@@ -10,6 +12,7 @@ from semcast.group.registry import FAMILIES, Asked, Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention, Seeker
+from semcast.protocols.gossip.settings import StartMode
 
 _KIND = (MemberId("gossip"),)
 """Tells its datagrams from those of other families."""
@@ -41,7 +44,15 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     log_messages: int = 1 << 20
     """Messages of a stream that a logger keeps at most under `limits`."""
     start: str = "new"
-    """Where a session begins that its logger does not know: `new` or `all`."""
+    """Where a session begins that its logger does not know: `new` (with what comes), `all` (with what there
+    is), `compacted` (with what there is and nothing replaced), `acknowledged` (nowhere: it must be known),
+    `position`, `time`."""
+    start_at: int = 0
+    """The position of the log to begin with, or the time of day in nanoseconds."""
+    stays: bool = False
+    """Whether the session goes on when this member leaves, for the next one of its name."""
+    explicit: bool = False
+    """Whether the program says what it is through with (`subscribe`), and not by reading on."""
     at_most_once: bool = False
     """Whether a session that comes back after a crash begins anew, instead of where it had acknowledged."""
 
@@ -49,7 +60,11 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         super().__post_init__()
         _check_choice("protocol", self.protocol, [each.value for each in Protocol])
         _check_choice("retention", self.retention, [each.value for each in Retention])
-        _check_choice("start", self.start, ["new", "all"])
+        _check_choice("start", self.start, list(get_args(StartMode)))
+        if self.start_at < 0:
+            raise ConfigurationError(f"start_at {self.start_at}: at least 0")
+        if self.stays and not self.name:
+            raise ConfigurationError("stays needs a name: by it the next program finds its session")
         if self.policy == "leave":
             raise ConfigurationError("policy 'leave': no slow program holds anybody back here; set purge")
         if self.logger and not self.data:
@@ -83,7 +98,10 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
         hold=2 * _WINDOW,
         queue_messages=settings.queue_messages,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
-        start="all" if settings.start == "all" else "new",
+        start=cast("StartMode", settings.start),
+        start_at=settings.start_at,
+        stays=settings.stays,
+        explicit=settings.explicit,
         at_most_once=settings.at_most_once,
         retention=Retention(settings.retention),
         log_messages=settings.log_messages,
@@ -94,7 +112,9 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     settings, chosen = site.settings, gossip_settings(site.settings)
     assert isinstance(settings, GossipGroupSettings)
     if settings.logger:
-        return Logger(site.member, (), chosen, rng, out)
+        logger = Logger(site.member, (), chosen, rng, out)
+        logger.placing.epoch = time.time_ns() - time.monotonic_ns()
+        return logger
     if settings.durable or chosen.protocol is not Protocol.RPBCAST:
         return Member(site.member, (), chosen, rng, out)
     return Seeker(site.member, (), chosen, _SEARCH, rng, out)

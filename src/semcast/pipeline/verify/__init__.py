@@ -1,9 +1,9 @@
 """Recorded histories of any size against the properties of `semcast.specs`, on Spark."""
 
-from semcast.pipeline.verify.files import Recorded, survey
+from semcast.pipeline.verify.events import Recorded, survey
+from semcast.pipeline.verify.forms import FORMS, wanted_properties
 from semcast.pipeline.verify.job import verify
 from semcast.pipeline.verify.memory import fits_here, verify_here
-from semcast.pipeline.verify.properties import FORMS, wanted_properties
 from semcast.pipeline.verify.verdicts import Offence, Options, Report, Verdict
 
 __all__ = [

@@ -12,7 +12,7 @@ from semcast.history import HistoryError
 from semcast.history.schema import GONE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.totals import roster_table
 from semcast.pipeline.verify.violations import name_of, violations
 from semcast.specs.crash import ACTS

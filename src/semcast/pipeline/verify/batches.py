@@ -20,14 +20,17 @@ from semcast.history import RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.session import slots
-from semcast.pipeline.verify.arrays import NOTHING, Batches, Fold, Ints
 from semcast.pipeline.verify.folds import (
     DELIVERED,
     INDEX_BITS,
     INDEX_IN_PACKET_BITS,
+    NOTHING,
     SENT,
     SENT_SAFE,
     VECTOR,
+    Batches,
+    Fold,
+    Ints,
     Rows,
 )
 from semcast.pipeline.verify.stays import Who

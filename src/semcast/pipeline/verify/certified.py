@@ -18,8 +18,8 @@ from pyspark.sql import functions as fn
 
 from semcast.history import Event, History, Kind
 from semcast.history.decoding import decode, rows_of
-from semcast.pipeline.verify.findings import Findings, Given
 from semcast.pipeline.verify.folds import INDEX_IN_PACKET_BITS
+from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations
 from semcast.specs import Status, Verdict, check
 from semcast.specs.evs.configurations import Configuration

@@ -13,13 +13,12 @@ from pyspark.sql import functions as fn
 from semcast.history import Kind
 from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import obligations, replacements
-from semcast.pipeline.verify.claims import Claims, claims_of
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import SENT
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
+from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.pipeline.verify.run_index import numbered_violations, with_author, with_number
-from semcast.pipeline.verify.spans import chunked, overlay
-from semcast.pipeline.verify.stays import Segment
+from semcast.pipeline.verify.stays import Claims, Segment, claims_of
 from semcast.pipeline.verify.violations import known_violations, together, told_by
 from semcast.specs import check
 

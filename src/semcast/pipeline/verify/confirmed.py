@@ -17,7 +17,7 @@ from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.certified import history_of
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import without
 from semcast.pipeline.verify.run_index import with_author, with_number
 from semcast.specs import Status, check

@@ -14,9 +14,20 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
 from semcast.history.crc import crc32_combine
-from semcast.pipeline.verify.arrays import Batches, Flags, Fold, Ints, batch_of, longs, moved
-from semcast.pipeline.verify.findings import Findings
-from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Rows
+from semcast.pipeline.verify.folds import (
+    DELIVERED,
+    INDEX,
+    INDEX_BITS,
+    Batches,
+    Flags,
+    Fold,
+    Ints,
+    Rows,
+    batch_of,
+    longs,
+    moved,
+)
+from semcast.pipeline.verify.forms import Findings
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations
 from semcast.pipeline.verify.totals import Pair
 from semcast.specs.contents import not_compared

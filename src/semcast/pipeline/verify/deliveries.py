@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify import contents, obligations, replacements
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
+from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.pipeline.verify.run_index import numbered_violations
-from semcast.pipeline.verify.spans import chunked, overlay
 from semcast.pipeline.verify.totals import Pair, pairs
 
 _INTEGRITY = "integrity"

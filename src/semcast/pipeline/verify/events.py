@@ -1,6 +1,7 @@
-"""The rows of histories as Spark sees them, and what must be true of each in itself."""
+"""Histories as they are stored: files by their footers, rows as Spark sees them, what is wrong with one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +15,94 @@ from semcast.core.ids import MemberId
 from semcast.history import Event, HistoryError, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
-from semcast.history.versions import completed
+from semcast.history.versions import completed, described
 from semcast.history.wellformed import problem
 from semcast.pipeline.paths import literal
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Files that can be read, and the runs that they are about."""
+
+    files: tuple[Path, ...]
+    runs: dict[str, RunInfo]
+    """By name; each group of a run that has several is a run here, with a name of its own."""
+    rows: int
+
+
+def survey(paths: Sequence[Path]) -> Recorded:
+    """Look at every footer; raises HistoryError at the first file that is not a history."""
+    runs: dict[str, tuple[RunInfo, Path]] = {}
+    rows: dict[str, int] = {}
+    files = tuple(dict.fromkeys(file.resolve() for path in paths for file in _files(path)))
+    for file in files:
+        info, count = _inspect(file)
+        known, first = runs.get(info.run, (info, file))
+        united = known.united(info)
+        if united is None:
+            raise HistoryError(f"{file}: describes run {info.run} differently than {first}")
+        runs[info.run] = united, first
+        rows[info.run] = rows.get(info.run, 0) + count
+    for run, (_, first) in runs.items():
+        if not rows[run]:
+            raise HistoryError(f"{first}: run {run} has no events")
+    return Recorded(files, _by_group(info for info, _ in runs.values()), sum(rows.values()))
+
+
+def _by_group(infos: Iterable[RunInfo]) -> dict[str, RunInfo]:
+    found: dict[str, RunInfo] = {}
+    for info in infos:
+        for name, alone in info.apart().items():
+            if name in found:
+                raise HistoryError(f"there is a run {name}, and also a group of this name in a run")
+            found[name] = alone
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise HistoryError(f"{path}: no such file or folder")
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("*.parquet"))
+    if not files:
+        raise HistoryError(f"{path}: no *.parquet files in this folder")
+    return files
+
+
+def _inspect(file: Path) -> tuple[RunInfo, int]:
+    try:
+        with pq.ParquetFile(file) as parquet:
+            info = described(file, parquet)
+            foreign = set(_names_in(parquet, "run")) - {info.run}
+            if foreign:
+                raise HistoryError(
+                    f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}"
+                )
+            strange = set(_names_in(parquet, "group")) - {group.name for group in info.groups} - {None}
+            if strange:
+                raise HistoryError(
+                    f"{file}: has rows of group {min(map(str, strange))}, which it does not describe"
+                )
+            return info, parquet.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {_line(error)}") from error
+
+
+def _names_in(parquet: pq.ParquetFile, column: str) -> Iterable[str | None]:
+    """The first and the last name in a column of every row group."""
+    place = parquet.schema_arrow.names.index(column)
+    for number in range(parquet.metadata.num_row_groups):
+        known = parquet.metadata.row_group(number).column(place).statistics
+        if known is not None and known.has_min_max and not known.null_count:
+            yield from (known.min, known.max)
+        else:
+            yield from parquet.read_row_group(number, columns=[column]).column(column).unique().to_pylist()
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
 _REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
@@ -105,6 +191,15 @@ def events_of(rows: DataFrame) -> DataFrame:
 def of_kind(events: DataFrame, *kinds: Kind) -> DataFrame:
     """The events of these kinds."""
     return events.where(fn.col("kind").isin([kind.value for kind in kinds])).select(*EVENT)
+
+
+def annotated(events: DataFrame) -> DataFrame:
+    """The messages that say something about obsolescence: (run, sender, seq, note)."""
+    return (
+        of_kind(events, Kind.MULTICAST)
+        .where("annotation is not null")
+        .select("run", "sender", "seq", fn.col("annotation").alias("note"))
+    )
 
 
 def malformed(rows: DataFrame) -> DataFrame:

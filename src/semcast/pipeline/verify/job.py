@@ -11,14 +11,16 @@ from semcast.history.schema import KINDS, SCHEMA
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, unconstrained
-from semcast.pipeline.verify import basic, memory, relation
+from semcast.pipeline.verify import basic, memory, replacements
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
 from semcast.pipeline.verify.confirmed import judge_confirmed
 from semcast.pipeline.verify.deliveries import judge_deliveries
 from semcast.pipeline.verify.events import (
+    Recorded,
     added_kinds,
+    annotated,
     by_group,
     events_of,
     faults_by,
@@ -26,10 +28,19 @@ from semcast.pipeline.verify.events import (
     malformed,
     read_rows,
 )
-from semcast.pipeline.verify.files import Recorded
-from semcast.pipeline.verify.findings import Given, Judge, Wanted
+from semcast.pipeline.verify.forms import (
+    FORMS,
+    Form,
+    Given,
+    Judge,
+    Need,
+    Wanted,
+    named,
+    needs,
+    wanted_properties,
+)
+from semcast.pipeline.verify.gossip import judge_gossip
 from semcast.pipeline.verify.positions import judge_positions
-from semcast.pipeline.verify.properties import FORMS, Form, Need, named, needs, wanted_properties
 from semcast.pipeline.verify.replication import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import RunIndex
@@ -68,6 +79,7 @@ _JUDGES: dict[Form, Judge] = {
     Form.RING: judge_ring,
     Form.CONFIRMED: judge_confirmed,
     Form.REPLICATION: judge_replication,
+    Form.GOSSIP: judge_gossip,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""
@@ -188,9 +200,9 @@ class _Job:
     def _places(self, runs: set[str]) -> DataFrame:
         """Where annotated messages stand in the total order, in the runs whose annotations speak of that."""
         if not runs:
-            return small_frame(self._spark, relation.POSITIONS, [])
+            return small_frame(self._spark, replacements.POSITIONS, [])
         events = self._of_runs(runs)
-        return self._keep(relation.positions(events, relation.annotated(events)))
+        return self._keep(replacements.positions(events, annotated(events)))
 
     def _relation(self, odd: set[str], held: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
@@ -199,13 +211,13 @@ class _Job:
             for run, names in self._wanted.items()
             for name in names
             if name in FORMS or run not in held
-            if name in named(Form.RELATION) or needs(name, Need.RELATION)
+            if name in named(Form.RELATION, Form.GOSSIP) or needs(name, Need.RELATION)
         }
         if not odd & asked:
             return []
         self._progress("obsolescence relation")
-        notes = self._keep(relation.annotated(self._of_runs(odd)))
-        circles = self._keep(relation.order_violations(notes, self._positions))
+        notes = self._keep(annotated(self._of_runs(odd)))
+        circles = self._keep(replacements.order_violations(notes, self._positions))
         self._evidence.circular = {row["run"] for row in circles.select("run").distinct().collect()}
         return [circles]
 

@@ -18,8 +18,8 @@ from semcast.history.reader import read_files
 from semcast.history.schema import SCHEMA
 from semcast.pipeline.paths import is_remote, local_path
 from semcast.pipeline.session import slots
-from semcast.pipeline.verify.files import Recorded
-from semcast.pipeline.verify.properties import wanted_properties
+from semcast.pipeline.verify.events import Recorded
+from semcast.pipeline.verify.forms import wanted_properties
 from semcast.pipeline.verify.totals import check_nobody_missing
 from semcast.pipeline.verify.verdicts import (
     NOTHING_RECORDED,

@@ -10,8 +10,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from semcast.pipeline.verify.arrays import Batches, Flags, Fold, Ints, longs
-from semcast.pipeline.verify.folds import DELIVERED, INDEX, INDEX_BITS, Rows
+from semcast.pipeline.verify.folds import (
+    DELIVERED,
+    INDEX,
+    INDEX_BITS,
+    Batches,
+    Flags,
+    Fold,
+    Ints,
+    Rows,
+    longs,
+)
 from semcast.pipeline.verify.run_index import RunIndex
 
 STRETCH = 1 << 16

@@ -13,8 +13,8 @@ from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify import position_arrays
 from semcast.pipeline.verify.events import member_of
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import ON_RING
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import numbered_violations
 from semcast.specs.vsync.views import views_of

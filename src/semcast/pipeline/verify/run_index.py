@@ -15,9 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
-from semcast.pipeline.verify.arrays import Fold, Ints, longs
 from semcast.pipeline.verify.batches import ROWS, over_batches, over_files, read_here, tasks_for
-from semcast.pipeline.verify.events import member_of
+from semcast.pipeline.verify.events import annotated, member_of
 from semcast.pipeline.verify.folds import COLUMNS as FOLDED
 from semcast.pipeline.verify.folds import (
     CONTENTS,
@@ -31,9 +30,11 @@ from semcast.pipeline.verify.folds import (
     SENT,
     SENT_SAFE,
     STEPS,
+    Fold,
+    Ints,
     folding,
+    longs,
 )
-from semcast.pipeline.verify.relation import annotated
 from semcast.pipeline.verify.stays import Segment, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.violations import COLUMNS, offence
 

@@ -11,8 +11,7 @@ from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history import Event, RunInfo
 from semcast.pipeline.session import SMALL_ROWS
 from semcast.pipeline.verify.events import member_of
-from semcast.pipeline.verify.findings import Case, Findings
-from semcast.pipeline.verify.properties import PROPERTIES, Need, needs
+from semcast.pipeline.verify.forms import PROPERTIES, Case, Findings, Need, needs
 from semcast.pipeline.verify.violations import Violation
 from semcast.specs import Status
 

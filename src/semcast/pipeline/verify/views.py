@@ -14,8 +14,8 @@ from pyspark.sql import functions as fn
 from semcast.core.ids import MemberId, Nanos
 from semcast.history import GONE, Event, History, Kind
 from semcast.pipeline.verify.events import member_of, of_kind
-from semcast.pipeline.verify.findings import Findings, Given, Wanted
 from semcast.pipeline.verify.folds import SENT
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import Books, books_of
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations
 from semcast.pipeline.verify.violations import known_violations, told_by

@@ -1,33 +1,39 @@
 """A logger's side of sessions: who is admitted, what they report, who leaves (5.3: loggers admit)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
-from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.books import Books, admitted
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.frames import (
+    Acknowledge,
     Closed,
     Confirm,
     Entry,
     Farewell,
     Join,
     Logged,
+    Refused,
     Report,
     Reported,
-    Seek,
-    Share,
     Shared,
     Sought,
     entries,
     some_spans,
 )
+from semcast.protocols.gossip.frames import (
+    Acknowledged as AcknowledgedFrame,
+)
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.records import Acknowledged, Admitted, Dismissed
+from semcast.protocols.gossip.reading import OffsetError, Reading
+from semcast.protocols.gossip.records import Acknowledged, Dismissed
 from semcast.protocols.gossip.rows import Row
 from semcast.protocols.gossip.settings import GossipSettings, Retention
+from semcast.protocols.gossip.sharing import Sharing
+from semcast.protocols.gossip.starting import RefusedError, beginning
 
 _MOST = 16384
 """Sessions at a time: nobody can make us keep more."""
@@ -38,34 +44,6 @@ def closed(stream: LogStream) -> Closed:
     """What to say of a stream that is over; of many holes, the others are told to who asks for them."""
     assert stream.last is not None
     return Closed(stream.sender, stream.last, next(some_spans(stream.holes)))
-
-
-class Search:
-    """For the session of a member, at all other loggers."""
-
-    def __init__(self, member: MemberId) -> None:
-        self.member = member
-        self.frame: Join | None = None
-        self.answered: set[str] = set()
-        self._parts: dict[str, dict[int, Sought]] = {}
-
-    def take(self, name: str, frame: Sought) -> bool:
-        """A part of what one of them knows; returns whether that is all of it."""
-        parts = self._parts.setdefault(name, {})
-        if any(other.had != frame.had or other.parts != frame.parts for other in parts.values()):
-            parts.clear()
-        parts[frame.part] = frame
-        if len(parts) == frame.parts:
-            self.answered.add(name)
-            return True
-        return False
-
-    def rows(self, now: Nanos) -> Iterator[Row]:
-        """All that were found."""
-        for parts in self._parts.values():
-            for part in parts.values():
-                if part.had is not None:
-                    yield Row(part.had, dict(part.through), now, again=False, attempt=part.attempt)
 
 
 class Admission:
@@ -95,117 +73,57 @@ class Admission:
         self._settings = settings
         self._colleagues = colleagues
         self._out = out
-        self._searches: dict[MemberId, Search] = {}
+        self.sharing = Sharing(books, journal, colleagues, out)
         self._unconfirmed: dict[MemberId, int] = {}  # attempts whose rows are on disk here
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        """Admit: the row is on disk before anything is confirmed."""
+        """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
+        rows = self._books.rows
+        if rows.of(source) is None and frame.again and self._colleagues:
+            self.sharing.search(source, frame)
+        elif rows.of(source) is None and rows.known(source.name) is not None:
+            self._journal.then(lambda then: self._admit(then, source, frame))
+        else:
+            self._admit(now, source, frame)
+
+    def on_sought(self, now: Nanos, source: MemberId, frame: Sought) -> None:
+        """What another logger knows of who wants a session."""
+        self.sharing.on_sought(now, source, frame, self._admit)
+
+    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """The row is on disk before anything is confirmed."""
         rows = self._books.rows
         if rows.is_over(source):
             return
         row, former = rows.of(source), rows.known(source.name)
         if row is None and former is None and len(rows) >= _MOST:
             return
-        if row is None and frame.again and self._colleagues:
-            self._search(source, frame)
-        elif row is None or row.attempt <= frame.attempt:
-            self._admit(now, source, frame)
-
-    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        rows = self._books.rows
-        row, former = rows.of(source), rows.known(source.name)
         if row is None or row.attempt < frame.attempt:
+            try:
+                through = dict(former.through) if former is not None else self._beginning(frame, source.name)
+            except (RefusedError, OffsetError) as error:
+                self._out.send(source, Refused(frame.attempt, str(error)[:256]))
+                return
             again = former is not None and (former.again or former.member != source)
-            through = dict(former.through) if former is not None else self._beginning(frame.start)
             row = rows.admit(now, source, through, again=again, attempt=frame.attempt)
-            self._journal.write(Admitted(source, sorted(through.items()), again, frame.attempt))
+            row.compacted = frame.start == "compacted" if former is None else former.compacted
+            row.filter = frame.filter
+            self._journal.write(admitted(row))
+        elif row.attempt > frame.attempt:
+            return  # it has asked another logger since
         row.heard_at, row.here = now, True
         self._journal.then(lambda _now: self._admitted(source, frame.attempt))
 
-    def _beginning(self, start: str) -> dict[MemberId, int]:
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
         """Where a session begins that is not known here: never below what was promised to other loggers."""
-        streams = self._books.streams.values()
-        if start == "new":
-            return {stream.sender: stream.logged for stream in streams}
-        if not self._colleagues or self._settings.retention is not Retention.STABLE:
-            return {stream.sender: stream.floor for stream in streams}
-        promised = self._colleagues.promised
-        return {
-            stream.sender: stream.logged if (found := promised(stream.sender)) is None else found
-            for stream in streams
-        }
+        found = beginning(self._books, Reading(self._books), join, name)
+        if self._colleagues and self._settings.retention is Retention.STABLE:
+            for sender, stream in self._books.streams.items():
+                promised = self._colleagues.promised(sender)
+                found[sender] = max(found.get(sender, 0), stream.logged if promised is None else promised)
+        return found
 
-    # Other loggers
-
-    def _search(self, source: MemberId, frame: Join) -> None:
-        """It may have had a session: another logger may know more of that, or alone know it."""
-        search = self._searches.get(source)
-        if search is None:
-            if len(self._searches) >= _MOST:
-                del self._searches[next(iter(self._searches))]
-            search = self._searches[source] = Search(source)
-        search.frame = frame
-
-    def seek(self) -> None:
-        """Ask those that have not answered yet."""
-        for search in self._searches.values():
-            for colleague in self._colleagues.there():
-                if colleague.name not in search.answered:
-                    self._out.send(colleague, Seek(search.member))
-
-    def on_seek(self, source: MemberId, frame: Seek) -> None:
-        """Another logger asks for a session: what is on disk here, once all is."""
-        self._journal.then(lambda _now: self._tell(source, frame.member))
-
-    def _tell(self, target: MemberId, member: MemberId) -> None:
-        row = self._books.rows.known(member.name)
-        if row is None:
-            self._out.send(target, Sought(member, None, 0, 0, 1, []))
-            return
-        parts = entries(sorted(row.through.items()))
-        for number, part in enumerate(parts):
-            self._out.send(target, Sought(member, row.member, row.attempt, number, len(parts), part))
-
-    def on_sought(self, now: Nanos, source: MemberId, frame: Sought) -> None:
-        """What another logger has; when all have answered, the newest row counts."""
-        search = self._searches.get(frame.member)
-        if search is None or not search.take(source.name, frame):
-            return
-        if search.answered.issuperset(self._colleagues.names):
-            del self._searches[frame.member]
-            for row in search.rows(now):
-                self._take_row(row)
-            assert search.frame is not None
-            if not self._books.rows.is_over(frame.member):
-                self._admit(now, frame.member, search.frame)
-
-    def _take_row(self, row: Row) -> None:
-        row.here = False
-        if self._books.rows.merge(row):
-            through = sorted(row.through.items())
-            self._journal.write(Admitted(row.member, through, row.again, row.attempt, here=False))
-
-    def on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
-        """A session that another logger has on disk: here, too, once it is synced."""
-        if frame.over:
-            if not self._books.rows.is_over(frame.member):
-                self.dismiss(frame.member)
-            self._journal.then(lambda _now: self._out.send(source, Shared(frame.serial)))
-            return
-        row = Row(frame.member, dict(frame.through), now, again=frame.again, attempt=frame.attempt)
-        row.here = False
-        if self._books.rows.knows(row):
-            self._journal.then(lambda _now: self._out.send(source, Shared(frame.serial)))
-            return
-        through = sorted(row.through.items())
-        self._journal.write(Admitted(row.member, through, row.again, row.attempt, here=False))
-        self._journal.then(lambda _now: self._take_share(source, frame.serial, row))
-
-    def _take_share(self, source: MemberId, serial: int, row: Row) -> None:
-        if self._books.rows.merge(row):
-            self._colleagues.changed(row.member.name, source)
-            self._out.deliver(Note("admit", members=(row.member,), order=row.attempt))
-        self._out.send(source, Shared(serial))
+    # Confirmation
 
     def on_shared(self, source: MemberId, frame: Shared) -> None:
         """Another logger has a row: perhaps that was awaited."""
@@ -213,8 +131,6 @@ class Admission:
         for member, attempt in list(self._unconfirmed.items()):
             if member.name == name:
                 self._confirm(member, attempt)
-
-    # Confirmation
 
     def _admitted(self, member: MemberId, attempt: int) -> None:
         """The row is on disk here."""
@@ -264,17 +180,33 @@ class Admission:
         if row is None or row.attempt < frame.attempt:
             row = self._take_in(now, source, frame)
         row.heard_at, row.here = now, True
-        through = []
-        for sender, seq, known in frame.through:
+        for sender, _, known in frame.through:
             self._hear_of(sender, known)
-            stream = books.streams.get(sender)
+        self._take(source, row, [(sender, seq) for sender, seq, _ in frame.through])
+        self._answer(source, row, frame)
+
+    def on_acknowledge(self, now: Nanos, source: MemberId, frame: Acknowledge) -> None:
+        """The same, said by the program. It is answered once all of it is on disk, and asked again before."""
+        row = self._books.rows.of(source)
+        if row is None:
+            return
+        row.heard_at = now
+        self._take(source, row, frame.upto)
+        streams = self._books.streams
+        if all(sender not in streams or seq <= streams[sender].logged for sender, seq in frame.upto):
+            answer = AcknowledgedFrame(frame.serial, frame.part)
+            self._journal.then(lambda _now: self._out.send(source, answer))
+
+    def _take(self, source: MemberId, row: Row, said: list[Entry]) -> None:
+        through = []
+        for sender, seq in said:
+            stream = self._books.streams.get(sender)
             upto = 0 if stream is None else min(seq, stream.logged)
             if upto > row.through.get(sender, 0):
                 through.append((sender, upto))
         if through:
             self._journal.write(Acknowledged(source, through))
             self._journal.then(lambda _now: self._acknowledged(source, through))
-        self._answer(source, row, frame)
 
     def _take_in(self, now: Nanos, source: MemberId, frame: Report) -> Row:
         """It moves here, with its own position; or its row was lost with a disk."""
@@ -284,7 +216,9 @@ class Admission:
             through = {stream: seq for stream, seq, _ in frame.through if seq}
         again = former is not None and former.again
         row = self._books.rows.admit(now, source, through, again=again, attempt=frame.attempt)
-        self._journal.write(Admitted(source, sorted(through.items()), again, frame.attempt))
+        if former is not None:
+            row.compacted, row.filter = former.compacted, former.filter
+        self._journal.write(admitted(row))
         self._journal.then(lambda _now: self._colleagues.changed(source.name))
         return row
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import batch_of
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
@@ -18,10 +19,12 @@ from semcast.protocols.gossip.records import (
     Expired,
     Frozen,
     Holes,
+    Keyed,
     Merged,
     Opened,
     Over,
     Placed,
+    Published,
     Record,
     Replaced,
     Stored,
@@ -39,7 +42,7 @@ _MOST = 8192
 class Books:
     """In memory; whoever changes it writes the record."""
 
-    def __init__(self, stream_kind: type[LogStream], rows: Rows) -> None:
+    def __init__(self, stream_kind: type[LogStream], rows: Rows, keys: Keys) -> None:
         self.log = 0
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
         self.begun = False
@@ -48,6 +51,7 @@ class Books:
         self.rows = rows
         self.ended = Ended()
         self.positions = Positions()
+        self.keys = keys
         self._stream_kind = stream_kind
 
     def open(self, sender: MemberId) -> LogStream | None:
@@ -96,7 +100,7 @@ class Books:
             self.log = record.log
         elif isinstance(record, Admitted):
             row = Row(record.member, dict(record.through), now, again=record.again, attempt=record.attempt)
-            row.here = record.here
+            row.here, row.compacted, row.filter = record.here, record.compacted, record.filter
             self.rows.merge(row)
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
@@ -106,6 +110,8 @@ class Books:
             self.forget(record.sender, record.last)
         elif isinstance(record, Begun):
             self.begun = True
+        elif isinstance(record, Keyed):
+            self.keys.add(record.key, record.sender, record.first)
         elif isinstance(record, Counted):
             self.positions.count_from(record.next)
             for span in record.trimmed:
@@ -119,12 +125,16 @@ class Books:
     def _apply(
         self,
         stream: LogStream,
-        record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged | Placed,
+        record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged | Placed | Published,
     ) -> None:
         """What a record does to its stream."""
         match record:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+            case Published(key=key, first=first, messages=messages):
+                self.keys.add(key, record.sender, first)
+                for seq, (payload, annotation) in enumerate(messages, first):
+                    stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
                 stream.placed = max(stream.placed, first + count - 1)
@@ -158,8 +168,10 @@ class Books:
         for run in self.positions.present(self.has):
             yield Placed(*run)
         yield Counted(self.positions.next, list(self.positions.trimmed))
+        for each in self.keys.all():
+            yield Keyed(*each)
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again, row.attempt, row.here)
+            yield admitted(row)
 
     def size(self) -> int:
         """How many records that takes, about."""
@@ -168,6 +180,12 @@ class Books:
     def stored(self) -> int:
         """How many messages there are."""
         return sum(len(stream.messages) for stream in self.streams.values())
+
+
+def admitted(row: Row) -> Admitted:
+    """The record of a session."""
+    through = sorted(row.through.items())
+    return Admitted(row.member, through, row.again, row.compacted, row.filter, row.attempt, row.here)
 
 
 def _stream_records(stream: LogStream) -> Iterator[Record]:

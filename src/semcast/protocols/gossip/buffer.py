@@ -3,9 +3,9 @@
 Holding until it is logged is ours: the paper forgets by age alone, so that what a crashed sender had not
 got to its logger is gone while members still have it.
 
-Semantic repair: whoever asks for a message that a later one replaces is given that, and a notice. Only a
-replacement that is logged will do, where there is a logger: one that is lost with its sender would leave the
-asker with neither.
+Semantic repair: whoever asks for a message that a later one replaces is told so, and asks for that one if it
+lacks it. Only a replacement that is logged will do, where there is a logger: one that is lost with its sender
+would leave the asker with neither.
 """
 
 from collections import deque

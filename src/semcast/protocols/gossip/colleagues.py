@@ -177,7 +177,8 @@ class Colleagues:
             return
         for part in entries(sorted(row.through.items())):
             serial = self._number(to, row.member, row.age)
-            yield Share(serial, row.member, row.attempt, row.again, False, part)
+            kind = row.compacted, row.filter
+            yield Share(serial, row.member, row.attempt, row.again, False, part, *kind)
 
     def _number(self, to: str, member: MemberId, age: tuple[int, int]) -> int:
         self._serial += 1

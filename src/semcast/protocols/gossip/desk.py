@@ -6,7 +6,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.protocols.gossip.buffer import GossipBuffer, Kept
+from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.frames import Data, Forgotten, Notice, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
@@ -19,6 +19,8 @@ from semcast.protocols.gossip.streams import WANTED
 from semcast.wire.annotations import to_wire
 
 _EVERYTHING = 1 << 62
+NOTICES = 32
+"""Receipts in one frame."""
 
 HearOf = Callable[[Nanos, MemberId, int], None]
 Hashes = Callable[[MemberId, int], bytes | None]
@@ -70,44 +72,36 @@ class Desk:
         self._limit = ServiceLimit(settings.repairs_per_second)
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:
-        """Repair what is kept here; returns what was here once and is forgotten."""
+        """Repair what is kept here; returns what was here once and is forgotten.
+
+        Of what was replaced only that is said: who asks has the replacement, or asks for it as well, or hears
+        of it by the notice.
+        """
         forgotten: list[tuple[MemberId, list[Span]]] = []
         for sender, spans in asked:
             stream, kept = self.receiver.streams.get(sender), self.buffer.get(sender)
             gone: list[int] = []
-            sent: dict[int, None] = {}
+            purged: list[tuple[int, int, int]] = []
             upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
-            for seq in numbers_of(spans, WANTED):
+            for seq in dict.fromkeys(numbers_of(spans, WANTED)):
                 by = None if kept is None else kept.replacement(seq, upto)
-                if kept is not None and self._repair(now, target, kept, (seq, by), number, sent):
-                    continue
-                if stream is not None and stream.start < seq <= stream.next:
+                batch = None if kept is None else kept.messages.get(seq)
+                if by is not None:
+                    purged.append((seq, seq, by))
+                elif batch is not None:
+                    self._repair(now, target, batch, number)
+                elif stream is not None and stream.start < seq <= stream.next:
                     gone.append(seq)
+            for start in range(0, len(purged), NOTICES):
+                self.out.send(target, Notice(sender, purged[start : start + NOTICES]))
             if gone:
-                forgotten.append((sender, spans_of(sorted(set(gone)))))
+                forgotten.append((sender, spans_of(sorted(gone))))
         return forgotten
 
-    def _repair(
-        self,
-        now: Nanos,
-        target: MemberId,
-        kept: Kept,
-        asked: tuple[int, int | None],
-        number: int,
-        sent: dict[int, None],
-    ) -> bool:
-        """Send a message, or what replaces it with a notice; returns whether either is here."""
-        seq, by = asked
-        batch = kept.messages.get(seq if by is None else by)
-        if batch is None:
-            return False
-        if by is not None:
-            self.out.send(target, Notice(batch.sender, [(seq, seq, by)]))
-        if batch.first not in sent and self._limit.take(now):
-            sent[batch.first] = None
+    def _repair(self, now: Nanos, target: MemberId, batch: Batch, number: int) -> None:
+        if self._limit.take(now):
             self.stats.retransmitted += 1
             self.out.send(target, data_of(batch, number))
-        return True
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
         """What an idle sender said last, unless its stream is over."""

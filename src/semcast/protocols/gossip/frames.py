@@ -12,6 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -121,11 +122,11 @@ class Notice(Frame, frozen=True, array_like=True, tag=77, gc=False):
 
 
 class Gone(Frame, frozen=True, array_like=True, tag=78, gc=False):
-    """Of a logger: nobody will ever be given these."""
+    """Of a logger: nobody will ever be given these, or who asks does not want them."""
 
     sender: MemberId
     spans: WireSpans
-    why: Literal["expired", "abandoned"]
+    why: Literal["expired", "abandoned", "unwanted"]
 
 
 class LetGo(Frame, frozen=True, array_like=True, tag=79, gc=False):
@@ -145,8 +146,14 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """A member wants a session. The attempt tells its answer from those to former ones."""
 
     attempt: Number
-    start: Literal["new", "all"]
+    start: StartMode
     at_most_once: bool
+    at: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
+    """The position, or the time, to start with."""
+    log: Number = 0
+    """The log that the position is of."""
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+    """What the items of messages that it wants begin with."""
     again: bool = False
     """Whether a former incarnation may have had a session: then all loggers are asked for it."""
 
@@ -274,6 +281,8 @@ class Share(Frame, frozen=True, array_like=True, tag=113, gc=False):
     again: bool
     over: bool
     through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
 
 
 class Shared(Frame, frozen=True, array_like=True, tag=114, gc=False):
@@ -297,6 +306,8 @@ class Sought(Frame, frozen=True, array_like=True, tag=116, gc=False):
     part: Part
     parts: Parts
     through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
 
 
 class Begin(Frame, frozen=True, array_like=True, tag=117, gc=False):
@@ -312,6 +323,28 @@ class Past(Frame, frozen=True, array_like=True, tag=118, gc=False):
     part: Part
     parts: Parts
     streams: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
+class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
+    """The session cannot begin as the member wants."""
+
+    attempt: Number
+    why: Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class Acknowledge(Frame, frozen=True, array_like=True, tag=131, gc=False):
+    """A program is through with these streams up to these numbers, and says so."""
+
+    serial: Number
+    part: Part
+    upto: Entries
+
+
+class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
+    """That is on disk."""
+
+    serial: Number
+    part: Part
 
 
 GossipFrame = (
@@ -346,6 +379,9 @@ GossipFrame = (
     | Sought
     | Begin
     | Past
+    | Refused
+    | Acknowledge
+    | Acknowledged
 )
 
 FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)

@@ -22,7 +22,11 @@ class LogStream:
     def __init__(self, sender: MemberId) -> None:
         self.sender = sender
         self.messages: dict[int, Batch] = {}
+        self.size = 0
+        """Bytes of these."""
         self.receipts: dict[int, int] = {}
+        self.superseded: dict[int, int] = {}
+        """Where the log is not compacted: what could leave, and what is on disk in its place."""
         self.merged = 0
         """Up to here, what is not in the log and not gone was replaced."""
         self.floor = 0
@@ -51,6 +55,8 @@ class LogStream:
     def store(self, batch: Batch) -> None:
         """Take a message in."""
         seq = batch.first
+        if seq not in self.messages:
+            self.size += batch.size
         self.messages[seq] = batch
         self._ahead[seq] = None
         self.known = max(self.known, seq)
@@ -94,13 +100,16 @@ class LogStream:
         found: dict[int, int] = {}
         for by in sorted(by for by in self._victims if first <= by <= last):
             for seq in self._victims.pop(by):
-                if seq in self.messages and by in self.messages:
+                old = self.messages.get(seq)
+                if old is not None and old.annotation is not None and by in self.messages:
                     found[seq] = by
         return list(found.items())
 
     def replace(self, seq: int, by: int) -> None:
         """A message leaves with a receipt."""
-        self.messages.pop(seq, None)
+        batch = self.messages.pop(seq, None)
+        if batch is not None:
+            self.size -= batch.size
         self.receipts[seq] = by
         if seq > self.contiguous:
             self._ahead[seq] = None
@@ -111,6 +120,13 @@ class LogStream:
         while by in self.receipts:
             by = self.receipts[by]
         return by
+
+    def newest(self, seq: int) -> int | None:
+        """What replaces a message that is here, where the log is not compacted; None if nothing does."""
+        by = self.superseded.get(seq)
+        while by in self.superseded:
+            by = self.superseded[by]
+        return by if by in self.messages else None
 
     def merge(self, below: int) -> None:
         """Every session is past these receipts."""
@@ -161,6 +177,8 @@ class LogStream:
 
     def _drop(self, seq: int) -> None:
         batch = self.messages.pop(seq)
+        self.size -= batch.size
+        self.superseded.pop(seq, None)
         annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
             del self._latest[annotation.item]
@@ -179,8 +197,7 @@ class LogStream:
             self._name(seq, list(annotation.positions()))
 
     def _name(self, by: int, olds: list[int]) -> None:
-        there = [old for old in olds if old < by and old in self.messages]
-        victims = [old for old in there if self.messages[old].annotation is not None]
+        victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
 

@@ -27,6 +27,7 @@ from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledge,
     Begin,
     Closed,
     Data,
@@ -46,6 +47,7 @@ from semcast.protocols.gossip.frames import (
     Presence,
     Promise,
     Report,
+    Say,
     Seek,
     Share,
     Shared,
@@ -56,10 +58,12 @@ from semcast.protocols.gossip.frames import (
 )
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.publishing import Publishing
 from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import (
@@ -118,10 +122,11 @@ class Logger(Stack):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
-        self.books = Books(self.log_stream_kind, self.rows_kind())
+        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys))
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
+        self.publishing = Publishing(me, self.books, self.journal, out)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self._me = me
         self._rng = rng
@@ -145,8 +150,10 @@ class Logger(Stack):
             LetGo: self.ending.on_let_go,
             Join: self.admission.on_join,
             Report: self.admission.on_report,
+            Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
             Holding: self.ending.on_holding,
+            Say: self.publishing.on_say,
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
@@ -156,7 +163,7 @@ class Logger(Stack):
             Promise: self._on_promise,
             Share: self._on_share,
             Shared: lambda _now, source, frame: self.admission.on_shared(source, frame),
-            Seek: lambda _now, source, frame: self.admission.on_seek(source, frame),
+            Seek: lambda _now, source, frame: self.admission.sharing.on_seek(source, frame),
             Sought: self.admission.on_sought,
             Inquire: lambda _now, source, frame: self.ending.on_inquire(source, frame),
             Closed: self.ending.on_closed,
@@ -200,7 +207,7 @@ class Logger(Stack):
             self.books.log = self._me.incarnation + 1
             self.retaining.wait_for_reports(now)
             self.journal.write(Opened(self.books.log))
-        level = self.settings.retention.value
+        level = self.settings.keeping
         self.out.deliver(Note("opened", order=self.books.log, count=self.settings.log_acks, level=level))
         for stream in self.books.streams.values():
             self._newest[stream.sender.name] = max(
@@ -210,7 +217,10 @@ class Logger(Stack):
                 self.out.deliver(Note("kept", sender=stream.sender, seq=first, count=last - first + 1))
             if stream.frozen and stream.last is None:
                 self.ending.resume(stream)
+        self._newest[self._me.name] = self._me.incarnation
+        self._end_former(self._me.name)
         self.placing.start(now)
+        self.retaining.start()
         for member in (*self.view().members, *self.books.streams):
             self._heard_at[member.name] = now
         self._say_present(now)
@@ -240,6 +250,26 @@ class Logger(Stack):
     ) -> int:
         """Nothing."""
         raise ValueError(f"{self._me} is a logger, and sends no messages of its own")
+
+    def publish(
+        self,
+        now: Nanos,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        ticket: int = 0,
+    ) -> None:
+        """Log a batch for a program that is no member, once for each key, and send it to all.
+
+        An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
+        it had been logged before. Raises ValueError if it cannot be logged.
+        """
+        stream = self.publishing.publish(key, payloads, annotations, ticket)
+        if stream is not None:
+            last = stream.contiguous
+            self._fresh.stored.setdefault(self._me, []).extend(range(last - len(payloads) + 1, last + 1))
+            self._acknowledge(stream)
+        self._flush(now)
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Who is there; messages go to its log."""
@@ -314,6 +344,7 @@ class Logger(Stack):
         lease = _LEASE * self.settings.report
         self.ending.ask([row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
+        self.retaining.limit(now + self.placing.epoch)
         if self.settings.protocol is Protocol.RPBCAST:
             self._gossip()
         self.placing.tidy()
@@ -325,12 +356,13 @@ class Logger(Stack):
         streams = self.books.streams.values() if self.retaining.waits(now) else ()
         self.colleagues.promise(self._round, [(stream.sender, stream.floor) for stream in streams])
         self.colleagues.share()
-        self.admission.seek()
+        self.admission.sharing.seek()
 
     # Messages
 
     def _stream(self, sender: MemberId) -> LogStream | None:
-        if self.roster.is_foreign(sender) or sender == self._me or self.roster.is_logger(sender):
+        others = self.roster.is_logger(sender) and not self.colleagues
+        if self.roster.is_foreign(sender) or sender == self._me or others:
             return None
         stream = self.books.open(sender)
         if stream is not None and sender.incarnation < self._newest.get(sender.name, 0):
@@ -377,7 +409,7 @@ class Logger(Stack):
             stream = self.books.streams.get(sender)
             if stream is not None:
                 self._see_logged(stream, upto)
-                if sender.incarnation >= self._newest.get(sender.name, 0):
+                if sender.incarnation >= self._newest.get(sender.name, 0) and sender != self._me:
                     self.out.send(sender, Logged(self.books.log, [(sender, stream.logged)]))
 
     def _see_logged(self, stream: LogStream, upto: int) -> None:
@@ -456,7 +488,7 @@ class Logger(Stack):
             self._hear_of(stream, logged)
 
     def _on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
-        self.admission.on_share(now, source, frame)
+        self.admission.sharing.on_share(now, source, frame)
         if frame.over:
             self._ends(frame.member)
 
@@ -483,6 +515,7 @@ class Logger(Stack):
                 row.heard_at = now
         for stream in self.books.streams:
             self._heard_at.setdefault(stream.name, now)
+        self._heard_at[self._me.name] = now
         for name, at in list(self._heard_at.items()):
             if slept:
                 self._heard_at[name] = now

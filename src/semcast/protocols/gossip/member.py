@@ -17,9 +17,11 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.desk import Desk, data_of
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
+    Acknowledged,
     Closed,
     Confirm,
     Data,
@@ -35,6 +37,7 @@ from semcast.protocols.gossip.frames import (
     Members,
     Notice,
     Presence,
+    Refused,
     Reported,
     Said,
     Say,
@@ -88,6 +91,7 @@ class Member(Stack):
     sender_kind: type[Sender] = Sender
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
+    peers_kind: type[Peers] = Peers
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -101,7 +105,7 @@ class Member(Stack):
         self.stats = Statistics()
         self._me = me
         self._rng = rng
-        self._peers = Peers((), settings.choice, rng)
+        self._peers = self.peers_kind((), settings.choice, rng)
         self.roster = self.roster_kind(me, members, settings, self._peers)
         self.finding = Finding(self.roster, self.stats, rng, out)
         self._assemble(settings)
@@ -126,6 +130,8 @@ class Member(Stack):
             Closed: self._on_closed,
             Inquire: self._on_inquire,
             Farewell: self._on_farewell,
+            Refused: self._on_refused,
+            Acknowledged: self._on_acknowledged,
         }
 
     def _assemble(self, settings: GossipSettings) -> None:
@@ -138,6 +144,8 @@ class Member(Stack):
         self.desk = self.desk_kind(me, settings, self.receiver, self._peers, self.stats, out, self._hear_of)
         self.desk.members = self.roster.hash
         self.repair = self.repairs[settings.protocol](self.desk)
+        self.acknowledging = Acknowledging(self.receiver, out)
+        self.receiver.unread = lambda: self.reader.unread
 
     # Life
 
@@ -252,6 +260,9 @@ class Member(Stack):
         """What no correct member sends is dropped and counted."""
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
+            return
+        if source.name == self._me.name and source > self._me:
+            self._yield_to(source)
             return
         handler = self._handlers.get(type(frame))
         if handler is None and self.roster.is_logger(source):
@@ -454,6 +465,12 @@ class Member(Stack):
             self.out.deliver(Note("fenced"))
             self.out.deliver(Left("the logger closed its stream, having heard nothing of it", again=True))
 
+    def _yield_to(self, other: MemberId) -> None:
+        """Somebody began later under this name: two would take the session from each other for ever."""
+        self._left = True
+        self.out.deliver(Note("detached"))
+        self.out.deliver(Left(f"{other} has the same name, and began later: a name stands for one process"))
+
     def unsettled(self) -> tuple[MessageId, ...]:
         """What is not logged may not survive."""
         first, last = self.sender.logged + 1, self.sender.seq
@@ -472,6 +489,25 @@ class Member(Stack):
         held = [] if kept is None else spans_of(seq for seq in sorted(kept.messages) if seq > frame.after)
         some = next(some_spans(held))
         self.out.send(source, Holding(frame.sender, frame.after, known, some, len(some) < len(held)))
+
+    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
+        why = self.session.on_refused(frame)
+        if why is not None and not self._left:
+            self._left = True
+            self.out.deliver(Left(why))
+
+    def acknowledge(self, now: Nanos, upto: Mapping[MemberId, int], ticket: int = 0) -> None:  # noqa: ARG002
+        """The program is through with these streams up to these numbers, where it says so itself.
+
+        An `Answered` with the ticket says that a logger has that on disk. Raises ValueError if something was
+        not delivered here.
+        """
+        if not self.settings.explicit:
+            raise ValueError("acknowledgements are automatic here: set explicit")
+        self.acknowledging.acknowledge(upto, ticket, self.session.logger)
+
+    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
+        self.acknowledging.on_acknowledged(frame)
 
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         self.session.on_farewell(frame)
@@ -496,6 +532,7 @@ class Member(Stack):
         else:
             assert timer is GossipTimer.REPORT
             self.session.on_period(now)
+            self._see_the_end()
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
 
     def _round(self, now: Nanos) -> None:
@@ -505,6 +542,7 @@ class Member(Stack):
         if self.settings.logs:
             self._resend(now)
         if self.session.admitted:
+            self.acknowledging.on_round(self.session.logger)
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)
 
@@ -550,7 +588,9 @@ class Member(Stack):
         self._unblock()
 
     def deliverable(self) -> bool:
-        """Whether a message or a view waits for the program."""
+        """Whether a message or a view waits for the program; nothing does for one that will come back."""
+        if self.settings.stays and self.reader.closing:
+            return False
         return self.receiver.waiting > 0 or self._has_news()
 
     def queued(self) -> int:

@@ -28,7 +28,8 @@ class Peers:
         self._members: list[MemberId] = []
         self._places: dict[str, int] = {}
         self._weights = Weights()
-        self._round_trips: dict[str, Nanos] = {}
+        self.round_trips: dict[str, Nanos] = {}
+        """Of those that were measured."""
         self._sorted: list[Nanos] = []  # all of them
         self._asked: dict[int, tuple[str, Nanos]] = {}
         for member in others:
@@ -78,16 +79,16 @@ class Peers:
         del self._asked[number]
         if target not in self._places:
             return
-        before = self._round_trips.get(target)
+        before = self.round_trips.get(target)
         self._measure(target, now - at if before is None else before + (now - at - before) // 8)
 
     def _measure(self, name: str, round_trip: Nanos | None) -> None:
         """How far it is; None if that is not known any more."""
-        before = self._round_trips.pop(name, None)
+        before = self.round_trips.pop(name, None)
         if before is not None:
             del self._sorted[bisect_left(self._sorted, before)]
         if round_trip is not None:
-            self._round_trips[name] = round_trip
+            self.round_trips[name] = round_trip
             insort(self._sorted, round_trip)
         if self._power:
             weight = None if round_trip is None else self._weight(round_trip)

@@ -6,6 +6,8 @@ anything; what it missed meanwhile is in the log. That is the policy `spill`.
 """
 
 from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable
 
 from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
@@ -14,6 +16,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of
 from semcast.protocols.gossip.streams import Stream
@@ -43,12 +46,17 @@ class Receiver:
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
-        self._taken: dict[MemberId, int] = {}  # the last of each that the program took
         self._opened = 0
         self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
         self._senders: list[MemberId] = []  # of all open streams, sorted
         self._lagging: dict[MemberId, Stream] = {}  # all of which something may be missing, and some others
         self._stalled: dict[MemberId, Stream] = {}  # those that wait for room in the queue
+        self._taken: dict[MemberId, int] = {}  # the last of each that was handed over
+        self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
+        self._total = 0  # messages that were handed over
+        self._through: dict[MemberId, int] = {}  # the last of each that the program is done with
+        self.unread: Callable[[], int] = _nothing
+        """How many of the messages that were handed over the program has not taken."""
 
     # Streams
 
@@ -68,13 +76,15 @@ class Receiver:
         stream.lagging = self._lagging
         self._opened += 1
         stream.number = self._opened
-        self._taken[sender] = start
+        self._taken[sender] = self._through[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream
 
     def finish(self, sender: MemberId) -> None:
         """A stream is over, and all of it is settled here."""
         stream = self.streams.pop(sender)
+        self._taken.pop(sender, None)
+        self._through.pop(sender, None)
         self.ended.add(sender, stream.next)
         self._lagging.pop(sender, None)
         self._stalled.pop(sender, None)
@@ -99,8 +109,28 @@ class Receiver:
         return lagging[before:] + lagging[:before]
 
     def through(self, sender: MemberId) -> int:
-        """The program has taken everything up to there, or will never be given it."""
-        return self._taken[sender] if self._queued.get(sender) else self.streams[sender].next
+        """The program is through with everything up to there, or will never be given it."""
+        if not self._settings.explicit:
+            self._see_what_was_taken()
+        if self._queued.get(sender) or self._through[sender] < self._taken[sender]:
+            return self._through[sender]
+        return self.streams[sender].next
+
+    def was_taken(self, sender: MemberId, seq: int) -> bool:
+        """Whether the program may be through with a stream up to there."""
+        return seq <= self._taken.get(sender, 0)
+
+    def acknowledge(self, sender: MemberId, seq: int) -> None:
+        """It says that it is."""
+        self._through[sender] = max(self._through[sender], seq)
+
+    def _see_what_was_taken(self) -> None:
+        """Without a word, a program is through with what it took."""
+        handed, taken = self._handed, self._total - self.unread()
+        while handed and handed[0][0] <= taken:
+            _, sender, last = handed.popleft()
+            if sender in self._through:
+                self._through[sender] = last
 
     def waits_for(self, sender: MemberId) -> bool:
         """Whether messages of a stream wait for the program."""
@@ -127,6 +157,10 @@ class Receiver:
             following = stream.next + 1
             batch = stream.held.get(following)
             if batch is not None:
+                if self._is_unwanted(stream, batch):
+                    self._note_lost(stream.sender, following, following, "unwanted")
+                    stream.settle(following)
+                    continue
                 if not self.has_room():
                     self._stalled[stream.sender] = stream
                     return
@@ -149,12 +183,19 @@ class Receiver:
         """Nobody will ever give these."""
         for first, last in spans:
             for begin, end in stream.skip(first, last):
-                self._out.deliver(
-                    Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
-                )
-                self._out.deliver(Lost(stream.sender, begin, end, why))
-                self._stats.skipped += 1
+                self._note_lost(stream.sender, begin, end, why)
+                if why != "unwanted":
+                    self._out.deliver(Lost(stream.sender, begin, end, why))
+                    self._stats.skipped += 1
         self.advance(stream)
+
+    def _note_lost(self, sender: MemberId, first: int, last: int, why: str) -> None:
+        self._out.deliver(Note("lost", sender=sender, seq=first, count=last - first + 1, level=why))
+
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        """Whether the program does not want it; what it sent itself is not looked at."""
+        filter_ = self._settings.filter
+        return bool(filter_) and stream.sender != self._me and not matches(batch, filter_)
 
     # Out
 
@@ -175,6 +216,9 @@ class Receiver:
         batches = self._queue.pop(most)
         for batch in batches:
             self._taken[batch.sender] = batch.last
+            self._total += len(batch.payloads)
+            if not self._settings.explicit:
+                self._handed.append((self._total, batch.sender, batch.last))
             self._leave(batch.sender, len(batch.payloads))
             self._stats.delivered += len(batch.payloads)
         if batches and self._stalled:
@@ -218,3 +262,7 @@ def _sender(stream: Stream) -> MemberId:
 
 def _number(stream: Stream) -> int:
     return stream.number
+
+
+def _nothing() -> int:
+    return 0

@@ -79,6 +79,10 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     through: list[Entry]
     again: bool = False
     """Whether a former incarnation had it."""
+    compacted: bool = False
+    """Whether it wants only what nothing in the log replaces."""
+    filter: str = ""
+    """What the items of messages that it wants begin with."""
     attempt: int = 1
     """Which logger it asked, of all that it ever did."""
     here: bool = True
@@ -122,6 +126,23 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, tag=15):
     trimmed: list[Span]
 
 
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """A batch of the logger's own, with its key."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+    messages: list[tuple[bytes, WireAnnotation | None]]
+
+
+class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """The key of a batch whose messages are in records of their own, or not in the log any more."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+
+
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """All other loggers have said what is past: the log is in use."""
 
@@ -142,6 +163,8 @@ Record = (
     | Merged
     | Placed
     | Counted
+    | Published
+    | Keyed
     | Begun
 )
 

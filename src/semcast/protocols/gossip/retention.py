@@ -52,11 +52,42 @@ class Retaining:
         if self._colleagues:
             first, last = stream.compacted + 1, min(last, self._colleagues.logged(stream.sender))
             stream.compacted = max(stream.compacted, last)
-        if self._settings.compact:
-            for seq, by in stream.obsolete(first, last):
+        for seq, by in stream.obsolete(first, last):
+            if not self._settings.compact:
+                stream.superseded[seq] = by
+            else:
                 self._books.replace(stream, seq, by)
                 self._journal.write(Replaced(stream.sender, seq, by))
                 self._note(stream, [(seq, seq)], "obsolete")
+
+    def start(self) -> None:
+        """Of a log that was read: a crash may have come between a message and what leaves because of it."""
+        for stream in self._books.streams.values():
+            self.logged(stream, 1, stream.logged)
+
+    def limit(self, at: Nanos) -> None:
+        """Of what is too old at this time of day, or too much, the oldest leave, by position.
+
+        So nothing leaves before what it replaced: that has an earlier position.
+        """
+        settings, books = self._settings, self._books
+        since = at - settings.log_age if settings.log_age else 0
+        excess = sum(stream.size for stream in books.streams.values()) - settings.log_bytes
+        excess = excess if settings.log_bytes else 0
+        found: dict[MemberId, list[int]] = {}
+        for run in books.positions.runs():
+            if (run.at >= since and excess <= 0) or run.end > books.positions.synced:
+                break
+            stream = books.streams.get(run.sender)
+            if stream is None:
+                continue
+            for seq in range(run.first, run.last + 1):
+                batch = stream.messages.get(seq)
+                if batch is not None and (run.at < since or excess > 0):
+                    found.setdefault(run.sender, []).append(seq)
+                    excess -= batch.size
+        for sender, seqs in found.items():
+            self._expire_all(books.streams[sender], spans_of(seqs))
 
     def collect(self, now: Nanos) -> None:
         """What all sessions are through with is stable."""
@@ -91,10 +122,13 @@ class Retaining:
         excess = len(stream.messages) - self._settings.log_messages
         if excess > 0:
             spans = spans_of(sorted(seq for seq in stream.messages if seq <= stream.logged)[:excess])
-            if spans:
-                self._journal.write(Expired(stream.sender, spans))
-                self._books.expire(stream, spans)
-                self._note(stream, spans, "expired")
+            self._expire_all(stream, spans)
+
+    def _expire_all(self, stream: LogStream, spans: list[Span]) -> None:
+        if spans:
+            self._journal.write(Expired(stream.sender, spans))
+            self._books.expire(stream, spans)
+            self._note(stream, spans, "expired")
 
     def _note(self, stream: LogStream, spans: list[Span], level: str) -> None:
         for first, last in spans:

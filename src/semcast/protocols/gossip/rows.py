@@ -30,6 +30,10 @@ class Row:
         self.attempt = attempt
         self.here = True
         """Whether the session reports to this logger."""
+        self.filter = ""
+        """What the items of messages that it wants begin with."""
+        self.compacted = False
+        """Whether it wants only what nothing in the log replaces."""
         self.again = again
         """Whether a former incarnation had it."""
         self.through = dict(through)

@@ -13,7 +13,7 @@ import msgspec
 from semcast.core.events import Left
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
-from semcast.core.stack import Stack
+from semcast.core.stack import HeldBack, Stack
 from semcast.protocols.gossip.member import Member
 from semcast.protocols.gossip.settings import GossipSettings
 
@@ -77,7 +77,14 @@ class Seeker(Member):
 
     def _waits_for(self) -> str | None:
         """Nothing is sent before it is known whether it will be logged."""
-        return "logger" if self._searching and not self.session.admitted else super()._waits_for()
+        return "search" if self._undecided() else super()._waits_for()
+
+    def _undecided(self) -> bool:
+        return self._searching and not self.session.admitted
+
+    def held_back(self) -> HeldBack | None:
+        """While it looks, nobody is in the way."""
+        return HeldBack(None, "it looks for a logger") if self._undecided() else super().held_back()
 
     def _look_for_logger(self, now: Nanos) -> None:
         """One that comes later is worth another beginning."""

@@ -16,6 +16,7 @@ from semcast.protocols.gossip.frames import (
     Farewell,
     Join,
     Leave,
+    Refused,
     Report,
     Reported,
     Said,
@@ -82,6 +83,9 @@ class Session:
     def start(self, now: Nanos) -> None:
         """Begin to ask for admission."""
         self._heard_at = now
+        if self._settings.logs:
+            start, at, filter_ = self._settings.start, self._settings.start_at, self._settings.filter
+            self._out.deliver(Note("begin", level=start, order=at, digest=filter_ or None))
         self._ask()
 
     def move(self, now: Nanos, logger: MemberId) -> None:
@@ -108,7 +112,7 @@ class Session:
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
-        self._out.deliver(Note("leave"))
+        self._out.deliver(Note("detached" if self._settings.stays else "leave"))
         if not self._settings.logs or (self.logger is None and not self.admitted):
             self.over = True
         else:
@@ -119,6 +123,10 @@ class Session:
         if self.logger is None:
             return
         if self.leaving and self._sender.logged == self._sender.seq:
+            if self._settings.stays:
+                self._report(now)
+                self.over = True
+                return
             self._out.send(self.logger, Leave(self._sender.seq))
         elif not self.admitted:
             self._ask()
@@ -135,9 +143,21 @@ class Session:
 
     def _ask(self) -> None:
         if self.logger is not None:
-            again = self._me.incarnation > 0
-            join = Join(self._attempt, self._settings.start, self._settings.at_most_once, again)
+            settings = self._settings
+            join = Join(
+                self._attempt,
+                settings.start,
+                settings.at_most_once,
+                settings.start_at,
+                settings.start_log,
+                settings.filter,
+                again=self._me.incarnation > 0,
+            )
             self._out.send(self.logger, join)
+
+    def on_refused(self, frame: Refused) -> str | None:
+        """The logger does not admit; returns why, if that is about this attempt."""
+        return None if self.admitted or frame.attempt != self._attempt else frame.why
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""

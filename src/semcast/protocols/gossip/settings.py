@@ -41,6 +41,11 @@ class Retention(enum.Enum):
     """So many messages of a stream, whoever needs them."""
 
 
+MAX_FILTER = 64
+StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
+"""See `starting.py`."""
+
+
 class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of members and loggers; all have the same."""
 
@@ -81,13 +86,29 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     reserve_messages: int = 4096
     """Own messages beyond that, while the program waits to send."""
     purging: Purging = Purging.LAZY
-    start: Literal["new", "all"] = "all"
-    """Where a session begins that its logger does not know: with what comes, or with what there is."""
+    start: StartMode = "all"
+    """Where a session begins that its logger does not know: with what comes, with what there is, ..."""
+    start_at: int = 0
+    """The position, or the time of day in nanoseconds, to begin with."""
+    start_log: int = 0
+    """The log that the position is of; 0 for whichever there is."""
+    stays: bool = False
+    """Whether the session goes on when its member leaves, for the next one of that name."""
+    filter: str = ""
+    """Of messages about an item, the program is given those whose item begins with it."""
+    explicit: bool = False
+    """Whether the program says itself what it is through with, and not by taking it."""
     at_most_once: bool = False
     """Whether a session that comes back after a crash begins anew, instead of where it had acknowledged."""
     retention: Retention = Retention.LIVE
     log_messages: int = 1 << 20
     """Messages of a stream that a logger keeps at most under `limits`."""
+    log_bytes: int = 0
+    """Bytes of messages that a logger keeps at most, whoever needs them; 0 for no bound."""
+    log_age: Nanos = 0
+    """How long a logger keeps messages, whoever needs them; 0 for no bound."""
+    publish_keys: int = 4096
+    """Keys of published batches that a logger knows again."""
     compact: bool = True
     """Whether a logger drops what a logged message replaces."""
     rewrite_records: int = 4096
@@ -99,7 +120,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         counts = (self.gc_rounds, self.gossip_rounds, self.gossip_messages, self.window, self.hold)
-        if min(*counts, self.queue_messages, self.log_messages, self.repairs_per_second) < 1:
+        log = (self.log_messages, self.publish_keys)
+        if min(*counts, *log, self.queue_messages, self.repairs_per_second) < 1:
             raise ValueError("rounds, windows and bounds must be at least 1")
         if (
             min(
@@ -113,6 +135,12 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             < 1
         ):
             raise ValueError("periods must be above 0")
+        if min(self.log_bytes, self.log_age) < 0:
+            raise ValueError("log_bytes and log_age must not be below 0")
+        if len(self.filter) > MAX_FILTER:
+            raise ValueError(f"a filter has {MAX_FILTER} characters at most")
+        if self.start_at < 0:
+            raise ValueError("start_at must not be below 0")
         if self.heartbeat_most < self.heartbeat_least:
             raise ValueError("heartbeat_most must not be below heartbeat_least")
         if self.purging is Purging.HELD:
@@ -129,6 +157,16 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("loggers must have different names")
         if self.log_acks < 1 or (self.loggers and self.log_acks > len(self.loggers)):
             raise ValueError("log_acks must be at least 1, and at most as many as there are loggers")
+
+    @property
+    def keeping(self) -> str:
+        """What a logger keeps, in a word for each rule, for the history."""
+        rules = [self.retention.value]
+        if self.compact:
+            rules.append("compacted")
+        if (self.log_bytes or self.log_age) and self.retention is not Retention.LIMITS:
+            rules.append(Retention.LIMITS.value)
+        return "+".join(rules)
 
     @property
     def logs(self) -> bool:

@@ -12,7 +12,10 @@ from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCel
 from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
 from semcast.sim.experiments.convergence import ConvergenceCell, c1
+from semcast.sim.experiments.crowds import BimodalCell, CrowdCell, x7, x8
 from semcast.sim.experiments.flushes import FlushCell, v4
+from semcast.sim.experiments.gossiping import GossipCell, gossip
+from semcast.sim.experiments.logs import AbsenceCell, ItemsCell, LateCell, RegionCell, x1, x3, x5, x6
 from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
@@ -24,6 +27,11 @@ from semcast.sim.experiments.thresholds import ThresholdCell, f8
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
     {
         "c1": Experiment(ConvergenceCell, c1),
+        "l1": Experiment(GossipCell, gossip),
+        "l2": Experiment(GossipCell, gossip),
+        "l3": Experiment(GossipCell, gossip),
+        "l4": Experiment(GossipCell, gossip),
+        "l5": Experiment(GossipCell, gossip),
         "m3": Experiment(StockCell, m3),
         "m4": Experiment(StockDelayCell, m4),
         "f1": Experiment(PerturbedCell, f1),
@@ -46,6 +54,12 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "v2": Experiment(CausalityCell, v2),
         "v3": Experiment(StampCell, v3),
         "v4": Experiment(FlushCell, v4),
+        "x1": Experiment(AbsenceCell, x1),
+        "x3": Experiment(LateCell, x3),
+        "x5": Experiment(ItemsCell, x5),
+        "x6": Experiment(RegionCell, x6),
+        "x7": Experiment(CrowdCell, x7),
+        "x8": Experiment(BimodalCell, x8),
     }
 )
 

@@ -18,6 +18,7 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.replication_scenario import draw_replication
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
+from semcast.specs.replication.ledger import ledger_of
 from semcast.specs.replication.rest import blocked
 
 
@@ -60,8 +61,8 @@ def _disk(_scenario: Scenario) -> bool:
 
 
 def _excused(history: History) -> bool:
-    """A primary of which a disk is lost may never have a successor."""
-    return bool(blocked(history))
+    """A primary of which a disk is lost may never have a successor; who was given up is not let in again."""
+    return bool(blocked(history)) or bool(ledger_of(history).forgotten)
 
 
 REPLICATION = FAMILIES.register(

@@ -7,6 +7,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
+    lightweight,
     programs,
     replication,
     ring,
@@ -123,7 +124,8 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "joiner-votes-without-state": Mutant(machine=replication.JoinerVotesWithoutState, by_chance=False),
         "behind-server-votes": Mutant(machine=replication.BehindServerVotes, by_chance=False),
         "forget-by-quorum": Mutant(machine=replication.ForgetByQuorum, by_chance=False),
-        "estranged-takes-part": Mutant(machine=replication.EstrangedTakesPart, by_chance=False),
+        "estranged-takes-part": Mutant(machine=replication.EstrangedTakesPart),
+        "rolled-back-votes": Mutant(machine=replication.RolledBackVotes),
         "writes-before-founding": Mutant(machine=replication.WritesBeforeFounding, by_chance=False),
         "roam-by-clock": Mutant(machine=replication.RoamByClock, by_chance=False),
         "roam-red-in-primary": Mutant(machine=replication.RoamRedInPrimary, by_chance=False),
@@ -153,6 +155,10 @@ _LOGGERS: dict[str, Mutant] = {
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
     "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
     "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently),
+    "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
+    "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
+    "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
+    "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
@@ -166,6 +172,8 @@ MUTANTS["rpbcast"] = {
     "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "filter-too-narrow": Mutant(gossip.FilterTooNarrow),
+    "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
     "spill-forgets": Mutant(gossip.SpillForgets),
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
     "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
@@ -176,6 +184,7 @@ MUTANTS["rpbcast"] = {
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
+MUTANTS["lightweight"] = {**lightweight.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {

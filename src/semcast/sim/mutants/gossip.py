@@ -1,9 +1,10 @@
 """Members of the gossip family, broken on purpose: what the paper prints, and what it leaves out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
@@ -142,6 +143,28 @@ class AcknowledgeOnReceipt(Member):
     """R-9: acknowledges what the program has not taken."""
 
     receiver_kind = _HastyReceiver
+
+
+class _NarrowReceiver(Receiver):
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        return super()._is_unwanted(stream, batch) or (bool(self._settings.filter) and batch.first % 5 == 0)
+
+
+class FilterTooNarrow(Member):
+    """Passes over what its program wants."""
+
+    receiver_kind = _NarrowReceiver
+
+
+class ExplicitIgnored(Member):
+    """Acknowledges what its program took, though that says itself what it is through with."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        found = super().deliver(now, most)
+        for each in found:
+            if isinstance(each, Batch):
+                self.receiver.acknowledge(each.sender, each.last)
+        return found
 
 
 class _SpillingStream(Stream):

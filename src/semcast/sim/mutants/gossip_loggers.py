@@ -1,6 +1,8 @@
 """Loggers, broken on purpose."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
@@ -8,15 +10,16 @@ from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.ending import Ending
-from semcast.protocols.gossip.frames import Data, Entry
+from semcast.protocols.gossip.frames import Data, Entry, Join
 from semcast.protocols.gossip.journal import Journal, Then
+from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.records import Counted, Record, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
-from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.spans import Span, spans_of
 from semcast.wire.annotations import from_wire
 
 
@@ -138,6 +141,50 @@ class OneSpeaksForAll(Logger):
     """Takes what one session is through with for all of them."""
 
     rows_kind = _ForgetfulRows
+
+
+class _FromTheBeginning(Admission):
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+        return super()._beginning(msgspec.structs.replace(join, start="all"), name)
+
+
+class StartIgnored(Logger):
+    """Gives every session that is new all that there is."""
+
+    admission_kind = _FromTheBeginning
+
+
+class _Hoard(LogStream):
+    def _name(self, by: int, olds: list[int]) -> None:
+        """Only of what is there already."""
+        super()._name(by, [old for old in olds if old in self.messages and old % 2])
+
+
+class CompactsInPart(Logger):
+    """Keeps what was replaced, now and then: the log grows beyond what is live."""
+
+    log_stream_kind = _Hoard
+
+
+class _NewestFirst(Retaining):
+    def _expire(self, stream: LogStream) -> None:
+        excess = len(stream.messages) - self._settings.log_messages
+        logged = sorted(seq for seq in stream.messages if seq <= stream.logged)
+        self._expire_all(stream, spans_of(logged[-excess:] if excess > 0 else []))
+
+
+class ExpiresNewestFirst(Logger):
+    """Keeps the old for the new, where there are too many."""
+
+    retaining_kind = _NewestFirst
+
+
+class KeysForgotten(Logger):
+    """Knows no key of a batch that was published before it crashed."""
+
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
+        super().recover(now, records, first)
+        self.books.keys = Keys(self.settings.publish_keys)
 
 
 class _NumberedAnew(Placing):

@@ -6,6 +6,7 @@ from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
 from semcast.protocols.gossip import Logger
+from semcast.protocols.lightweight import Machine as DaemonMachine
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 
@@ -19,5 +20,6 @@ class Mutant(msgspec.Struct, frozen=True):
     machine: type[Machine] = Machine
     reading: type[Reading] = Reading
     logger: type[Logger] = Logger
+    daemon: type[DaemonMachine] = DaemonMachine
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""

@@ -1,6 +1,6 @@
 """Broken replication servers: one rule each, and the property that must catch it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -381,6 +381,13 @@ class EstrangedTakesPart(Machine):
 
     def stop_for(self, prim: Prim) -> bool:  # noqa: ARG002
         return False
+
+
+class RolledBackVotes(Machine):
+    """A server whose disk is an old copy is one like any other."""
+
+    def rolled_back(self, states: Mapping[Server, State]) -> Mapping[Server, str]:  # noqa: ARG002
+        return {}
 
 
 class WritesBeforeFounding(Machine):

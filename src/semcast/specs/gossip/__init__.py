@@ -11,17 +11,21 @@ from semcast.specs.gossip.delivery import (
     gossip_receipts,
     gossip_start,
 )
+from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
     gossip_admitted,
+    gossip_chains,
     gossip_closed,
     gossip_collected,
     gossip_collection,
+    gossip_compacted,
     gossip_durable,
     gossip_logged,
     gossip_progress,
 )
 from semcast.specs.gossip.members import gossip_members
 from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.starting import gossip_beginning
 from semcast.specs.verdict import Verdict
 
 GOSSIP: dict[str, Callable[[History], Verdict]] = {
@@ -39,5 +43,13 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "gossip_closed": gossip_closed,
     "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
-    "gossip_positions": gossip_positions,
 }
+
+GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
+    "gossip_beginning": gossip_beginning,
+    "gossip_positions": gossip_positions,
+    "gossip_filter": gossip_filter,
+    "gossip_chains": gossip_chains,
+    "gossip_compacted": gossip_compacted,
+}
+"""What must hold of a log beyond that; these are judged in memory only."""

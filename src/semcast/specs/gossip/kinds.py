@@ -5,13 +5,19 @@ its incarnations belong together.
 
 - start: what a session is owed of a stream comes after `seq`; `level` says how it counts after a crash:
   "at-least-once" or "at-most-once";
-- lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
+- begin: it asks for a session: if it is not known, to begin in this way (`level`, as `starting.py` of the
+  protocol says), with the position or time in `order`; `annotation` is what the items it wants begin with;
+- through: its program says that it is through with a stream up to `seq`;
+- lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them),
+  "unwanted" (its program has no use for them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
+- detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, and that one does again;
 - letgo: a sender forgets these own messages, because they are logged;
-- blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program";
+- blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
+  it is not known yet whether there is a logger: "search";
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many
   loggers (`count`) must have a message;
 - admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
@@ -30,6 +36,15 @@ _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
 LIMITS = "limits"
+UNWANTED = "unwanted"
+NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
+    "new",
+    "all",
+    "compacted",
+    "acknowledged",
+    "position",
+    "time",
+)
 LOGGER, PROGRAM = "logger", "program"
 
 
@@ -45,8 +60,13 @@ def _start(event: Event) -> str | None:
     return None
 
 
+def _begin(event: Event) -> str | None:
+    return None if event.level in STARTS else f"a session that begins with {event.level}"
+
+
 def _lost(event: Event) -> str | None:
-    return _messages(event) if event.level in (EXPIRED, ABANDONED) else f"lost because of {event.level}"
+    known = event.level in (EXPIRED, ABANDONED, UNWANTED)
+    return _messages(event) if known else f"lost because of {event.level}"
 
 
 def _collect(event: Event) -> str | None:
@@ -64,11 +84,14 @@ def _acknowledge(event: Event) -> str | None:
 
 
 START = add_kind("start", ("sender", "seq", "level"), _start)
+BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
+THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ())
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
+DETACHED = add_kind("detached", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level", "count"), _opened)

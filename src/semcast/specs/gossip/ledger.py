@@ -10,6 +10,7 @@ from semcast.specs.evidence import evidence_of
 from semcast.specs.gossip.kinds import (
     AT_MOST_ONCE,
     COLLECT,
+    DETACHED,
     DISCONNECT,
     FENCED,
     KEPT,
@@ -41,8 +42,8 @@ class Incarnation:
         """How it ended, if it did."""
         self.leaves = next((row for row in rows if row.kind is LEAVE), None)
         """Where it wanted to leave, if it did."""
-        self.fenced = any(row.kind is FENCED for row in rows)
-        """Whether its stream was closed though it was there: then its session goes on."""
+        self.fenced = any(row.kind in (FENCED, DETACHED) for row in rows)
+        """Whether its stream was closed though it was there, or it stopped: then its session goes on."""
         away = False
         for row in rows:
             away = row.kind is DISCONNECT or (away and row.kind is not RECONNECT)
@@ -118,7 +119,8 @@ class Log:
     def __init__(self, logger: str, identity: int, retention: str) -> None:
         self.logger = logger
         self.identity = identity
-        self.retention = retention
+        self.retention = retention.split("+")
+        """Its rules."""
         self.logged: dict[MemberId, Runs] = {}
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False

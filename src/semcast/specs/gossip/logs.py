@@ -1,6 +1,7 @@
 """What loggers keep, and for how long: Sun 2000, 5.2, and what senders may forget."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event, History
@@ -10,6 +11,8 @@ from semcast.specs.gossip.kinds import (
     BLOCKED,
     CLOSED,
     COLLECT,
+    COMPACTED,
+    EXPIRED,
     KEPT,
     LETGO,
     LIMITS,
@@ -19,7 +22,7 @@ from semcast.specs.gossip.kinds import (
     STABLE,
     START,
 )
-from semcast.specs.gossip.ledger import Session, ledger_of
+from semcast.specs.gossip.ledger import Ledger, Log, Session, ledger_of
 from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -59,7 +62,7 @@ def gossip_durable(history: History) -> Verdict:
                 Runs((each.seq, each.last) for each in before if each.process.name == name)
                 for name in sorted({each.process.name for each in before})
             ]
-            excused = ledger.disk_lost or any(log.retention == LIMITS for log in ledger.logs)
+            excused = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
             on_disk = _by_enough(disks, 1 if excused else ledger.log_acks)
             early = Runs([(row.seq, row.last)]).minus(on_disk)
             _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
@@ -151,11 +154,72 @@ def gossip_collected(history: History) -> Verdict:
         findings.count(1)
         findings.example(f"{log.logger} took in again what it had collected", row)
     for log in ledger.logs:
-        if log.retention == STABLE and log.logger in ledger.running:
+        if STABLE in log.retention and log.logger in ledger.running:
             for stream, runs in log.logged.items():
                 left = runs.minus(log.collected.get(stream, _NOTHING))
                 _count(findings, stream, left, f"is still on {log.logger}")
     return findings.verdict()
+
+
+def gossip_compacted(history: History) -> Verdict:
+    """Where the run is over, a log that is compacted has nothing that something in it replaces."""
+    ledger = ledger_of(history)
+    if not history.info.quiesced or not ledger.running or ledger.relation.endless:
+        return unknown("gossip_compacted", "the run was not over, or no logger is there")
+    findings = Findings("gossip_compacted")
+    for log in ledger.logs:
+        if COMPACTED in log.retention and log.logger in ledger.running and not log.lost:
+            _still_there(findings, ledger, log)
+    return findings.verdict()
+
+
+def _still_there(findings: Findings, ledger: Ledger, log: Log) -> None:
+    """What is replaced by something that is in the log takes room for nothing."""
+    messages = ledger.relation.messages
+    left = {stream: runs.minus(log.collected.get(stream, _NOTHING)) for stream, runs in log.logged.items()}
+    for new in ledger.relation.sequence:
+        by = messages[new]
+        if by.seq in left.get(by.process, _NOTHING):
+            for old in ledger.relation.replaced[new]:
+                message = messages[old]
+                if message.process == by.process and message.seq in left[by.process]:
+                    findings.count(1)
+                    findings.example(f"({message.process},{message.seq}) is still on {log.logger}")
+
+
+def gossip_chains(history: History) -> Verdict:
+    """What expires leaves a log after all that it replaced: nobody is given the old for the new."""
+    ledger = ledger_of(history)
+    if ledger.relation.endless:
+        return unknown("gossip_chains", "the obsolescence relation is not an order")
+    findings = Findings("gossip_chains")
+    messages, replaced = ledger.relation.messages, ledger.relation.replaced
+    places = {(each.process, each.seq): place for place, each in enumerate(messages)}
+    for row, there in _expiring(history):
+        assert row.sender is not None
+        for seq in range(row.seq, row.last + 1):
+            place = places.get((row.sender, seq))
+            for old in () if place is None else replaced[place]:
+                message = messages[old]
+                if message.process == row.sender and message.seq in there:
+                    findings.count(1)
+                    what = f"({message.process},{message.seq}) is in the log of {row.process}"
+                    findings.example(f"{what}, and what replaces it expired", row)
+    return findings.verdict()
+
+
+def _expiring(history: History) -> Iterator[tuple[Event, Runs]]:
+    """Where messages expired, and what was left of their stream then."""
+    for process in history.processes:
+        there: dict[MemberId, Runs] = {}
+        for row in history.of(process):
+            if row.sender is not None and row.kind in (LOG, KEPT):
+                there.setdefault(row.sender, Runs()).add(row.seq, row.last)
+            elif row.sender is not None and row.kind is COLLECT:
+                left = there.get(row.sender, _NOTHING).minus(Runs([(row.seq, row.last)]))
+                there[row.sender] = left
+                if row.level == EXPIRED:
+                    yield row, left
 
 
 def gossip_progress(history: History) -> Verdict:

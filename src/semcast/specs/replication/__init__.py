@@ -12,6 +12,7 @@ from semcast.specs.replication.answers import (
     repl_session,
     repl_weak,
 )
+from semcast.specs.replication.lineages import repl_lineage, repl_memory
 from semcast.specs.replication.order import repl_fifo, repl_integrity, repl_total_order
 from semcast.specs.replication.primaries import (
     repl_green_in_primary,
@@ -48,4 +49,6 @@ REPLICATION: dict[str, Callable[[History], Verdict]] = {
     "repl_exchange_once": repl_exchange_once,
     "repl_join": repl_join,
     "repl_leave": repl_leave,
+    "repl_lineage": repl_lineage,
+    "repl_memory": repl_memory,
 }

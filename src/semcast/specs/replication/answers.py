@@ -25,7 +25,7 @@ PRIMARY = "reg-prim"
 def _answers(ledger: Ledger, level: str) -> Iterator[tuple[Life, Event]]:
     for life in ledger.lives:
         for event in life.events:
-            if event.kind is REPLY and event.level == level:
+            if event.kind is REPLY and event.level == level and (event.order or 0) <= life.given_up:
                 yield life, event
 
 
@@ -69,10 +69,12 @@ def repl_queued(history: History) -> Verdict:
         if event.kind is DONE and event.members and (event.order or 0) <= life.counts_upto
     }
     for level in ANSWERS:
-        for _, reply in _answers(ledger, level):
+        for life, reply in _answers(ledger, level):
             assert reply.sender is not None
             action = reply.sender, reply.seq
             client = ledger.client_of(action)
+            if life.server in ledger.forgotten:
+                continue  # an operator accepted that
             if (client not in done) if client is not None else (action not in ledger.positions):
                 findings.count(1)
                 findings.example(f"({reply.sender},{reply.seq}) was answered and is lost", reply)
@@ -222,8 +224,9 @@ def repl_causal(history: History) -> Verdict:
 
 
 def _gone(ledger: Ledger, action: Action) -> bool:
-    """Whether it may never get a place: the run is not over, or a disk with it is lost."""
-    return action not in ledger.positions and (not ledger.quiesced or bool(ledger.dead()))
+    """Whether it may never get a place: the run is not over, or a disk with it is lost or was given up."""
+    lost = not ledger.quiesced or bool(ledger.dead()) or bool(ledger.forgotten)
+    return action not in ledger.positions and lost
 
 
 def _seen(request: Event) -> list[Action]:

@@ -26,7 +26,9 @@ they are (`count`).
 - white: all servers (`members`) have the actions up to `order` green on their disks;
 - snapshot: it goes on from the snapshot of another server, which has the green actions up to `order`; the
   text is their chain hash;
-- alarm: it found another server with other actions; the text says which.
+- alarm: it found another server with other actions; the text says which;
+- put-back: its disk is put back to an old copy, and with that it ends. Whoever does such a thing says so: by
+  what follows alone it could not be told from records that were lost.
 """
 
 from semcast.history.events import Event
@@ -83,3 +85,4 @@ DURABLE = add_kind("durable", ("count", "order", "view", "annotation"), _ordered
 REPLY = add_kind("reply", (*_ACTIONS, "level", "order", "members", "annotation"), _ordered)
 WHITE = add_kind("white", ("order", "members"), _ordered)
 ALARM = add_kind("alarm", ("annotation",))
+PUT_BACK = add_kind("put-back", ())

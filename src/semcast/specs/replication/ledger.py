@@ -16,12 +16,15 @@ from semcast.specs.replication.kinds import (
     COLOUR,
     DURABLE,
     GREEN,
+    GROUP,
     GUEST,
     INSTALL,
+    PUT_BACK,
     REPLY,
     REQUEST,
     SNAPSHOT,
     STORE,
+    WHOLE,
 )
 
 FOREVER = 1 << 62
@@ -69,24 +72,38 @@ class Life:
         ]
         self.snapshots = [event for event in events if event.kind is SNAPSHOT]
         self.installs = [event for event in events if event.kind is INSTALL]
+        self.put_back = any(event.kind is PUT_BACK for event in events)
+        """Whether its disk was put back to an old copy in the end."""
         self.durable = self._durable(DURABLE, "order")
         self.durable_primary = self._durable(DURABLE, "view")
         self.following: Life | None = None
         """The next one of the same store."""
+        self.rolled_back = False
+        """Whether its disk has less than it had before: an old copy was put back."""
+        self.given_up = FOREVER
+        """Greens behind this position were given up: an operator made the others go on without it."""
 
     def _durable(self, kind: Kind, column: str) -> int:
         return max((getattr(event, column) or 0 for event in self.events if event.kind is kind), default=0)
+
+    def has_lost(self, earlier: "list[Life]") -> bool:
+        """Whether it lacks what its disk had in lives before the disk was put back."""
+        last = max((at for at, life in enumerate(earlier) if life.put_back), default=-1)
+        return any(
+            life.durable > self.recovered or life.durable_primary > self.recovered_primary
+            for life in earlier[: last + 1]
+        )
 
     @property
     def counts_upto(self) -> int:
         """Greens up to here stand for ever."""
         if not self.crashed:
-            return FOREVER
+            return self.given_up
         answered = [
             event.order or 0 for event in self.events if event.kind is REPLY and event.level == "strict"
         ]
         after = 0 if self.following is None else self.following.recovered
-        return max(self.recovered, self.durable, after, *answered, 0)
+        return min(self.given_up, max(self.recovered, self.durable, after, *answered, 0))
 
     @property
     def installs_upto(self) -> int:
@@ -133,7 +150,12 @@ class Ledger:
             earlier = self.by_server.setdefault(life.server, [])
             if earlier:
                 earlier[-1].following = life
+                life.rolled_back = life.has_lost(earlier)
             earlier.append(life)
+        self.forgotten = self._forgotten()
+        """Servers that an operator gave up, each with the position behind which the order is another."""
+        for life in self.lives:
+            life.given_up = self.forgotten.get(life.server, FOREVER)
         self.order: dict[int, Place] = {}
         """The global order, as far as it counts: whoever was first to say."""
         self.positions: dict[Action, int] = {}
@@ -149,6 +171,20 @@ class Ledger:
                 for index in range(event.seq, event.seq + event.count):
                     self.requests[event.sender, index] = event
 
+    def _forgotten(self) -> dict[MemberId, int]:
+        """By the first primary after each time: who was in one before, and is not of the group any more."""
+        found: dict[MemberId, int] = {}
+        installs = [(life, install) for life in self.lives for install in life.installs]
+        for life, install in installs:
+            if text_of(install) != WHOLE:
+                continue
+            rest = next(each for each in life.events if each.kind is GROUP and each.index > install.index)
+            before = [each for _, each in installs if (each.view or 0) < (install.view or 0)]
+            for server in {server for each in before for server in installed(each)}:
+                if server not in (rest.members or ()):
+                    found[server] = min(found.get(server, FOREVER), install.order or 0)
+        return found
+
     def alive(self) -> list[Life]:
         """The servers that are there at the end."""
         return [
@@ -158,8 +194,12 @@ class Ledger:
         ]
 
     def dead(self) -> list[MemberId]:
-        """Stores that are lost: what was only there is gone."""
-        return [server for server, lives in self.by_server.items() if lives[-1].crashed]
+        """Stores that are lost, or have lost something: what was only there is gone."""
+        return [
+            server
+            for server, lives in self.by_server.items()
+            if server not in self.forgotten and (lives[-1].crashed or any(each.put_back for each in lives))
+        ]
 
     def life_at(self, server: MemberId, at: int) -> Life | None:
         """The life of a server at a moment."""

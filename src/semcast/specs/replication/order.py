@@ -17,7 +17,7 @@ def repl_total_order(history: History) -> Verdict:
         upto = life.counts_upto
         for position, place in life.places():
             other = ledger.order.get(position)
-            if other is None or other.action == place.action:
+            if other is None or other.action == place.action or position > life.given_up:
                 continue
             if position <= upto or not _lost_by_all(ledger, life, position, place):
                 findings.count(1)

@@ -150,7 +150,7 @@ def _has_on_disk(ledger: Ledger, server: MemberId, white: Event) -> bool:
     """Whether a server had the actions on its disk by then, and has when it starts again."""
     line = white.order or 0
     lives = ledger.by_server.get(server, [])
-    if any(life.began > white.at and life.recovered < line for life in lives):
+    if any(life.began > white.at and life.recovered < line and not life.rolled_back for life in lives):
         return False
     for life in lives:
         if life.recovered >= line and life.began <= white.at:

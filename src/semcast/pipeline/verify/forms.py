@@ -1,15 +1,21 @@
-"""The properties as `verify` knows them: what each needs to be told, and which form on Spark judges it.
+"""The properties as `verify` knows them, what a form on Spark starts from, and what it says.
 
-Which stack promises which is said once, in `semcast.specs.families`; what each means, by the checkers of
-`semcast.specs`. A new property needs a record here, and a form that knows its name.
+Which stack promises which property is said once, in `semcast.specs.families`; what each means, by the
+checkers of `semcast.specs`. A new property needs a record here, and a form that knows its name.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
 
 from semcast import specs
 from semcast.history import HistoryError, RunInfo
+from semcast.pipeline.verify.run_index import RunIndex
+from semcast.pipeline.verify.stays import Who
+from semcast.pipeline.verify.totals import Participant
+from semcast.specs import Verdict
 
 
 class Need(enum.Enum):
@@ -40,6 +46,7 @@ class Form(enum.Enum):
     CAUSAL = "vector times"
     CONFIRMED = "what was confirmed against what was delivered"
     REPLICATION = "rows of servers that are in doubt"
+    GOSSIP = "what sessions and logs of gossip have"
     NONE = "not at all: only in memory"
 
 
@@ -60,13 +67,18 @@ _OF_SERVERS = (
     "repl_white",
     "repl_answered",
     "repl_weak",
+    "repl_dirty",
+    "repl_session",
+    "repl_queued",
+    "repl_linear",
+    "repl_causal",
     "repl_exchange_once",
     "repl_join",
     "repl_leave",
     "repl_liveness",
     "repl_state",
 )
-"""The others need most rows of a run at once: what a server knew at every moment, or who asked for what."""
+"""The other two, `repl_fifo` and `repl_integrity`, need all greens of a server at once."""
 
 
 def _records() -> tuple[Property, ...]:
@@ -122,6 +134,7 @@ def _records() -> tuple[Property, ...]:
         Property("vs_state_transfer", Form.VIEWS, (views,)),
         Property("confirmed", Form.CONFIRMED),
         *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
+        *(Property(name, Form.GOSSIP) for name in specs.GOSSIP),
     )
 
 
@@ -136,6 +149,7 @@ _LARGE = (
     Form.CAUSAL,
     Form.CONFIRMED,
     Form.REPLICATION,
+    Form.GOSSIP,
     Form.NONE,
 )
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)
@@ -164,3 +178,64 @@ def wanted_properties(runs: Mapping[str, RunInfo], properties: Sequence[str] | N
         except ValueError as error:
             raise HistoryError(f"run {run}: {error}; name some with --property") from error
     return wanted
+
+
+Wanted = Mapping[str, Sequence[str]]
+"""By run, the properties to be judged."""
+
+Case = tuple[str, str]
+"""A run and a property."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Some runs, and what is known of them before any form looks at messages."""
+
+    run_index: RunIndex
+    rows: DataFrame
+    """As they are stored, by the names of runs."""
+
+    roster: Sequence[Participant]
+    positions: DataFrame
+    """Where annotated messages stand in the total order: (run, sender, seq, position)."""
+
+    tails: Mapping[Who, int]
+    """The last message that is known of senders whose recordings are cut off."""
+
+    circular: set[str]
+    """Runs whose obsolescence relation is not an order."""
+
+    untold: set[str]
+    """Runs with a message that was sent where the recording of its sender is cut off."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Violations, and what cannot be told."""
+
+    violations: list[DataFrame] = field(default_factory=list)
+    """In the columns of `violations`."""
+
+    unknown: dict[Case, str] = field(default_factory=dict)
+    """Why it cannot be told."""
+
+    doubts: dict[Case, str] = field(default_factory=dict)
+    """Why it is not known to hold, if nothing breaks it."""
+
+    notes: dict[Case, str] = field(default_factory=dict)
+    """What was not looked at."""
+
+    verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    """Runs, and what the checkers in memory said of them or of an excerpt, where that is final."""
+
+    def add(self, other: "Findings") -> None:
+        """Both together."""
+        self.violations += other.violations
+        self.unknown.update(other.unknown)
+        self.doubts.update(other.doubts)
+        self.notes.update(other.notes)
+        self.verdicts += other.verdicts
+
+
+Judge = Callable[[Given, Wanted], Findings]
+"""A form: judges some properties of some runs."""

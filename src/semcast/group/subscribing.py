@@ -1,0 +1,290 @@
+"""`subscribe`: be given what a group logs, also what was sent while this program was not there.
+
+A subscription is a member of a group with stack gossip that has a session at its loggers. It yields batches.
+What was acknowledged is not given again; what was not is, to whoever subscribes by the same name next.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from semcast.core.annotations import Item
+from semcast.core.events import Answered, Away, Back, Event, Lost, Purged, Rejoining
+from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.core.messages import Batch, Message
+from semcast.core.stack import Stack
+from semcast.core.turn import Onlooker
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.events import GroupDelivery
+from semcast.group.group import Group
+from semcast.group.settings import check_group, resolve
+from semcast.group.statistics import GroupStatistics
+from semcast.protocols.gossip import Member
+
+Start = Literal["new", "all", "compacted", "acknowledged"] | int | float | datetime
+"""Where a subscription begins that is not known: with what comes; with what there is; with what there is and
+nothing replaced; where it was, and nowhere else; at a position of the log; or at a time of day, as a datetime
+or in seconds since 1970."""
+Ack = Literal["auto", "explicit"]
+"""Whether a batch is acknowledged when the program comes back for the next, or when it says so."""
+_MODES = ("new", "all", "compacted", "acknowledged")
+
+
+class Answers(Onlooker):
+    """Acknowledgements that wait until a logger has them on disk. Told in the loop's thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._next = 1
+        self._waiting: dict[int, tuple[Mapping[MemberId, int], asyncio.Future[None]]] = {}
+
+    def open(self, upto: Mapping[MemberId, int]) -> "tuple[int, asyncio.Future[None]]":
+        """A ticket, and what is done when it is answered."""
+        ticket, self._next = self._next, self._next + 1
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting[ticket] = upto, future
+        future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
+        return ticket, future
+
+    def under_way(self) -> list[tuple[int, Mapping[MemberId, int]]]:
+        """What was not answered yet."""
+        return [(ticket, upto) for ticket, (upto, _) in self._waiting.items()]
+
+    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
+        """Look for answers."""
+        for event in events:
+            if type(event) is Answered:
+                with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                    self._loop.call_soon_threadsafe(self.settle, event.ticket, None)
+
+    def refuse(self, ticket: int, error: Exception) -> None:
+        """The stack did not take it. In the loop's thread."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.settle, ticket, error)
+
+    def settle(self, ticket: int, error: Exception | None) -> None:
+        """In the program's thread: it is on disk, or it was refused."""
+        _, future = self._waiting.get(ticket, (None, None))
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+    def end(self, error: Exception) -> None:
+        """Nothing more will be answered."""
+        for ticket in list(self._waiting):
+            self.settle(ticket, error)
+
+
+class LogBatch:
+    """Messages that came together, in order.
+
+    Args:
+        messages: those that the program wants.
+        lost: what will not come, and nothing instead.
+        upto: the last message of each stream that was given up to here.
+        acknowledge: called with that; None where acknowledgements are automatic.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        lost: Sequence[Lost],
+        upto: Mapping[MemberId, int],
+        acknowledge: "Callable[[Mapping[MemberId, int]], asyncio.Future[None]] | None",
+    ) -> None:
+        self.messages = messages
+        self.lost = lost
+        self._upto = upto
+        self._acknowledge = acknowledge
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    async def ack(self) -> None:
+        """Say that this batch and all before it are done with; returns when a logger has that on disk.
+
+        Where acknowledgements are automatic there is nothing to say.
+        """
+        if self._acknowledge is not None:
+            await self._acknowledge(self._upto)
+
+
+class Subscription:
+    """Made by `subscribe`. Enter it with `async with`, then iterate: `async for batch in subscription`.
+
+    Args:
+        group: whose member it is, not entered yet.
+        answers: told of what loggers acknowledge; one of the group's watchers.
+        explicit: whether the program acknowledges itself.
+        wanted: whether a message is for the program.
+    """
+
+    def __init__(
+        self, group: Group, answers: Answers, wanted: Callable[[Message], bool] | None, *, explicit: bool
+    ) -> None:
+        self.group = group
+        """The member behind it; it may send, too."""
+        self.away = False
+        """Whether no logger has heard this program for a while. What is sent meanwhile comes later."""
+        self._answers = answers
+        self._wanted = wanted
+        self._explicit = explicit
+        self._upto: dict[MemberId, int] = {}
+
+    async def __aenter__(self) -> "Subscription":
+        await self.group.__aenter__()
+        self.group.reads()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop. A durable subscription goes on with the next program that has its name."""
+        await self.group.close()
+        self._answers.end(GroupClosedError(f"{self.group.name} is closed"))
+
+    @property
+    def name(self) -> str:
+        """Of the session."""
+        return self.group.member.name
+
+    def stats(self) -> GroupStatistics:
+        """A snapshot."""
+        return self.group.stats()
+
+    def receipts(self) -> list[Purged]:
+        """What was replaced before this program was given it, and by what, since the last call."""
+        return self.group.receipts()
+
+    async def __aiter__(self) -> AsyncIterator[LogBatch]:
+        async for deliveries in self.group.batches():
+            batch = self.batch_of(deliveries)
+            if batch is not None:
+                yield batch
+
+    def batch_of(self, deliveries: Sequence[GroupDelivery]) -> LogBatch | None:
+        """What is in a list for the program; None if nothing is."""
+        messages: list[Message] = []
+        lost: list[Lost] = []
+        for each in deliveries:
+            if isinstance(each, Batch):
+                messages += each.messages()
+                self._upto[each.sender] = each.last
+            elif isinstance(each, Lost):
+                lost.append(each)
+            elif isinstance(each, Away | Back):
+                self.away = isinstance(each, Away)
+            elif isinstance(each, Rejoining):  # the session goes on, and what was said may have been lost
+                for ticket, upto in self._answers.under_way():
+                    self._tell(ticket, upto)
+        if self._wanted is not None:
+            messages = list(filter(self._wanted, messages))
+        if not messages and not lost:
+            return None
+        upto = dict(self._upto)
+        return LogBatch(messages, lost, upto, self.acknowledge if self._explicit else None)
+
+    def acknowledge(self, upto: Mapping[MemberId, int]) -> "asyncio.Future[None]":
+        """The program is through with these streams up to there; done when a logger has that on disk."""
+        ticket, future = self._answers.open(upto)
+        self._tell(ticket, upto)
+        return future
+
+    def _tell(self, ticket: int, upto: Mapping[MemberId, int]) -> None:
+        answers = self._answers
+
+        def tell(stack: Stack, now: Nanos) -> None:
+            assert isinstance(stack, Member)
+            try:
+                stack.acknowledge(now, upto, ticket)
+            except ValueError as error:
+                refused = GroupError(str(error))
+                answers.refuse(ticket, refused)
+
+        self.group.call(tell)
+
+
+def subscribe(
+    group: str,
+    *,
+    durable: str = "",
+    start: Start = "new",
+    ack: Ack = "auto",
+    filter: str | Sequence[str] | Callable[[Message], bool] | None = None,  # noqa: A002 (says it best)
+    config: Path | None = None,
+    **settings: Any,
+) -> Subscription:
+    """Be given what a group logs: `async with semcast.subscribe("prices", durable="desk-7") as prices: ...`.
+
+    Args:
+        group: its name. Its stack is gossip, and it needs a logger (`semcast logger`): this waits for one.
+        durable: name of the session. What is sent while no program has that name is kept for the next one.
+            One process has the name at a time. Without it, the session ends with this program.
+        start: where a session begins that the logger does not know. One that is known goes on where it was.
+        ack: a batch is done with when the program comes back for the next (`auto`), or says so (`explicit`).
+        filter: only messages about items that begin with this, or with one of these, or where this is true.
+        config: folder of `semcast.toml`.
+        **settings: further ones, as for `join`.
+    """
+    check_group(group)
+    if ack not in ("auto", "explicit"):
+        raise ConfigurationError(f"ack {ack!r}: there are auto and explicit")
+    for name in ("name", "stack", "receive", "logger", "protocol"):
+        if name in settings:
+            raise ConfigurationError(f"{name} is not for subscriptions; durable= names the session")
+    given = {
+        **settings,
+        "stack": "gossip",
+        "name": durable or None,
+        "durable": True,
+        "stays": bool(durable),
+        "explicit": ack == "explicit",
+        **_start(start),
+    }
+    answers = Answers()
+    member = Group(group, resolve(given, config), watchers=[answers])
+    return Subscription(member, answers, _wanted(filter), explicit=ack == "explicit")
+
+
+def _start(start: Start) -> dict[str, Any]:
+    """As settings have it."""
+    if isinstance(start, str):
+        if start not in _MODES:
+            raise ConfigurationError(
+                f"start {start!r}: there are {', '.join(_MODES)}, a position of the log, and a time"
+            )
+        return {"start": start}
+    if isinstance(start, datetime):
+        return {"start": "time", "start_at": math.floor(start.timestamp() * SECOND)}
+    if isinstance(start, bool) or not isinstance(start, int | float) or start < 0:
+        raise ConfigurationError(f"start {start!r}: a position is 0 or more, a time is a datetime or seconds")
+    if isinstance(start, float):
+        return {"start": "time", "start_at": math.floor(start * SECOND)}
+    return {"start": "position", "start_at": start}
+
+
+def _wanted(
+    chosen: str | Sequence[str] | Callable[[Message], bool] | None,
+) -> Callable[[Message], bool] | None:
+    if chosen is None or callable(chosen):
+        return chosen
+    prefixes = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+
+    def begins(message: Message) -> bool:
+        note = message.annotation
+        return isinstance(note, Item) and note.item.startswith(prefixes)
+
+    return begins

@@ -1,0 +1,216 @@
+"""Sessions and logs of gossip runs, from the few rows that are not about messages.
+
+The driver reads them by the code that the checkers in memory use (`semcast.specs.gossip.ledger`): of each run
+a history of just these rows is made, so that sessions, logs and who is there mean here what they mean there.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+import pyarrow.compute as pc
+from pyspark.sql import functions as fn
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.history import Event, History, HistoryError, RunInfo
+from semcast.history.decoding import decode, rows_of
+from semcast.history.schema import GONE
+from semcast.pipeline.verify.forms import Given, Wanted
+from semcast.specs.gossip.kinds import (
+    ABANDONED,
+    DISCONNECT,
+    EXPIRED,
+    FENCED,
+    LEAVE,
+    LIMITS,
+    OPENED,
+    RECONNECT,
+    START,
+    UNWANTED,
+)
+from semcast.specs.gossip.ledger import Session, ledger_of
+
+_KINDS = (START, OPENED, LEAVE, FENCED, DISCONNECT, RECONNECT, *GONE)
+_END = 1 << 62
+"""Later than every moment, and beyond every row."""
+
+
+class LogPart(NamedTuple):
+    """The rows of a logger from one opening of a log to the next."""
+
+    process: MemberId
+    rank: int
+    """The place of the process among the incarnations of the logger."""
+    first: int
+    last: int
+    log: int
+    """Its place in the ledger."""
+
+
+class Owed(NamedTuple):
+    """A session is owed what comes after `begin` in a stream: from the moment `since` on, before `until`."""
+
+    session: int
+    stream: MemberId
+    begin: int
+    since: Nanos
+    until: Nanos
+
+
+def outlines(given: Given, wanted: Wanted) -> "dict[str, Outline]":
+    """Of all runs that something is wanted of."""
+    kinds = [kind.value for kind in _KINDS]
+    chosen = fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)
+    rows = given.rows.where(chosen).toArrow()
+    counted = given.run_index.totals.where(chosen).agg(fn.sum("rows")).collect()[0][0] or 0
+    if rows.num_rows != counted:
+        raise HistoryError(
+            f"{counted} rows about sessions and logs were there at first, then {rows.num_rows}"
+        )
+    people: dict[str, list[MemberId]] = {run: [] for run in wanted}
+    for each in given.roster:
+        if each.run in people:
+            people[each.run].append(each.process)
+    found = {}
+    for run in wanted:
+        mine = map(decode, rows_of(rows.filter(pc.equal(rows["run"], run))))
+        info = given.run_index.infos[run]
+        events = sorted(mine, key=lambda event: event.index)
+        found[run] = Outline(_with_members(info, people[run]), events, circular=run in given.circular)
+    return found
+
+
+def _with_members(info: RunInfo, processes: list[MemberId]) -> RunInfo:
+    """All processes are named as members: those without a row here were there, too."""
+    return msgspec.structs.replace(
+        info, groups=(msgspec.structs.replace(info.only, members=tuple(processes)),)
+    )
+
+
+class Outline:
+    """One run."""
+
+    def __init__(self, info: RunInfo, events: list[Event], *, circular: bool) -> None:
+        self.info = info
+        self.history = History(info, events)
+        self.ledger = ledger_of(self.history)
+        self.circular = circular
+
+    def why_not(self, name: str) -> str:
+        """What keeps a property from being judged, in the words of its checker; empty if nothing does."""
+        reasons: Mapping[str, tuple[tuple[bool, str], ...]] = {
+            "gossip_delivery": self._of_delivery(),
+            "gossip_agreement": self._of_delivery(),
+            "gossip_logged": (
+                (not self.info.quiesced, "the run was not over"),
+                (not self.ledger.running or self.ledger.disk_lost, "no logger is there, or a disk was lost"),
+            ),
+            "gossip_collected": (
+                (
+                    not self.info.quiesced or not self.ledger.running,
+                    "the run was not over, or no logger is there",
+                ),
+                (
+                    self.ledger.disk_lost or self._somebody_away(),
+                    "a disk was lost, or a session that is owed something is away",
+                ),
+            ),
+            "gossip_collection": (
+                (self.info.seed is None, "the clocks of processes cannot be compared"),
+                (self.ledger.disk_lost, "who was owed something was lost with a disk"),
+                (self.circular, "the obsolescence relation is not an order"),
+            ),
+            "at_least_once": ((self.ledger.disk_lost, "what was acknowledged was lost with a disk"),),
+        }
+        return next((why for holds, why in reasons.get(name, ()) if holds), "")
+
+    def _of_delivery(self) -> tuple[tuple[bool, str], ...]:
+        return (
+            (not self.info.quiesced, "the run was not over"),
+            (self.circular, "the obsolescence relation is not an order"),
+            (not self.ledger.logs, "there is no logger: nothing is promised but receipts"),
+            (not self.ledger.running, "no logger is there at the end"),
+        )
+
+    def _somebody_away(self) -> bool:
+        return any(not each.there and each.left is None for each in self.ledger.sessions)
+
+    @property
+    def there(self) -> list[Session]:
+        """The sessions that are there at the end."""
+        return [session for session in self.ledger.sessions if session.there]
+
+    @property
+    def excuses(self) -> list[str]:
+        """The reasons for which a session may give messages up."""
+        ledger = self.ledger
+        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+        given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
+        return [level for level, may in given_up if may]
+
+    def begin(self, session: Session, stream: MemberId) -> int | None:
+        """A session is owed what comes after this; None if it is owed nothing."""
+        begin = session.begin(stream)
+        if begin is None:
+            if session.last.at_most_once:
+                return None
+            begin = 0
+        if self.ledger.disk_lost and stream in session.last.starts:
+            begin = max(begin, session.last.starts[stream].seq)
+        return begin
+
+    def starts(self) -> dict[tuple[MemberId, MemberId], Event]:
+        """By process and stream, where it starts."""
+        found: dict[tuple[MemberId, MemberId], Event] = {}
+        for row in self.history.events:
+            if row.kind is START and row.sender is not None:
+                found.setdefault((row.process, row.sender), row)
+        return found
+
+    def log_parts(self) -> Iterator[LogPart]:
+        """Which rows of loggers are about which log."""
+        opened = {row.process.name for row in self.history.events if row.kind is OPENED}
+        logs = enumerate(self.ledger.logs)
+        for name in sorted(opened):
+            number = identity = None
+            incarnations = [process for process in self.history.processes if process.name == name]
+            for rank, process in enumerate(incarnations):
+                first = 0
+                for row in self.history.of(process):
+                    if row.kind is not OPENED:
+                        continue
+                    if number is not None:
+                        yield LogPart(process, rank, first, row.index, number)
+                    if number is None or row.order != identity:
+                        (number, _), identity = next(logs), row.order
+                    first = row.index + 1
+                if number is not None:
+                    yield LogPart(process, rank, first, _END, number)
+
+    def away(self) -> Iterator[tuple[MemberId, int, int]]:
+        """The rows of sessions that no logger heard: the process, the first and the last."""
+        for process in self.history.processes:
+            since: int | None = None
+            for row in self.history.of(process):
+                if row.kind is DISCONNECT and since is None:
+                    since = row.index
+                elif row.kind is RECONNECT and since is not None:
+                    yield process, since, row.index
+                    since = None
+            if since is not None:
+                yield process, since, _END
+
+    def owed(self) -> Iterator[Owed]:
+        """At which moments a session is owed which part of a stream, if a log collects it as stable."""
+        for number, session in enumerate(self.ledger.sessions):
+            incarnations = session.incarnations
+            leaves = _END if session.last.leaves is None else session.last.leaves.at
+            alone = any(each.at_most_once for each in incarnations)
+            for place, each in enumerate(incarnations):
+                since, until = 0, leaves
+                if alone:  # only the last one counts that has not ended
+                    later = [_END if one.end is None else one.end.at for one in incarnations[place + 1 :]]
+                    since = max(later, default=0)
+                    until = min(leaves, _END if each.end is None else each.end.at)
+                for stream, start in each.starts.items():
+                    yield Owed(number, stream, start.seq, max(since, start.at), until)

@@ -1,0 +1,87 @@
+"""Messages that a logger sends itself, for programs that are no members: a gateway into the group.
+
+A batch has a key. Key and messages are one record, so that a program which does not know whether its batch
+was taken, because it or the logger crashed, gives it again with the same key, and it is logged once. Members
+hear of messages when they are on disk: else a number could be given twice. The newest `publish_keys` keys are
+known.
+"""
+
+from collections.abc import Sequence
+
+from semcast.core.annotations import Annotation, Item
+from semcast.core.events import Answered, Sent
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.desk import data_of
+from semcast.protocols.gossip.frames import Said, Say
+from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Published
+from semcast.wire.annotations import to_wire
+from semcast.wire.limits import check_message
+
+_MESSAGES = 4096
+_BYTES = 1 << 20
+_KEY = 256
+
+
+class Publishing:
+    """The own stream of a logger."""
+
+    def __init__(self, me: MemberId, books: Books, journal: Journal, out: Outbox) -> None:
+        self._me = me
+        self._books = books
+        self._journal = journal
+        self._out = out
+
+    def publish(
+        self, key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None], ticket: int
+    ) -> LogStream | None:
+        """Log a batch, unless its key is known; returns the stream that grew. `Answered` says where it is."""
+        _check(key, payloads, annotations)
+        known = self._books.keys.get(key)
+        if known is not None:
+            self._journal.then(lambda _now: self._answer(ticket, "known", *known))
+            return None
+        stream = self._books.open(self._me)
+        assert stream is not None, "nobody closes the stream of a logger that is there"
+        first = stream.contiguous + 1
+        batches = [
+            batch_of(self._me, seq, [payload], annotation)
+            for seq, (payload, annotation) in enumerate(zip(payloads, annotations, strict=True), first)
+        ]
+        messages = [(batch.payloads[0], to_wire(batch.annotation)) for batch in batches]
+        self._journal.write(Published(key, self._me, first, messages))
+        self._books.keys.add(key, self._me, first)
+        for batch in batches:
+            stream.store(batch)
+            self._out.deliver(Sent(batch, 1))
+        self._journal.then(lambda _now: self._send(ticket, batches))
+        return stream
+
+    def _send(self, ticket: int, batches: list[Batch]) -> None:
+        for batch in batches:
+            self._out.multicast(data_of(batch))
+        self._answer(ticket, "logged", self._me, batches[0].first)
+
+    def _answer(self, ticket: int, level: str, sender: MemberId, first: int) -> None:
+        position = self._books.positions.of(sender, first)
+        self._out.deliver(Answered(ticket, level, position or 0))
+
+    def on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
+        """Which number was given last: those that are not on disk may be given again."""
+        stream = self._books.streams.get(self._me)
+        self._out.send(source, Said(frame.fresh, 0 if stream is None else stream.contiguous))
+
+
+def _check(key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
+    if not 0 < len(key) <= _KEY:
+        raise ValueError(f"a key has 1 to {_KEY} bytes, and this one {len(key)}")
+    if not 0 < len(payloads) <= _MESSAGES or sum(map(len, payloads)) > _BYTES:
+        raise ValueError(f"a batch has 1 to {_MESSAGES} messages, of {_BYTES} bytes in all")
+    for payload, annotation in zip(payloads, annotations, strict=True):
+        if annotation is not None and not isinstance(annotation, Item):
+            raise ValueError("a batch names items: the numbers of its messages are not known beforehand")
+        check_message(payload, annotation)

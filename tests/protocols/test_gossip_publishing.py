@@ -1,0 +1,132 @@
+"""Batches that a logger takes from programs that are no members: once for each key."""
+
+from typing import Any
+
+import pytest
+from tests.protocols.gossiplab import GossipLab
+
+from semcast.core import Item
+from semcast.core.annotations import Enumeration
+from semcast.core.events import Answered
+from semcast.core.ids import MILLISECOND, SECOND
+from semcast.protocols.gossip import Logger, Retention
+from semcast.protocols.gossip.frames import Data
+from semcast.sim.mutants import MUTANTS
+
+SHORT = 300 * MILLISECOND
+
+
+def publish(lab: GossipLab, key: bytes, *payloads: bytes, ticket: int = 1, item: str | None = None) -> None:
+    def command(stack: Any, now: int) -> None:
+        assert isinstance(stack, Logger)
+        annotation = None if item is None else Item(item)
+        stack.publish(now, key, payloads, [annotation] * len(payloads), ticket)
+
+    lab.seats["log"].call(command)
+
+
+def answers(lab: GossipLab) -> list[tuple[int, str, int]]:
+    found = [each for each in lab.seats["log"].events if isinstance(each, Answered)]
+    return [(each.ticket, each.level, each.position) for each in found]
+
+
+def test_a_batch_is_logged_and_reaches_everybody() -> None:
+    lab = GossipLab()
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"0")
+    lab.run(SHORT)
+    publish(lab, b"k", b"1", b"2", ticket=7)
+    lab.run(SHORT)
+    assert answers(lab) == [(7, "logged", 1)]
+    for name in ("p", "q", "r"):
+        assert lab.got(name) == [b"0", b"1", b"2"]
+
+
+def test_what_was_lost_on_the_way_comes_from_the_log() -> None:
+    lab = GossipLab()
+    lab.run(SHORT)
+    heal = lab.stop(Data, source="log")
+    publish(lab, b"k", b"1")
+    lab.flow()
+    heal()
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1"]
+
+
+@pytest.mark.parametrize("spare", [0, 4096])
+@pytest.mark.parametrize("mutant", [None, "keys-forgotten"])
+def test_a_key_is_logged_once(mutant: str | None, spare: int) -> None:
+    """Also if its publisher repeats it after a crash; and the mutant that forgets."""
+    kind = MUTANTS["rpbcast"][mutant].logger if mutant else Logger
+    lab = GossipLab(logger=kind, rewrite_records=spare)
+    lab.run(SHORT)
+    publish(lab, b"k", b"1", b"2")
+    publish(lab, b"k", b"1", b"2")
+    lab.run(SHORT)
+    assert answers(lab) == [(1, "logged", 0), (1, "known", 0)]
+    lab.restart("log")
+    lab.run(SECOND)
+    publish(lab, b"k", b"1", b"2", ticket=3)
+    lab.run(SECOND)
+    assert (answers(lab) == [(3, "known", 0)]) is (mutant is None)
+    assert lab.got("q") == [b"1", b"2"] * (1 if mutant is None else 2)
+
+
+def test_a_batch_that_was_not_synced_is_not_there_at_all() -> None:
+    """Key and messages are one record: who repeats it has it logged once."""
+    lab = GossipLab()
+    lab.run(SHORT)
+    lab.seats["log"].sync_after = None
+    publish(lab, b"k", b"1", b"2")
+    lab.run(SHORT)
+    assert not answers(lab)
+    assert lab.got("q") == []
+    lab.seats["log"].crash()
+    lab.restart("log")
+    lab.run(SECOND)
+    publish(lab, b"k", b"1", b"2")
+    lab.run(SECOND)
+    assert [level for _, level, _ in answers(lab)] == ["logged"]
+    assert lab.got("q") == [b"1", b"2"]
+
+
+def test_only_the_newest_keys_are_known() -> None:
+    lab = GossipLab(publish_keys=2)
+    lab.run(SHORT)
+    for key in (b"a", b"b", b"c", b"b", b"a"):
+        publish(lab, key, key)
+        lab.run(20 * MILLISECOND)
+    assert [level for _, level, _ in answers(lab)] == ["logged", "logged", "logged", "known", "logged"]
+
+
+def test_published_updates_replace_each_other() -> None:
+    lab = GossipLab(retention=Retention.LIVE)
+    lab.run(SHORT)
+    publish(lab, b"k", b"1", b"2", b"3", item="x")
+    lab.run(SHORT)
+    stack = lab.seats["log"].stack
+    assert isinstance(stack, Logger)
+    assert [entry.batch.payloads for entry in stack.reading.read(0, 9).entries] == [[b"3"]]
+
+
+def test_the_stream_of_a_logger_is_never_closed_while_it_is_there() -> None:
+    lab = GossipLab(silence=SECOND)
+    lab.run(SHORT)
+    publish(lab, b"a", b"1")
+    lab.run(5 * SECOND)
+    publish(lab, b"b", b"2")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"1", b"2"]
+
+
+def test_batches_that_cannot_be_logged_are_refused() -> None:
+    lab = GossipLab()
+    lab.run(SHORT)
+    with pytest.raises(ValueError, match="a key has 1 to 256 bytes"):
+        publish(lab, b"", b"1")
+    with pytest.raises(ValueError, match="a batch has 1 to 4096 messages"):
+        publish(lab, b"k")
+    stack = lab.seats["log"].stack
+    assert isinstance(stack, Logger)
+    with pytest.raises(ValueError, match="a batch names items"):
+        stack.publish(lab.now, b"k", [b"1"], [Enumeration(())])

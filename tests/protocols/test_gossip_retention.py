@@ -1,0 +1,87 @@
+"""What a log keeps: by age, by bytes, by count, and no more than it must."""
+
+from tests.protocols.gossiplab import GossipLab
+
+from semcast.core.annotations import Enumeration
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
+from semcast.core.messages import batch_of
+from semcast.protocols.gossip import Logger, Retention
+from semcast.protocols.gossip.log import LogStream
+
+SHORT = 300 * MILLISECOND
+
+
+def logger_of(lab: GossipLab) -> Logger:
+    stack = lab.seats["log"].stack
+    assert isinstance(stack, Logger)
+    return stack
+
+
+def kept(lab: GossipLab) -> list[bytes]:
+    reading = logger_of(lab).reading
+    return [entry.batch.payloads[0] for entry in reading.read(reading.ends().first, 1 << 40).entries]
+
+
+def late(lab: GossipLab) -> None:
+    lab.restart("r")
+    lab.run(SECOND)
+
+
+def test_what_is_too_old_leaves_with_a_receipt() -> None:
+    lab = GossipLab(log_age=SECOND)
+    lab.crash("r", told=False)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"3")
+    lab.run(SHORT)
+    assert kept(lab)[-1:] == [b"3"]
+    late(lab)
+    assert lab.got("r")[-1:] == [b"3"]
+    assert sum(note.count for note in lab.notes("r", "lost")) == 3 - len(lab.got("r"))
+    lab.run(SECOND)
+    assert kept(lab) == []
+
+
+def test_of_what_is_too_much_the_oldest_leave() -> None:
+    lab = GossipLab(log_bytes=10)
+    lab.run(SHORT)
+    for number in range(5):
+        lab.seats["p"].multicast(b"%04d" % number)
+        lab.seats["q"].multicast(b"%04d" % (10 + number))
+        lab.run(20 * MILLISECOND)
+    assert kept(lab) == [b"0004", b"0014"]
+    ends = logger_of(lab).reading.ends()
+    assert (ends.first, ends.next) == (8, 10)
+    assert sum(stream.size for stream in logger_of(lab).books.streams.values()) == 8
+    lab.restart("log")
+    lab.run(SHORT)
+    assert kept(lab) == [b"0004", b"0014"]
+
+
+def test_a_live_log_is_bounded_by_its_live_set() -> None:
+    """Also one that crashed before it had written down what was replaced."""
+    lab = GossipLab(retention=Retention.LIVE)
+    lab.run(SHORT)
+    for number in range(50):
+        lab.update("p", b"%d" % number, "ab"[number % 2])
+        lab.run(5 * MILLISECOND)
+    lab.run(SHORT)
+    assert kept(lab) == [b"48", b"49"]
+    lab.seats["log"].sync_after = None
+    lab.update("p", b"50", "a")
+    lab.run(5 * MILLISECOND)
+    lab.seats["log"].finish_sync()
+    lab.seats["log"].crash()
+    lab.restart("log")
+    lab.run(SHORT)
+    assert kept(lab) == [b"49", b"50"]
+
+
+def test_what_is_named_before_it_comes_leaves_when_it_is_there() -> None:
+    """Out of order: the one that replaces it came first."""
+    p = MemberId("p")
+    stream = LogStream(p)
+    stream.store(batch_of(p, 2, [b"new"], Enumeration((MessageId(p, 1),))))
+    stream.store(batch_of(p, 1, [b"old"], Enumeration(())))
+    assert stream.obsolete(1, 2) == [(1, 2)]

@@ -1,0 +1,194 @@
+"""Where sessions begin, and what they acknowledge."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.protocols.gossiplab import GossipLab
+
+from semcast.core.events import Answered, Left
+from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.protocols.gossip import Member, Retention
+from semcast.protocols.gossip.frames import Confirm, Refused
+from semcast.sim.mutants import MUTANTS
+
+SHORT = 300 * MILLISECOND
+P = MemberId("p")
+
+
+def late(lab: GossipLab, **start: Any) -> None:
+    """r comes when there is a log, and wants to start like this."""
+    lab.settings = msgspec.structs.replace(lab.settings, **start)
+    lab.restart("r")
+    lab.run(SECOND)
+
+
+def busy(**given: Any) -> GossipLab:
+    """p sent 0 to 9 about two items, and then an event; r is not there."""
+    lab = GossipLab(**given)
+    heal = lab.stop(source="r")
+    lab.seats["r"].crash()
+    lab.run(SHORT)
+    heal()
+    for number in range(10):
+        lab.update("p", b"%d" % number, "odd" if number % 2 else "even")
+        lab.run(20 * MILLISECOND)
+    lab.seats["p"].multicast(b"event")
+    lab.run(SHORT)
+    return lab
+
+
+EVERYTHING = [*[b"%d" % number for number in range(10)], b"event"]
+
+
+@pytest.mark.parametrize(
+    ("start", "given", "receipts"),
+    [
+        ({"start": "new"}, [], 0),
+        ({"start": "all"}, EVERYTHING, 0),
+        ({"start": "compacted"}, [b"8", b"9", b"event"], 8),
+        ({"start": "position", "start_at": 7}, [b"7", b"8", b"9", b"event"], 0),
+        ({"start": "position", "start_at": 11}, [], 0),
+        ({"start": "time", "start_at": 0}, EVERYTHING, 0),
+        ({"start": "time", "start_at": 1 << 60}, [], 0),
+    ],
+)
+def test_a_session_begins_where_it_asks_to(start: dict[str, Any], given: list[bytes], receipts: int) -> None:
+    """Of a log that is kept as it is."""
+    lab = busy(compact=False)
+    late(lab, **start)
+    assert lab.got("r") == given
+    assert len(lab.purged("r")) == receipts
+    lab.seats["p"].multicast(b"more")
+    lab.run(SHORT)
+    assert lab.got("r") == [*given, b"more"]
+
+
+def test_a_session_begins_at_a_time() -> None:
+    lab = busy(compact=False)
+    now = lab.now
+    lab.seats["q"].multicast(b"a", b"b")
+    lab.run(SHORT)
+    late(lab, start="time", start_at=now)
+    assert lab.got("r") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ({"start": "acknowledged"}, "session 'r' is not known here"),
+        ({"start": "position", "start_at": 12}, "position 12 is beyond the end of the log, which is 11"),
+        ({"start": "position", "start_at": 1, "start_log": 9}, "of log 9, and this is log 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(start: dict[str, Any], why: str) -> None:
+    lab = busy()
+    late(lab, **start)
+    [left] = [each for each in lab.seats["r"].events if isinstance(each, Left)]
+    assert why in left.cause
+    assert not left.again
+
+
+def test_what_was_trimmed_is_refused() -> None:
+    lab = busy(retention=Retention.STABLE, compact=False)
+    lab.run(SECOND)
+    late(lab, start="position", start_at=1)
+    [left] = [each for each in lab.seats["r"].events if isinstance(each, Left)]
+    assert "position 1 was trimmed: the log begins at 11" in left.cause
+
+
+def test_a_known_session_goes_on_whatever_it_asks_for() -> None:
+    for start in ("acknowledged", "all", "new"):
+        lab = GossipLab(retention=Retention.LIVE)
+        lab.run(SHORT)
+        lab.seats["p"].multicast(b"1")
+        lab.run(SHORT)
+        lab.crash("r", told=False)
+        lab.seats["p"].multicast(b"2")
+        lab.run(SHORT)
+        late(lab, start=start)
+        assert lab.got("r") == [b"2"]
+
+
+def test_a_refusal_of_another_attempt_does_not_count() -> None:
+    lab = GossipLab()
+    lab.stop(Confirm)
+    lab.seats["r"].hear(MemberId("log"), Refused(9, "no"))
+    lab.run(SHORT)
+    assert lab.seats["r"].stack.phase() == "joining"
+
+
+# Acknowledgements
+
+
+def acknowledge(lab: GossipLab, name: str, seq: int, ticket: int = 1) -> None:
+    def say(stack: Any, now: int) -> None:
+        assert isinstance(stack, Member)
+        stack.acknowledge(now, {P: seq}, ticket)
+
+    lab.seats[name].call(say)
+
+
+def acknowledged(lab: GossipLab, session: str) -> int:
+    return max(
+        (note.seq for note in lab.notes("log", "acknowledge") if note.members == (MemberId(session),)),
+        default=0,
+    )
+
+
+def test_what_lies_in_the_mailbox_was_not_taken() -> None:
+    """R-9: the program has it only when it took it."""
+    lab = GossipLab(start="all")
+    lab.run(SHORT)
+    lab.seats["q"].reads = False
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SHORT)
+    assert acknowledged(lab, "q") == 0
+    lab.seats["q"].read()
+    lab.run(SHORT)
+    assert acknowledged(lab, "q") == 2
+
+
+@pytest.mark.parametrize("mutant", [None, "explicit-ignored"])
+def test_a_program_says_what_it_is_through_with(mutant: str | None) -> None:
+    """And the mutant that takes it for granted."""
+    kind = MUTANTS["rpbcast"][mutant].stack if mutant else Member
+    lab = GossipLab(kind, explicit=True)  # type: ignore[arg-type]
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1", b"2", b"3")
+    lab.run(SHORT)
+    assert (acknowledged(lab, "q") == 0) is (mutant is None)
+    acknowledge(lab, "q", 2)
+    lab.run(SHORT)
+    assert (acknowledged(lab, "q") == 2) is (mutant is None)
+    lab.crash("q", told=False)
+    lab.restart("q")
+    lab.run(SECOND)
+    assert lab.got("q") == ([b"3"] if mutant is None else [])
+
+
+def test_an_acknowledgement_is_done_when_it_is_on_disk() -> None:
+    lab = GossipLab(explicit=True)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    lab.seats["log"].sync_after = None
+    acknowledge(lab, "q", 1, ticket=7)
+    lab.run(SHORT)
+    assert not [each for each in lab.seats["q"].events if isinstance(each, Answered)]
+    lab.seats["log"].sync_after = 0
+    lab.seats["log"].finish_sync()
+    lab.run(SHORT)
+    assert [each.ticket for each in lab.seats["q"].events if isinstance(each, Answered)] == [7]
+
+
+def test_what_was_not_delivered_cannot_be_acknowledged() -> None:
+    lab = GossipLab(explicit=True)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    with pytest.raises(ValueError, match=r"\(p,2\) was not delivered here"):
+        acknowledge(lab, "q", 2)
+    automatic = GossipLab()
+    with pytest.raises(ValueError, match="acknowledgements are automatic here"):
+        acknowledge(automatic, "q", 0)
