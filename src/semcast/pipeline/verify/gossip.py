@@ -24,7 +24,7 @@ from semcast.pipeline.verify.gossip_parts import BY_PARTS, judge_parts
 from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody, place_in_log
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
-from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE
+from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
 from semcast.specs.gossip.members import gossip_members
 
@@ -214,7 +214,7 @@ class _Obligations:
                     debtor = self._debtor(name, run, each.process, "was skipped without a receipt")
                     self._delivering.append((who, debtor))
                     self._purging.append((who, debtor))
-                    self._giving_up += [(who, level, debtor) for level in (EXPIRED, ABANDONED)]
+                    self._giving_up += [(who, level, debtor) for level in (EXPIRED, ABANDONED, UNWANTED)]
                     starts += [
                         (who, rows.number(run, stream), start.seq, debtor)
                         for stream, start in each.starts.items()
@@ -222,7 +222,7 @@ class _Obligations:
                 if known.info.quiesced and session.there and not known.circular:
                     why = "was purged, and nothing replaces it"
                     debtor = self._debtor(name, run, session.last.process, why)
-                    self._session_holds(run, debtor, session, [EXPIRED, ABANDONED])
+                    self._session_holds(run, debtor, session, [EXPIRED, ABANDONED, UNWANTED])
                     purged.append((rows.number(run, session.last.process), debtor))
         highest = rows.delivered.groupBy("who", "author").agg(fn.max("last").alias("upto"))
         started = highest.join(

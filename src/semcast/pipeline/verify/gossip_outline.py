@@ -28,6 +28,7 @@ from semcast.specs.gossip.kinds import (
     OPENED,
     RECONNECT,
     START,
+    UNWANTED,
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
@@ -159,7 +160,8 @@ class Outline:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
         limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
-        return [level for level, may in ((EXPIRED, limited), (ABANDONED, ledger.disk_lost)) if may]
+        given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
+        return [level for level, may in given_up if may]
 
     def begin(self, session: Session, stream: MemberId) -> int | None:
         """A session is owed what comes after this; None if it is owed nothing."""

@@ -12,7 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.protocols.gossip.settings import StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -78,8 +78,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """The hash of what idle senders said last, salted with the gossiper and the round."""
     logged: Entries = msgspec.field(default_factory=list)
     """Some of what is on disk, so that everybody comes to know it."""
-    log: Number = 0
-    """The identity of that log."""
+    log: MemberId | None = None
+    """The identity of that log: its logger, and the incarnation that began it."""
     members: Hash | None = None
     """The hash of who is known to be there, salted in the same way."""
 
@@ -122,11 +122,11 @@ class Notice(Frame, frozen=True, array_like=True, tag=77, gc=False):
 
 
 class Gone(Frame, frozen=True, array_like=True, tag=78, gc=False):
-    """Of a logger: nobody will ever be given these."""
+    """Of a logger: nobody will ever be given these, or who asks does not want them."""
 
     sender: MemberId
     spans: WireSpans
-    why: Literal["expired", "abandoned"]
+    why: Literal["expired", "abandoned", "unwanted"]
 
 
 class LetGo(Frame, frozen=True, array_like=True, tag=79, gc=False):
@@ -152,6 +152,10 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """The position, or the time, to start with."""
     log: Number = 0
     """The log that the position is of."""
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+    """What the items of messages that it wants begin with."""
+    again: bool = False
+    """Whether a former incarnation may have had a session: then all loggers are asked for it."""
 
 
 class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
@@ -257,6 +261,70 @@ class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
     known: Annotated[list[Known], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
+# Among loggers
+
+
+class Promise(Frame, frozen=True, array_like=True, tag=112, gc=False):
+    """Of some streams: below which number no session will be admitted, and what is on disk without a gap."""
+
+    log: Number
+    serial: Number
+    promised: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
+class Share(Frame, frozen=True, array_like=True, tag=113, gc=False):
+    """A session as it is on disk, or some of it; or that it is over."""
+
+    serial: Number
+    member: MemberId
+    attempt: Number
+    again: bool
+    over: bool
+    through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+
+
+class Shared(Frame, frozen=True, array_like=True, tag=114, gc=False):
+    """What was shared is on disk here, too."""
+
+    serial: Number
+
+
+class Seek(Frame, frozen=True, array_like=True, tag=115, gc=False):
+    """What is known of the session of this name?"""
+
+    member: MemberId
+
+
+class Sought(Frame, frozen=True, array_like=True, tag=116, gc=False):
+    """The answer: the incarnation that had it last, if any, and what that was through with."""
+
+    member: MemberId
+    had: MemberId | None
+    attempt: Number
+    part: Part
+    parts: Parts
+    through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+
+
+class Begin(Frame, frozen=True, array_like=True, tag=117, gc=False):
+    """A log is new, or was lost: what is past?"""
+
+    log: Number
+
+
+class Past(Frame, frozen=True, array_like=True, tag=118, gc=False):
+    """The answer: of each stream what was collected, and 1 + the last number of those that are over."""
+
+    log: Number
+    part: Part
+    parts: Parts
+    streams: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
 class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
@@ -304,6 +372,13 @@ GossipFrame = (
     | Farewell
     | Presence
     | Members
+    | Promise
+    | Share
+    | Shared
+    | Seek
+    | Sought
+    | Begin
+    | Past
     | Refused
     | Acknowledge
     | Acknowledged

@@ -41,6 +41,7 @@ class Retention(enum.Enum):
     """So many messages of a stream, whoever needs them."""
 
 
+MAX_FILTER = 64
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
 
@@ -51,6 +52,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol = Protocol.RPBCAST
     loggers: tuple[str, ...] = ()
     """Names of the members that are loggers, where they are known beforehand: nobody else is one then."""
+    log_acks: int = 1
+    """How many loggers must have a message on disk before it counts as logged; the same for a new session."""
+    home: str = ""
+    """The logger that a session would rather have, because it is near; any, without."""
     durable: bool = False
     """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
     presence: Nanos = 0
@@ -87,6 +92,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The position, or the time of day in nanoseconds, to begin with."""
     start_log: int = 0
     """The log that the position is of; 0 for whichever there is."""
+    filter: str = ""
+    """Of messages about an item, the program is given those whose item begins with it."""
     stays: bool = False
     """Whether the session goes on when its member leaves, for the next one of that name."""
     explicit: bool = False
@@ -130,6 +137,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("periods must be above 0")
         if min(self.log_bytes, self.log_age) < 0:
             raise ValueError("log_bytes and log_age must not be below 0")
+        if len(self.filter) > MAX_FILTER:
+            raise ValueError(f"a filter has {MAX_FILTER} characters at most")
         if self.start_at < 0:
             raise ValueError("start_at must not be below 0")
         if self.heartbeat_most < self.heartbeat_least:
@@ -144,8 +153,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("pbcast has no logger: choose rpbcast or lbrm")
         if self.protocol is Protocol.LBRM and not self.logs:
             raise ValueError("lbrm needs a logger: name it in loggers, say durable, or choose rpbcast")
-        if len(self.loggers) > 1:
-            raise ValueError("one logger at most")
+        if len(set(self.loggers)) < len(self.loggers):
+            raise ValueError("loggers must have different names")
+        if self.log_acks < 1 or (self.loggers and self.log_acks > len(self.loggers)):
+            raise ValueError("log_acks must be at least 1, and at most as many as there are loggers")
 
     @property
     def keeping(self) -> str:

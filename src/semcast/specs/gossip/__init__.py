@@ -11,8 +11,11 @@ from semcast.specs.gossip.delivery import (
     gossip_receipts,
     gossip_start,
 )
+from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
+    gossip_admitted,
     gossip_chains,
+    gossip_closed,
     gossip_collected,
     gossip_collection,
     gossip_compacted,
@@ -37,12 +40,15 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "at_most_once": at_most_once,
     "at_least_once": at_least_once,
     "gossip_progress": gossip_progress,
+    "gossip_closed": gossip_closed,
+    "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
 }
 
 GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_beginning": gossip_beginning,
     "gossip_positions": gossip_positions,
+    "gossip_filter": gossip_filter,
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
 }
