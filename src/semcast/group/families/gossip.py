@@ -20,7 +20,7 @@ _MESSAGE = 1 << 15
 """Bytes of a message, at most: it fits into a datagram."""
 _PERIOD = 100 * MILLISECOND
 _REPORT = SECOND
-_RESEND = 100 * MILLISECOND
+_RESEND = 250 * MILLISECOND
 _PRESENCE = SECOND
 _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
@@ -133,6 +133,12 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     return Seeker(site.member, (), chosen, _SEARCH, rng, out)
 
 
+def _promise(stack: Stack) -> str:
+    if isinstance(stack, Member) and not stack.settings.logs:
+        return "no logger: what no member has any more is lost (pbcast's promise)"
+    return ""
+
+
 def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
     return _KIND
 
@@ -162,5 +168,7 @@ FAMILY = FAMILIES.register(
         confirms=("delivered", "logged"),
         instead_of_safe="; see logged",
         keeps=True,
+        promise=_promise,
+        tailing="purge",
     )
 )
