@@ -247,6 +247,16 @@ class Logger(Stack):
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One alone."""
+        self.on_frames(now, source, (frame,))
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """A burst is placed and synced together, and acknowledged once."""
+        for frame in frames:
+            self._on_frame(now, source, frame)
+        self._flush(now)
+
+    def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
         handler = self._handlers.get(type(frame))
         if source == self._me or handler is None or not self.roster.heard(now, source):
@@ -257,7 +267,6 @@ class Logger(Stack):
             self._heard_at[source.name] = now
             self._end_former(source.name)
         handler(now, source, frame)
-        self._flush(now)
 
     def on_synced(self, now: Nanos, ticket: int) -> None:
         """What waited for it can be done."""
