@@ -62,8 +62,8 @@ class Serving:
                 abandoned.append(seq)
             elif seq in stream.expired or seq <= stream.floor:
                 expired.append(seq)
-            elif seq <= stream.merged:
-                purged.append((seq, seq, 0))
+            elif seq <= stream.merged and (not purged or purged[-1][1] < seq):
+                purged.append((seq, stream.merged_from(seq), 0))
         for start in range(0, len(purged), NOTICES):
             self._out.send(target, Notice(stream.sender, purged[start : start + NOTICES]))
         self._tell_gone(target, stream.sender, expired, "expired")

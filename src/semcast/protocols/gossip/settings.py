@@ -92,10 +92,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The position, or the time of day in nanoseconds, to begin with."""
     start_log: int = 0
     """The log that the position is of; 0 for whichever there is."""
-    stays: bool = False
-    """Whether the session goes on when its member leaves, for the next one of that name."""
     filter: str = ""
     """Of messages about an item, the program is given those whose item begins with it."""
+    stays: bool = False
+    """Whether the session goes on when its member leaves, for the next one of that name."""
     explicit: bool = False
     """Whether the program says itself what it is through with, and not by taking it."""
     at_most_once: bool = False

@@ -53,19 +53,17 @@ def gossip_durable(history: History) -> Verdict:
     """
     ledger = ledger_of(history)
     findings = Findings("gossip_durable")
-    written = _written(history)
-    for row in history.events:
-        if row.kind is LETGO:
-            assert row.sender is not None
-            before = [each for each in written.get(row.sender, ()) if each.at <= row.at]
-            disks = [
-                Runs((each.seq, each.last) for each in before if each.process.name == name)
-                for name in sorted({each.process.name for each in before})
-            ]
-            excused = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
-            on_disk = _by_enough(disks, 1 if excused else ledger.log_acks)
-            early = Runs([(row.seq, row.last)]).minus(on_disk)
-            _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
+    excused = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+    enough = 1 if excused else ledger.log_acks
+    for stream, rows in _let_go(history).items():
+        disks: dict[str, Runs] = {}
+        for row in rows:
+            if row.kind is LETGO:
+                early = _on_too_few(row, disks, enough)
+                _count(findings, stream, early, "was forgotten by its sender before it was logged")
+            else:
+                disk = row.process.name if enough > 1 else ""
+                disks.setdefault(disk, Runs()).add(row.seq, row.last)
     for opened, log, owed in ledger.recovered:
         kept: dict[MemberId, Runs] = {}
         for row in history.of(opened.process):
@@ -266,11 +264,23 @@ def _by_enough(disks: list[Runs], enough: int) -> Runs:
     return Runs((seq, seq) for seq in sorted(numbers) if numbers[seq] >= enough)
 
 
-def _written(history: History) -> dict[MemberId, list[Event]]:
+def _on_too_few(row: Event, disks: dict[str, Runs], enough: int) -> Runs:
+    """What of these messages fewer disks had than must."""
+    owed = Runs([(row.seq, row.last)])
+    if enough == 1:
+        return owed.minus(disks.get("", Runs()))
+    held = Counter(seq for disk in disks.values() for seq in owed.numbers() if seq in disk)
+    return Runs((seq, seq) for seq in owed.numbers() if held[seq] < enough)
+
+
+def _let_go(history: History) -> dict[MemberId, list[Event]]:
+    """Of each stream, what was written and what was let go, in the order of time; at one moment in this."""
     found: dict[MemberId, list[Event]] = {}
     for row in history.events:
-        if row.kind in (LOG, KEPT) and row.sender is not None:
+        if row.kind in (LOG, KEPT, LETGO) and row.sender is not None:
             found.setdefault(row.sender, []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: (row.at, row.kind is LETGO))
     return found
 
 
