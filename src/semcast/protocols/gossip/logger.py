@@ -52,6 +52,7 @@ from semcast.protocols.gossip.frames import (
     Share,
     Shared,
     Sought,
+    Standing,
     Want,
     entries,
     wanted,
@@ -484,6 +485,9 @@ class Logger(Stack):
     # Who is there
 
     def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        row = self.books.rows.of(source)
+        if row is not None and frame.standing is Standing.AWAY:
+            row.away = True  # not forgotten: what it is owed stays
         self.finding.on_presence(now, source, frame)
 
     def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
