@@ -34,9 +34,10 @@ from semcast.pipeline.verify.gossip import JUDGED
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
-from semcast.specs import GOSSIP
+from semcast.specs import GOSSIP, GOSSIP_LOGS
 from semcast.specs.gossip import kinds
 
+NAMES = [*GOSSIP, *GOSSIP_LOGS]
 CAUGHT = {
     "ack-from-gossip-phase": 2,
     "joiner-from-zero": 2,
@@ -80,6 +81,13 @@ def misplace(events: list[Event], random: Random) -> None:
     events[place] = msgspec.structs.replace(events[place], order=(events[place].order or 0) + 1)
 
 
+def expire_at_once(events: list[Event], _random: Random) -> None:
+    """What replaces something leaves the log before it."""
+    for place in reversed(places(events, kinds.LOG)[1::2]):
+        gone = msgspec.structs.replace(events[place], kind=kinds.COLLECT, level="expired")
+        events.insert(place + 1, gone)
+
+
 EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     drop_delivery,
     repeat_delivery,
@@ -88,6 +96,7 @@ EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     forget_log,
     collect_early,
     misplace,
+    expire_at_once,
 )
 
 
@@ -105,11 +114,13 @@ def by_hand() -> Iterator[History]:
     script.about(Q, "deliver", 1, 2).about(P, "deliver", 1).acknowledged(P, 1).row(P, "crash")
     script.row(again, "start", sender=P, seq=0, level="at-least-once").about(again, "deliver", 1, 2)
     view = {"view": 1, "sender": P}
+    begins = Script().opened().start(P).about(P, "multicast", 1).about(L, "log", 1)
     for run, rows in (
         ("again", script.rows),
         ("disk-lost", [*script.rows, *Script().opened(MemberId(L.name, 1), identity=1).rows]),
         ("no-logger", [row for row in script.rows if row.process != L]),
         ("views", Script().row(P, "view", **view, members=(P, Q)).row(Q, "view", **view, members=(Q,)).rows),
+        ("begins", begins.row(Q, "begin", level="all").start(Q, 1).rows),
         ("unlogged", sound().about(P, "multicast", 4, 5).about(L, "log", 4).rows),
     ):
         for quiesced in (True, False):
@@ -122,19 +133,19 @@ def by_hand() -> Iterator[History]:
 def test_gossip_is_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
     histories = [*simulated(), *by_hand()]
     histories += [*planted(next(each for each in histories if each.info.run == "rpbcast-4"))]
-    expected = in_memory(histories, list(GOSSIP))
-    for name in GOSSIP:
+    expected = in_memory(histories, NAMES)
+    for name in NAMES:
         assert statuses(expected, name) >= {"holds", "violated"}
-    caught = [name for name in CAUGHT if any(expected[name, of][0] == "violated" for of in GOSSIP)]
+    caught = [name for name in CAUGHT if any(expected[name, of][0] == "violated" for of in NAMES)]
     assert len(caught) > len(CAUGHT) / 2, "not all of them: seeds are those of the protocol as it was"
     recorded = survey([write([*histories, two_groups()], tmp_path)])
-    options = Options(list(GOSSIP), allow_missing=True, memory_rows=0)
+    options = Options(NAMES, allow_missing=True, memory_rows=0)
     verdicts = verify(interpreted, recorded, options).verdicts
-    assert_nothing_holds_of_the_silent_group(verdicts, list(GOSSIP))
+    assert_nothing_holds_of_the_silent_group(verdicts, NAMES)
     told = said(verdict for verdict in verdicts if not verdict.run.startswith("two-groups"))
     assert differences(told, expected) == []
 
 
 def test_every_property_of_gossip_has_a_form() -> None:
     """A form that does not know a name would find nothing wrong with it."""
-    assert set(of_form(Form.GOSSIP)) == set(GOSSIP) == JUDGED
+    assert set(of_form(Form.GOSSIP)) == set(NAMES) == JUDGED

@@ -20,7 +20,7 @@ from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.gossip_outline import outlines
-from semcast.pipeline.verify.gossip_parts import POSITIONS, judge_parts
+from semcast.pipeline.verify.gossip_parts import BY_PARTS, judge_parts
 from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody, place_in_log
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
@@ -44,7 +44,7 @@ _OBLIGATIONS = (
     "at_most_once",
     "at_least_once",
 )
-JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), POSITIONS, MEMBERS}
+JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, MEMBERS}
 """What is judged here. Nothing else holds."""
 
 

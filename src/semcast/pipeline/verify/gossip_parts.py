@@ -1,11 +1,13 @@
-"""What the checkers of gossip judge themselves, a log or a stream in one task.
+"""What the checkers of gossip judge themselves, a logger or a stream in one task.
 
-Positions of a log are judged by its own rows, and where sessions begin by those of a stream and by the
-outline of the run: no row of another log, or of another stream, is looked at.
+Positions of a log are judged by the rows of its logger, the others by those of a stream and by the outline of
+the run: no row of another log, or of another stream, is looked at.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,57 +19,60 @@ from semcast.history.schema import SCHEMA, Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip_outline import Outline
 from semcast.pipeline.verify.violations import known_violations, told_by
-from semcast.specs import verdict as verdicts
-from semcast.specs.gossip.kinds import BEGIN, COLLECT, LOG, OPENED, PLACED
+from semcast.specs import Verdict
+from semcast.specs.gossip.kinds import COLLECT, KEPT, LOG, OPENED, PLACED
+from semcast.specs.gossip.logs import gossip_chains, gossip_compacted
 from semcast.specs.gossip.positions import gossip_positions
-from semcast.specs.gossip.starting import check_starts
+from semcast.specs.gossip.starting import gossip_beginning
 
-POSITIONS, START = "gossip_positions", "gossip_start"
 _MOST = 500_000
 """Rows that one task may hold."""
 
 _TOLD = pa.schema([("run", pa.string()), ("property", pa.string()), ("verdict", pa.binary())])
+_SPARK = "run string, property string, verdict binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A checker, and the rows that it gets: of a logger, or of a stream with the outline of the run."""
+
+    checker: Callable[[History], Verdict]
+    kinds: tuple[Kind, ...]
+    by_stream: bool = True
+
+
+BY_PARTS: dict[str, Parts] = {
+    "gossip_positions": Parts(gossip_positions, (OPENED, LOG, PLACED), by_stream=False),
+    "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT)),
+    "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+    "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+}
 
 
 def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, Sequence[str]]) -> Findings:
-    """Positions, and starts where sessions say how they want to begin, of these runs by property."""
-    beginning = [run for run in runs.get(START, ()) if _begins(known[run])]
-    parts = []
-    if POSITIONS in runs:
-        parts.append(_parts(given, POSITIONS, runs[POSITIONS], (OPENED, LOG, PLACED), ["process"]))
-    if beginning:
-        stream = ["sender", "sender_incarnation"]
-        parts.append(_parts(given, START, beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT), stream))
+    """What is judged so, of these runs by property."""
     found = Findings()
+    parts = [_parts(given, name, runs[name], each) for name, each in BY_PARTS.items() if name in runs]
+    if not parts:
+        return found
     outlines = {run: pickle.dumps((each.info, each.history.events)) for run, each in known.items()}
+    rows = reduce(DataFrame.union, parts).groupBy("run", "property", "part")
     broken = []
-    for rows in parts:
-        told = rows.groupBy("run", "property", "part").applyInArrow(_judging(outlines), _SPARK)
-        for run, name, packed in told.collect():
-            if packed is None:
-                found.unknown[run, name] = "a log or a stream has too many rows for one task"
-                continue
-            verdict: verdicts.Verdict = pickle.loads(packed)  # noqa: S301 (bytes that our own tasks made)
-            if verdict.count:
-                broken.append(told_by(run, verdict))
+    for run, name, packed in rows.applyInArrow(_judging(outlines), _SPARK).collect():
+        if packed is None:
+            found.unknown[run, name] = "a log or a stream has too many rows for one task"
+            continue
+        verdict: Verdict = pickle.loads(packed)  # noqa: S301 (bytes that our own tasks made)
+        if verdict.count:
+            broken.append(told_by(run, verdict))
     found.violations.append(known_violations(given.run_index.spark, broken))
     return found
 
 
-_SPARK = "run string, property string, verdict binary"
-
-
-def _begins(outline: Outline) -> bool:
-    """Whether anything can be said of where sessions begin."""
-    asked = any(row.kind is BEGIN for row in outline.history.events)
-    return asked and outline.info.seed is not None and len(outline.ledger.logs) == 1
-
-
-def _parts(
-    given: Given, name: str, runs: Sequence[str], kinds: Sequence[Kind], by: Sequence[str]
-) -> DataFrame:
+def _parts(given: Given, name: str, runs: Sequence[str], parts: Parts) -> DataFrame:
     """The rows of some kinds, with the property that they are for and the part that they belong to."""
-    chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in kinds))
+    chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in parts.kinds))
+    by = ["sender", "sender_incarnation"] if parts.by_stream else ["process"]
     part = fn.concat_ws("#", *by).alias("part")
     return given.rows.where(chosen).select(*SCHEMA.names, fn.lit(name).alias("property"), part)
 
@@ -81,14 +86,10 @@ def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:
             return pa.table([[run], [name], [None]], schema=_TOLD)
         info, outline = _outline(outlines[run])
         rows = {(row.process, row.index): row for row in map(decode, rows_of(table.select(SCHEMA.names)))}
-        if name == POSITIONS:
-            told = gossip_positions(History(info, _sorted(rows.values())))
-        else:
-            around = {(row.process, row.index): row for row in outline}
-            findings = verdicts.Findings(name)
-            check_starts(findings, History(info, _sorted((around | rows).values())))
-            told = findings.verdict()
-        return pa.table([[run], [name], [pickle.dumps(told)]], schema=_TOLD)
+        if BY_PARTS[name].by_stream:
+            rows = {(row.process, row.index): row for row in outline} | rows
+        history = History(info, sorted(rows.values(), key=lambda row: row.index))
+        return pa.table([[run], [name], [pickle.dumps(BY_PARTS[name].checker(history))]], schema=_TOLD)
 
     return judge
 
@@ -96,7 +97,3 @@ def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:
 def _outline(packed: bytes) -> tuple[RunInfo, Sequence[Event]]:
     found: tuple[RunInfo, Sequence[Event]] = pickle.loads(packed)  # noqa: S301 (our own)
     return found
-
-
-def _sorted(rows: Iterable[Event]) -> list[Event]:
-    return sorted(rows, key=lambda row: row.index)

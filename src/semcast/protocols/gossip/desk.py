@@ -40,6 +40,7 @@ class Desk:
     """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
 
     buffer_kind: type[GossipBuffer] = GossipBuffer
+    logged_kind: type[LoggedNumbers] = LoggedNumbers
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Desk:
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
-        self.logged = LoggedNumbers()
+        self.logged = self.logged_kind(settings.log_acks)
         self.logger: MemberId | None = None
         """Whom to ask; None where there is no logger, or none was found yet."""
         self.members: Hashes = _nobody
