@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import semcast
+from semcast import blocking
 
 PATIENCE = 10.0
 
@@ -136,12 +137,14 @@ def test_only_what_is_wanted(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         async with (
             desk.subscribe(start="all", filter="eu.") as some,
+            desk.subscribe(start="all", filter=["us.", "eu."]) as several,
             desk.subscribe(start="all", filter=lambda message: message.payload > b"1") as large,
         ):
             await desk.send(b"1", item="us.ibm")
             await desk.send(b"2", item="eu.sap")
             await desk.send(b"3")
-            assert await take(some, 1) == [b"2"]
+            assert await take(some, 2) == [b"2", b"3"], "what is about no item is for all"
+            assert await take(several, 3) == [b"1", b"2", b"3"]
             assert await take(large, 2) == [b"2", b"3"]
 
     run(tmp_path, story)
@@ -206,3 +209,25 @@ def test_a_name_stands_for_one_process(tmp_path: Path) -> None:
             assert await take(second, 1) == [b"1"]
 
     run(tmp_path, story)
+
+
+def test_programs_without_asyncio_subscribe_too(tmp_path: Path) -> None:
+    name = f"log {uuid.uuid4().hex}"
+    given: dict[str, Any] = {"stack": "gossip", "receive": False}
+    with (
+        blocking.join(name, name="log", logger=True, data=str(tmp_path), **given),
+        blocking.join(name, name="p", **given) as publisher,
+    ):
+        for number in range(3):
+            publisher.send(b"%d" % number, logged=True, timeout=PATIENCE)
+        with blocking.subscribe(name, durable="desk-7", start="all", ack="explicit") as first:
+            batch = next(first.batches(PATIENCE))
+            found = [message.payload for message in batch]
+            batch.ack()
+        with blocking.subscribe(name, durable="desk-7", ack="explicit") as second:
+            for rest in second.batches(1.0 if len(found) == 3 else PATIENCE):
+                found += [message.payload for message in rest]
+                rest.ack()
+                if len(found) == 3:
+                    break
+        assert found == [b"0", b"1", b"2"]

@@ -4,7 +4,7 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import MemberId
 from semcast.core.events import Left
-from semcast.core.ids import SECOND
+from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip.frames import Idle
 
 
@@ -41,3 +41,19 @@ def test_a_late_word_of_a_former_incarnation_changes_nothing() -> None:
     lab.restart("q").hear(MemberId("q"), Idle(0))
     lab.run(SECOND)
     assert left(lab, "q") == []
+
+
+def test_what_was_acknowledged_last_counts_for_who_comes_next() -> None:
+    """Though the disk has yet to sync it when the next incarnation asks to be admitted."""
+    lab = GossipLab(stays=True, report=10 * SECOND)
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1"]
+    lab.seats["log"].sync_after = 50 * MILLISECOND
+    lab.seats["q"].call(lambda stack, now: stack.leave(now))
+    lab.run(MILLISECOND)
+    lab.seats["q"].crash()
+    lab.restart("q")
+    lab.run(SECOND)
+    assert lab.got("q") == []

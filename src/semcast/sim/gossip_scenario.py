@@ -146,8 +146,10 @@ def _with_limits(rng: Random, settings: GossipSettings) -> GossipSettings:
 
 
 def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> GossipSettings:
-    """Some sessions begin with a time, or want the log compacted."""
+    """Some sessions begin with a time, or want the log compacted, or only some items."""
     kind = rng.random()
+    if rng.random() < 0.15:
+        settings = msgspec.structs.replace(settings, filter=rng.choice(("i0", "i1", "other")))
     if kind < 0.15:
         return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
     return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings

@@ -58,7 +58,15 @@ class Admission:
         self._out = out
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        """Admit: the row is on disk before anything is confirmed."""
+        """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
+        rows = self._books.rows
+        if rows.of(source) is None and rows.known(source.name) is not None:
+            self._journal.then(lambda then: self._admit(then, source, frame))
+        else:
+            self._admit(now, source, frame)
+
+    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        """The row is on disk before anything is confirmed."""
         rows = self._books.rows
         if rows.is_over(source):
             return
@@ -73,7 +81,10 @@ class Admission:
                 return
             row = rows.admit(now, source, through, again=former is not None)
             row.compacted = frame.start == "compacted" if former is None else former.compacted
-            self._journal.write(Admitted(source, sorted(through.items()), row.again, row.compacted))
+            row.filter = frame.filter
+            self._journal.write(
+                Admitted(source, sorted(through.items()), row.again, row.compacted, row.filter)
+            )
         row.heard_at = now
         self._journal.then(lambda _now: self._confirm(source, frame.attempt))
 

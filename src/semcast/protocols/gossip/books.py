@@ -97,7 +97,7 @@ class Books:
             self.log = record.log
         elif isinstance(record, Admitted):
             row = self.rows.admit(now, record.member, dict(record.through), again=record.again)
-            row.compacted = record.compacted
+            row.compacted, row.filter = record.compacted, record.filter
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
@@ -163,7 +163,7 @@ class Books:
         for each in self.keys.all():
             yield Keyed(*each)
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again, row.compacted)
+            yield Admitted(row.member, sorted(row.through.items()), row.again, row.compacted, row.filter)
 
     def size(self) -> int:
         """How many records that takes, about."""

@@ -103,14 +103,15 @@ class Desk:
             self.out.send(target, data_of(batch, number))
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
-        """What an idle sender said last, unless its stream is over."""
+        """What an idle sender said last, unless its stream is over, or it was heard of since."""
         stream = self.receiver.streams.get(sender)
-        if stream is not None and stream.known >= seq and self.idle.has(sender, seq):
+        if stream is not None and (
+            stream.known > seq or (stream.known == seq and self.idle.has(sender, seq))
+        ):
             return
         self.hear_of(now, sender, seq)
         stream = self.receiver.streams.get(sender)
-        over = sender in self.receiver.ended or (stream is not None and stream.frozen)
-        if not over and stream is not None:
+        if stream is not None and not stream.frozen and sender not in self.receiver.ended:
             self.idle.mark(sender, seq)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:

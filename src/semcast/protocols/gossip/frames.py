@@ -12,7 +12,7 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.protocols.gossip.settings import StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -122,11 +122,11 @@ class Notice(Frame, frozen=True, array_like=True, tag=77, gc=False):
 
 
 class Gone(Frame, frozen=True, array_like=True, tag=78, gc=False):
-    """Of a logger: nobody will ever be given these."""
+    """Of a logger: nobody will ever be given these, or who asks does not want them."""
 
     sender: MemberId
     spans: WireSpans
-    why: Literal["expired", "abandoned"]
+    why: Literal["expired", "abandoned", "unwanted"]
 
 
 class LetGo(Frame, frozen=True, array_like=True, tag=79, gc=False):
@@ -152,6 +152,8 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """The position, or the time, to start with."""
     log: Number = 0
     """The log that the position is of."""
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+    """What the items of messages that it wants begin with."""
 
 
 class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):

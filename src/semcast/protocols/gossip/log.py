@@ -15,6 +15,9 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.protocols.gossip.spans import Span, Spans, gaps, spans_of
 
+_NOTICED = 1024
+"""Messages in one notice."""
+
 
 class LogStream:
     """One stream in a log. Whoever changes it writes the record."""
@@ -132,6 +135,17 @@ class LogStream:
         self.contiguous = max(self.contiguous, below)
         for seq in _between(self.receipts, 1, below):
             del self.receipts[seq]
+
+    def merged_from(self, first: int) -> int:
+        """Up to where all was replaced, from such a one on; not farther than one notice is believed."""
+        last = first
+        while last < self.merged and last - first < _NOTICED - 1 and not self._stands(last + 1):
+            last += 1
+        return last
+
+    def _stands(self, seq: int) -> bool:
+        """Whether a message below `merged` is here, or left for another reason."""
+        return seq in self.messages or seq in self.expired or seq in self.holes
 
     def collect(self, upto: int) -> list[int]:
         """Everything up to there leaves; returns the messages that were still here."""

@@ -121,6 +121,7 @@ class Logger(Stack):
         self.finding = Finding(self.roster, self.stats, rng, out)
         self._idle = IdleMarks()
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
+        self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
         self._fresh = Fresh()
         self._recovered = False
@@ -299,6 +300,7 @@ class Logger(Stack):
         stream = self._stream(frame.sender)
         if stream is None or self.ending.refuses(stream):
             return
+        self._idle.data(frame.sender, frame.seq)
         if stream.settled(frame.seq):
             self.stats.duplicates += 1
             self._acknowledge(stream)
@@ -344,15 +346,18 @@ class Logger(Stack):
             self.retaining.logged(stream, first, upto)
 
     def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self._hear_of(source, frame.seq)
-        if source in self.books.streams and not self.books.streams[source].frozen:
-            self._idle.mark(source, frame.seq)
+        self._mark_idle(source, frame.seq)
 
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
-            self._hear_of(sender, seq)
-            if sender in self.books.streams and not self.books.streams[sender].frozen:
-                self._idle.mark(sender, seq)
+            self._mark_idle(sender, seq)
+
+    def _mark_idle(self, sender: MemberId, seq: int) -> None:
+        """Unless it was heard of since."""
+        self._hear_of(sender, seq)
+        stream = self.books.streams.get(sender)
+        if stream is not None and not stream.frozen and stream.known <= seq:
+            self._idle.mark(sender, seq)
 
     def _hear_of(self, sender: MemberId, seq: int) -> None:
         stream = self._stream(sender)
@@ -442,6 +447,9 @@ class Logger(Stack):
     def _end_former(self, name: str) -> None:
         """Streams of former incarnations are over."""
         newest = self._newest.get(name, 0)
+        if self._ended_before.get(name) == newest:
+            return  # those that are opened since are ended at once
+        self._ended_before[name] = newest
         for stream in self.books.streams.values():
             if stream.sender.name == name and stream.sender.incarnation < newest and not stream.frozen:
                 self._end(stream)

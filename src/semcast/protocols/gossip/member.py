@@ -19,6 +19,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
     Acknowledged,
@@ -145,6 +146,7 @@ class Member(Stack):
         self.desk.members = self.roster.hash
         self.repair = self.repairs[settings.protocol](self.desk)
         self.acknowledging = Acknowledging(self.receiver, out)
+        self.fetching = Fetching(self.desk)
         self.receiver.unread = lambda: self.reader.unread
 
     # Life
@@ -287,6 +289,8 @@ class Member(Stack):
             self.desk.buffer.add(batch, self.desk.round)
         if self.settings.eager and before + 1 < frame.seq:
             self._ask_at_once(now, stream, before + 1, frame.seq - 1)
+        if self.fetching.behind:
+            self.fetching.go_on()
 
     def _on_idle(self, now: Nanos, source: MemberId, frame: Idle) -> None:
         self.desk.mark_idle(now, source, frame.seq)
@@ -332,6 +336,7 @@ class Member(Stack):
                 continue
             stream.hear_of(by, self.desk.round)
             self.receiver.purge(stream, first, min(last, stream.known), by)
+        self.fetching.go_on()
 
     def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         self.out.send(source, Said(frame.fresh, self.sender.seq))
@@ -394,7 +399,9 @@ class Member(Stack):
         for sender, seq in frame.upto:
             stream = self._stream(sender, seq)
             if stream is not None and sender != self._me:
+                self.fetching.learn(stream, seq)
                 stream.hear_of(seq, self.desk.round)
+        self.fetching.go_on()
 
     def _look_at_logged(self) -> None:
         """What is logged need not be kept, and makes room for more."""
@@ -409,6 +416,7 @@ class Member(Stack):
         if stream is not None and frame.sender != self._me:
             stream.hear_of(max((last for _, last in frame.spans), default=0), self.desk.round)
             self.receiver.lose(stream, frame.spans, frame.why)
+            self.fetching.go_on()
 
     def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
         if self.session.on_confirm(frame):
@@ -426,7 +434,9 @@ class Member(Stack):
         for sender, seq in frame.logged:
             stream = self._stream(sender, seq)
             if stream is not None and sender != self._me:
+                self.fetching.learn(stream, seq)
                 stream.hear_of(seq, self.desk.round)
+        self.fetching.go_on()
 
     def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
         if frame.sender == self._me:
@@ -565,6 +575,7 @@ class Member(Stack):
         batches = self.receiver.deliver(most)
         if batches:
             self._unblock()
+            self.fetching.go_on()
         return [*views, *batches]
 
     def _has_news(self) -> bool:

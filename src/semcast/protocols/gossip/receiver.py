@@ -16,6 +16,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of
 from semcast.protocols.gossip.streams import Stream
@@ -156,6 +157,10 @@ class Receiver:
             following = stream.next + 1
             batch = stream.held.get(following)
             if batch is not None:
+                if self._is_unwanted(stream, batch):
+                    self._note_lost(stream.sender, following, following, "unwanted")
+                    stream.settle(following)
+                    continue
                 if not self.has_room():
                     self._stalled[stream.sender] = stream
                     return
@@ -178,12 +183,19 @@ class Receiver:
         """Nobody will ever give these."""
         for first, last in spans:
             for begin, end in stream.skip(first, last):
-                self._out.deliver(
-                    Note("lost", sender=stream.sender, seq=begin, count=end - begin + 1, level=why)
-                )
-                self._out.deliver(Lost(stream.sender, begin, end, why))
-                self._stats.skipped += 1
+                self._note_lost(stream.sender, begin, end, why)
+                if why != "unwanted":
+                    self._out.deliver(Lost(stream.sender, begin, end, why))
+                    self._stats.skipped += 1
         self.advance(stream)
+
+    def _note_lost(self, sender: MemberId, first: int, last: int, why: str) -> None:
+        self._out.deliver(Note("lost", sender=sender, seq=first, count=last - first + 1, level=why))
+
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        """Whether the program does not want it; what it sent itself is not looked at."""
+        filter_ = self._settings.filter
+        return bool(filter_) and stream.sender != self._me and not matches(batch, filter_)
 
     # Out
 

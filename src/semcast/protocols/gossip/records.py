@@ -81,6 +81,8 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """Whether a former incarnation had it."""
     compacted: bool = False
     """Whether it wants only what nothing in the log replaces."""
+    filter: str = ""
+    """What the items of messages that it wants begin with."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):

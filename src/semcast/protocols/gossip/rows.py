@@ -17,6 +17,8 @@ class Row:
         self, member: MemberId, through: Mapping[MemberId, int], heard_at: Nanos, *, again: bool
     ) -> None:
         self.member = member
+        self.filter = ""
+        """What the items of messages that it wants begin with."""
         self.compacted = False
         """Whether it wants only what nothing in the log replaces."""
         self.again = again

@@ -1,6 +1,7 @@
 """How a logger answers requests (3.2): with the message, or with why it is not in the log any more."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
@@ -9,6 +10,7 @@ from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.desk import NOTICES, Asked, data_of
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
 from semcast.protocols.gossip.streams import WANTED
@@ -39,6 +41,8 @@ class Serving:
         purged: list[tuple[int, int, int]] = []
         row = self._books.rows.of(target)
         compacted = row is not None and row.compacted
+        filter_ = "" if row is None else row.filter
+        unwanted: list[int] = []
         expired: list[int] = []
         abandoned: list[int] = []
         for seq in numbers_of(spans, WANTED):
@@ -46,6 +50,8 @@ class Serving:
             by = stream.newest(seq) if compacted else None
             if by is not None:
                 purged.append((seq, seq, by))
+            elif batch is not None and filter_ and not matches(batch, filter_):
+                unwanted.append(seq)
             elif batch is not None:
                 if self._limit.take(now):
                     self._stats.retransmitted += 1
@@ -56,13 +62,21 @@ class Serving:
                 abandoned.append(seq)
             elif seq in stream.expired or seq <= stream.floor:
                 expired.append(seq)
-            elif seq <= stream.merged:
-                purged.append((seq, seq, 0))
+            elif seq <= stream.merged and (not purged or purged[-1][1] < seq):
+                purged.append((seq, stream.merged_from(seq), 0))
         for start in range(0, len(purged), NOTICES):
             self._out.send(target, Notice(stream.sender, purged[start : start + NOTICES]))
-        for part in some_spans(spans_of(sorted(set(expired)))):
+        self._tell_gone(target, stream.sender, expired, "expired")
+        self._tell_gone(target, stream.sender, abandoned, "abandoned")
+        self._tell_gone(target, stream.sender, unwanted, "unwanted")
+
+    def _tell_gone(
+        self,
+        target: MemberId,
+        sender: MemberId,
+        seqs: list[int],
+        why: Literal["expired", "abandoned", "unwanted"],
+    ) -> None:
+        for part in some_spans(spans_of(sorted(set(seqs)))):
             if part:
-                self._out.send(target, Gone(stream.sender, part, "expired"))
-        for part in some_spans(spans_of(sorted(set(abandoned)))):
-            if part:
-                self._out.send(target, Gone(stream.sender, part, "abandoned"))
+                self._out.send(target, Gone(sender, part, why))

@@ -82,8 +82,8 @@ class Session:
         """Begin to ask for admission."""
         self._heard_at = now
         if self._settings.logs:
-            settings = self._settings
-            self._out.deliver(Note("begin", level=settings.start, order=settings.start_at))
+            start, at, filter_ = self._settings.start, self._settings.start_at, self._settings.filter
+            self._out.deliver(Note("begin", level=start, order=at, digest=filter_ or None))
         self._ask()
 
     def move(self, logger: MemberId) -> None:
@@ -134,6 +134,7 @@ class Session:
                 settings.at_most_once,
                 settings.start_at,
                 settings.start_log,
+                settings.filter,
             )
             self._out.send(self.logger, join)
 

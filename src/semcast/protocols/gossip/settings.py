@@ -41,6 +41,7 @@ class Retention(enum.Enum):
     """So many messages of a stream, whoever needs them."""
 
 
+MAX_FILTER = 64
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
 
@@ -87,6 +88,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The position, or the time of day in nanoseconds, to begin with."""
     start_log: int = 0
     """The log that the position is of; 0 for whichever there is."""
+    filter: str = ""
+    """Of messages about an item, the program is given those whose item begins with it."""
     stays: bool = False
     """Whether the session goes on when its member leaves, for the next one of that name."""
     explicit: bool = False
@@ -130,6 +133,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("periods must be above 0")
         if min(self.log_bytes, self.log_age) < 0:
             raise ValueError("log_bytes and log_age must not be below 0")
+        if len(self.filter) > MAX_FILTER:
+            raise ValueError(f"a filter has {MAX_FILTER} characters at most")
         if self.start_at < 0:
             raise ValueError("start_at must not be below 0")
         if self.heartbeat_most < self.heartbeat_least:

@@ -88,6 +88,7 @@ class Machine:
         self._teller = Teller(self.notes, self.stats)
         self._index = 0  # of the last position
         self._changes = 0  # of all groups, in this configuration
+        self._warned: dict[str, set[Client]] = {}  # who was told in this rest that a group is torn
         self._said: dict[str, ViewId] = {}  # the last view of a group that was flushed here
 
     # From the ring
@@ -96,19 +97,25 @@ class Machine:
         """What comes now is the rest that these daemons deliver of the configuration."""
         assert self.epoch is not None
         self.together = frozenset(together)
+        self._warned.clear()
         self.epoch = Epoch(self.epoch.number, True, min(self.together))
         self.notes.configuration(self.epoch, self.together)
         for name in sorted(self.map.groups):
             group = self.map.groups[name]
             group.kept &= self.together
-            if group.torn(self.together):
-                group.changed = True
-                self._tell_transitional(group)
+            self._look_for_tears(group)
 
-    def _tell_transitional(self, group: Group) -> None:
-        clients, together = self.map.clients, cast("frozenset[Daemon]", self.together)
-        there = tuple(client for client in group.members if clients[client].daemon in together)
-        self._teller.transitional(group, there)
+    def _look_for_tears(self, group: Group) -> None:
+        """In a rest: if some members are out of reach, the others are told, once, behind their first view."""
+        if self.together is not None and group.torn(self.together):
+            group.changed = True
+            self._warn(group, self.together)
+
+    def _warn(self, group: Group, together: frozenset[Daemon]) -> None:
+        known = self.map.clients
+        there = tuple(client for client in group.members if known[client].daemon in together)
+        warned = self._warned.setdefault(group.name, set())
+        self._teller.transitional(group, there, warned)
 
     def on_configuration(self, number: int, representative: MemberId, members: Collection[Daemon]) -> None:
         """A new configuration. Without a transitional event all who are in both come together."""
@@ -212,6 +219,7 @@ class Machine:
         if session is not None:
             group.local[client] = session
         self._changed(group, Cause.JOIN, Delta(joined=(client,)))
+        self._look_for_tears(group)
 
     def _on_leave(self, leave: Leave, position: Position) -> None:
         self.notes.ordered(position, leave.client, "leave", leave.seq, 1, (leave.group,))
@@ -415,6 +423,7 @@ class Machine:
             joined = tuple(client for client in group.members if client not in there)
             failed = tuple(client for client in there if client not in group.members)
             self._changed(group, Cause.CONFIGURATION, Delta(joined=joined, failed=failed))
+        self._look_for_tears(group)
 
     def _inherit(self, group: Group, before: Group | None, said: list[tuple[Daemon, Listed]]) -> None:
         if before is not None:

@@ -58,13 +58,14 @@ class Teller:
             self._stats.delivered += 1
             self._notes.view(session.client, told)
 
-    def transitional(self, group: Group, members: tuple[Client, ...]) -> None:
-        """Only these members are sure to have what still comes."""
+    def transitional(self, group: Group, members: tuple[Client, ...], warned: set[Client]) -> None:
+        """Only these members are sure to have what still comes. Who was told so is `warned`."""
         if group.view is None:
             return
         told = GroupTransitional(group.name, group.view, members)
         for client, session in group.local.items():
-            if client not in group.fresh and not session.closed:
+            if client not in group.fresh and client not in warned and not session.closed:
+                warned.add(client)
                 session.put(told)
                 self._notes.transitional(client, told)
 

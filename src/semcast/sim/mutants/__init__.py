@@ -169,6 +169,7 @@ MUTANTS["rpbcast"] = {
     "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "filter-too-narrow": Mutant(gossip.FilterTooNarrow),
     "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
     "spill-forgets": Mutant(gossip.SpillForgets),
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),

@@ -144,6 +144,17 @@ class AcknowledgeOnReceipt(Member):
     receiver_kind = _HastyReceiver
 
 
+class _NarrowReceiver(Receiver):
+    def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
+        return super()._is_unwanted(stream, batch) or (bool(self._settings.filter) and batch.first % 5 == 0)
+
+
+class FilterTooNarrow(Member):
+    """Passes over what its program wants."""
+
+    receiver_kind = _NarrowReceiver
+
+
 class ExplicitIgnored(Member):
     """Acknowledges what its program took, though that says itself what it is through with."""
 

@@ -11,6 +11,7 @@ from semcast.specs.gossip.delivery import (
     gossip_receipts,
     gossip_start,
 )
+from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
     gossip_chains,
     gossip_collected,
@@ -43,6 +44,7 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
 GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_beginning": gossip_beginning,
     "gossip_positions": gossip_positions,
+    "gossip_filter": gossip_filter,
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
 }

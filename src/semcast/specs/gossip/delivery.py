@@ -6,7 +6,7 @@
 from semcast.core.ids import MemberId, MessageId
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
-from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, LIMITS, START
+from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, EXPIRED, LIMITS, START, UNWANTED
 from semcast.specs.gossip.ledger import Incarnation, Ledger, Session, ledger_of
 from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
@@ -176,7 +176,7 @@ def _lacks(
 def _excused(ledger: Ledger, session: Session, *, abandoned: bool) -> dict[MemberId, Runs]:
     """What a session may lack: what it gave up for a reason, and what that replaced."""
     limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
-    levels = [level for level, may in ((EXPIRED, limited), (ABANDONED, abandoned)) if may]
+    levels = [UNWANTED, *(level for level, may in ((EXPIRED, limited), (ABANDONED, abandoned)) if may)]
     given_up = {stream: union(session.lost(stream, level) for level in levels) for stream in ledger.streams}
     return ledger.covered(given_up)
 
@@ -191,6 +191,7 @@ def _silent(findings: Findings, ledger: Ledger, each: Incarnation, stream: Membe
             each.purged.get(stream, _NOTHING),
             each.lost.get((stream, EXPIRED), _NOTHING),
             each.lost.get((stream, ABANDONED), _NOTHING),
+            each.lost.get((stream, UNWANTED), _NOTHING),
             Runs([(1, each.starts[stream].seq)]) if each.starts[stream].seq else _NOTHING,
         ]
     )
@@ -206,7 +207,7 @@ def _unreplaced(findings: Findings, ledger: Ledger, session: Session) -> None:
     last = session.last
     has = ledger.has(session)
     given_up = {
-        stream: union(session.lost(stream, level) for level in (EXPIRED, ABANDONED))
+        stream: union(session.lost(stream, level) for level in (EXPIRED, ABANDONED, UNWANTED))
         for stream in ledger.streams
     }
     excused = ledger.covered(given_up)

@@ -6,9 +6,10 @@ its incarnations belong together.
 - start: what a session is owed of a stream comes after `seq`; `level` says how it counts after a crash:
   "at-least-once" or "at-most-once";
 - begin: it asks for a session: if it is not known, to begin in this way (`level`, as `starting.py` of the
-  protocol says), with the position or time in `order`;
+  protocol says), with the position or time in `order`; `annotation` is what the items it wants begin with;
 - through: its program says that it is through with a stream up to `seq`;
-- lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them);
+- lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them),
+  "unwanted" (its program has no use for them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
   its session goes on;
 - detached: it stops, and its session goes on with the next of its name;
@@ -32,6 +33,7 @@ _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
 LIMITS = "limits"
+UNWANTED = "unwanted"
 NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
     "new",
     "all",
@@ -60,7 +62,8 @@ def _begin(event: Event) -> str | None:
 
 
 def _lost(event: Event) -> str | None:
-    return _messages(event) if event.level in (EXPIRED, ABANDONED) else f"lost because of {event.level}"
+    known = event.level in (EXPIRED, ABANDONED, UNWANTED)
+    return _messages(event) if known else f"lost because of {event.level}"
 
 
 def _collect(event: Event) -> str | None:
@@ -78,7 +81,7 @@ def _acknowledge(event: Event) -> str | None:
 
 
 START = add_kind("start", ("sender", "seq", "level"), _start)
-BEGIN = add_kind("begin", ("level", "order"), _begin)
+BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
 THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ())

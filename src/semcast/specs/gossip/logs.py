@@ -33,13 +33,14 @@ def gossip_durable(history: History) -> Verdict:
     """A sender forgets only what is on a disk, and a logger that starts again has all that was on its own."""
     ledger = ledger_of(history)
     findings = Findings("gossip_durable")
-    written = _written(history)
-    for row in history.events:
-        if row.kind is LETGO:
-            assert row.sender is not None
-            on_disk = Runs((each.seq, each.last) for each in written.get(row.sender, ()) if each.at <= row.at)
-            early = Runs([(row.seq, row.last)]).minus(on_disk)
-            _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
+    for stream, rows in _let_go(history).items():
+        on_disk = Runs()
+        for row in rows:
+            if row.kind is LETGO:
+                early = Runs([(row.seq, row.last)]).minus(on_disk)
+                _count(findings, stream, early, "was forgotten by its sender before it was logged")
+            else:
+                on_disk.add(row.seq, row.last)
     for opened, log, owed in ledger.recovered:
         kept: dict[MemberId, Runs] = {}
         for row in history.of(opened.process):
@@ -192,11 +193,14 @@ def _collected_early(
     _count(findings, row.sender, early, f"was collected before {session.name} had it")
 
 
-def _written(history: History) -> dict[MemberId, list[Event]]:
+def _let_go(history: History) -> dict[MemberId, list[Event]]:
+    """Of each stream, what was written and what was let go, in the order of time; at one moment in this."""
     found: dict[MemberId, list[Event]] = {}
     for row in history.events:
-        if row.kind in (LOG, KEPT) and row.sender is not None:
+        if row.kind in (LOG, KEPT, LETGO) and row.sender is not None:
             found.setdefault(row.sender, []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: (row.at, row.kind is LETGO))
     return found
 
 

@@ -92,15 +92,17 @@ def lw_one_event(history: History) -> Verdict:
     for rows in story_of(history).daemons.values():
         told: dict[tuple[MemberId, str, str], Event] = {}
         groups: dict[tuple[MemberId, str], _Followed] = {}
+        rest = False
         for row in rows:
             if row.kind is CONF:
                 told.clear()
+                rest = row.event.level == "rest"
             elif row.kind is ORDERED:
                 _note_departure(row, groups)
             elif row.kind is LEFT:
                 groups.pop((row.client, row.text.group), None)
             elif row.kind in (VIEW, TRANSITIONAL):
-                _look_at_change(row, told, groups, findings)
+                _look_at_change(row, told, groups, findings, rest=rest)
     return findings.verdict()
 
 
@@ -125,6 +127,8 @@ def _look_at_change(
     told: dict[tuple[MemberId, str, str], Event],
     groups: dict[tuple[MemberId, str], _Followed],
     findings: Findings,
+    *,
+    rest: bool,
 ) -> None:
     client, group = row.client, row.text.group
     what = "transitional" if row.kind is TRANSITIONAL else "view"
@@ -144,7 +148,9 @@ def _look_at_change(
         ]
         if lost:
             _found(findings, f"{lost[0]} is lost from {group}, and {client} was not warned", row)
+    warned = rest and followed is not None and followed.warned  # of this change, whatever view it is in
     groups[client, group] = _Followed(row.members)
+    groups[client, group].warned = warned
 
 
 def _found(findings: Findings, reason: str, *rows: Row) -> None:

@@ -1,0 +1,399 @@
+"""A group for threads.
+
+What need not wait is done in the thread that calls: messages are handed over there as long as there is room,
+and events are taken from lists. A thread of its own runs an asyncio loop for all that has to wait.
+"""
+
+import asyncio
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar, cast, overload
+
+from semcast.core.events import Purged
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.messages import Batch
+from semcast.core.views import View
+from semcast.group import (
+    Confirm,
+    Confirmation,
+    Group,
+    GroupDelivery,
+    GroupEvent,
+    GroupStatistics,
+    Order,
+    StateHooks,
+)
+from semcast.group import join as join_async
+from semcast.group.errors import GroupClosedError, GroupError
+from semcast.group.signals import ENDING, PROCESS, SignalWatch
+from semcast.group.transaction import payload_of
+
+T = TypeVar("T")
+_THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
+"""The thread of the program that calls, where another one works for it."""
+_SLEEP = 0.5
+"""Seconds that a thread sleeps at a time: a signal that comes while it falls asleep does not wake it."""
+
+
+class BlockingGroup:
+    """A member of a group, for threads. Made by `join`."""
+
+    def __init__(
+        self, name: str, config: Path | None, settings: dict[str, Any], state: StateHooks | None = None
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._settings = settings
+        self._state = state
+        self._loop: asyncio.AbstractEventLoop  # once it is entered
+        self._thread = threading.Thread(target=self._run, name=f"semcast loop {name}", daemon=True)
+        self._group: Group | None = None
+        self._taking = threading.Lock()
+        self._unread: deque[GroupEvent] = deque()
+        self._arrived = threading.Event()
+        self._signals = SignalWatch()
+
+    # Life
+
+    def __enter__(self) -> "BlockingGroup":
+        if self._thread.ident is not None:
+            raise GroupError(f"{self._name} was entered before: a group is used once, `join` makes another")
+        self._loop = asyncio.new_event_loop()
+        self._thread.start()
+        try:
+            self._group = self._call(self._open())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
+        self._signals.stop()
+        if self._group is not None and self._thread.is_alive():
+            try:
+                self._call(self._shut())
+            finally:
+                self._stop()
+
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `events` ends, and `with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._opened()
+        self._signals.start(
+            signals or ENDING,
+            lambda: asyncio.run_coroutine_threadsafe(self._shut(), self._loop),
+            PROCESS,
+        )
+
+    def wait_for(self, members: int, timeout: float | None = None) -> View:
+        """Wait until this member is in a view of so many members at least; returns that view.
+
+        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
+        TimeoutError says who is there.
+        """
+        return self._call(self._opened().wait_for(members, timeout))
+
+    # About it
+
+    @property
+    def name(self) -> str:
+        """Of the group."""
+        return self._name
+
+    @property
+    def member(self) -> MemberId:
+        """Who this is."""
+        return self._opened().member
+
+    @property
+    def view(self) -> View | None:
+        """The latest view that this program has seen."""
+        return self._opened().view
+
+    @property
+    def arrived(self) -> bool:
+        """Whether this program has seen the view in which its member began to work."""
+        return self._opened().arrived
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where this member listens: an address that others may have among their `peers`."""
+        return self._opened().address
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where metrics are served, if that was wanted."""
+        return self._opened().metrics_address
+
+    def members(self) -> Sequence[MemberId]:
+        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        return self._opened().members()
+
+    def stats(self) -> GroupStatistics:
+        """A snapshot."""
+        return self._opened().stats()
+
+    def reform(self) -> None:
+        """Go on though the majority of the view is lost: whoever is not within reach is gone."""
+        self._opened().reform()
+
+    def receipts(self) -> list[Purged]:
+        """What was purged here since the last call, and because of what."""
+        return self._opened().receipts()
+
+    # Sending
+
+    @overload
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+        logged: bool = False,
+    ) -> MessageId: ...
+
+    @overload
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+        logged: bool = False,
+    ) -> Confirmation: ...
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+        logged: bool = False,
+    ) -> MessageId | Confirmation:
+        """Multicast one message, as `Group.send`; waits only if flow control must, or for a confirmation."""
+        group = self._opened()
+        if confirm is not None:
+            sending = group.send(
+                payload,
+                item=item,
+                items=items,
+                obsoletes=obsoletes,
+                order=order,
+                timeout=timeout,
+                confirm=confirm,
+                logged=logged,
+            )
+            return self._call(sending)
+        if not logged and group.has_room(1):
+            sent = group.try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+            if sent is not None:
+                return sent
+        return self._call(
+            group.send(
+                payload,
+                item=item,
+                items=items,
+                obsoletes=obsoletes,
+                order=order,
+                timeout=timeout,
+                logged=logged,
+            )
+        )
+
+    def try_send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        items: Sequence[str] | None = None,
+        obsoletes: Sequence[MessageId] | None = None,
+        order: Order = "agreed",
+    ) -> MessageId | None:
+        """Like `send`, but None where `send` would wait."""
+        return self._opened().try_send(payload, item=item, items=items, obsoletes=obsoletes, order=order)
+
+    @overload
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: None = None,
+    ) -> MessageId: ...
+
+    @overload
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm,
+    ) -> Confirmation: ...
+
+    def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+        confirm: Confirm | None = None,
+    ) -> MessageId | Confirmation:
+        """Multicast several messages that never become obsolete, in portions as `Group.send_many`."""
+        group = self._opened()
+        if confirm is None:
+            return self._call(group.send_many(payloads, order=order, timeout=timeout))
+        return self._call(group.send_many(payloads, order=order, timeout=timeout, confirm=confirm))
+
+    def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: Order = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item, in order; returns the id of the last."""
+        return self._call(self._opened().send_items(updates, order=order, timeout=timeout))
+
+    @contextmanager
+    def transaction(self, *, order: Order = "agreed") -> Iterator[dict[str, bytes]]:
+        """Assign to several items at once, as `Group.transaction`: one message, sent when the block ends."""
+        values: dict[str, bytes] = {}
+        yield values
+        if values:
+            self.send(payload_of(values), items=list(values), order=order)
+
+    # Receiving
+
+    def reads(self) -> None:
+        """This program will iterate: nothing is dropped for it, however long it takes until it does."""
+        self._opened().reads()
+
+    def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
+        """What happens, one by one; ends when nothing has happened for `timeout` seconds, or at the end.
+
+        A loop that was left can be taken up again: nothing is lost. State hooks are called here, in the
+        thread that iterates. One that raises is called again next time.
+        """
+        unread = self._unread
+        while True:
+            while unread:
+                try:
+                    event = unread.popleft()
+                except IndexError:
+                    break  # another thread was faster
+                yield event
+            deliveries = self._take(timeout)
+            if not deliveries:
+                return
+            for each in deliveries:
+                if isinstance(each, Batch):
+                    unread.extend(each.messages())
+                else:
+                    unread.append(cast("GroupEvent", each))
+
+    def batches(self, timeout: float | None = None) -> Iterator[Sequence[GroupDelivery]]:
+        """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
+
+        Ends when nothing has happened for `timeout` seconds, or when this program closes the group.
+        """
+        while deliveries := self._take(timeout):
+            yield deliveries
+
+    def _take(self, timeout: float | None) -> Sequence[GroupDelivery]:
+        """The next list; nothing if there is none in time, or at the end."""
+        group = self._opened()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._taking:
+            group.dealt_with()
+        while True:
+            self._arrived.clear()
+            with self._taking:
+                deliveries = group.poll()
+            if deliveries or group.is_over():
+                return deliveries
+            left = _SLEEP if deadline is None else min(deadline - time.monotonic(), _SLEEP)
+            if not self._arrived.wait(left) and deadline is not None and time.monotonic() >= deadline:
+                return ()
+
+    # Between the threads
+
+    def _opened(self) -> Group:
+        if self._group is None:
+            raise GroupClosedError(f"{self._name} is not open: use `with`")
+        return self._group
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have it done by the loop, and wait."""
+        if not self._thread.is_alive():
+            work.close()
+            raise GroupClosedError(f"{self._name} is closed")
+        _THREAD.set(threading.get_ident())  # goes along with what is scheduled
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            while not done.done():
+                wait([done], _SLEEP)
+            return done.result()
+        except BaseException:
+            done.cancel()  # interrupted, perhaps: nothing is left behind
+            raise
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+
+    async def _begin(self) -> Group:
+        return join_async(self._name, config=self._config, state=self._state, **self._settings)
+
+    async def _open(self) -> Group:
+        group = await self._begin()
+        group.called_by(lambda: _THREAD.get() or threading.get_ident())
+        group.wake_reader = self._arrived.set
+        return await group
+
+    async def _shut(self) -> None:
+        try:
+            await self._opened().close()
+        finally:
+            self._arrived.set()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def join(
+    group: str, *, config: Path | None = None, state: StateHooks | None = None, **settings: Any
+) -> BlockingGroup:
+    """Become a member of a group; everything as for `semcast.join`."""
+    return BlockingGroup(group, config, settings, state)
