@@ -164,10 +164,10 @@ def test_a_census_in_parts_is_put_together() -> None:
             found = there.groups.get(f"e{group}") or Group(f"e{group}", vs=False)
             found.view, found.size = ViewId(CONF, group), 1
             there.join(client, found, Position(CONF, number), fresh=False)
-    parts = census_of(there, P, 200)
+    parts = census_of(there, P, 60)
     assert len(parts) > 10
     census = Gathering([P, Q])
-    assert not census.add(Q, Census(1, 1, [], []))
+    assert not census.add(Q, Census(1, 1, [], [], []))
     decoded = [decode(encode(part)) for part in parts]
     assert [isinstance(part, Census) and census.add(P, part) for part in decoded] == [
         *[False] * (len(parts) - 1),
@@ -182,7 +182,7 @@ def test_a_census_in_parts_is_put_together() -> None:
 
 def test_a_hostile_census_names_groups_that_are_not_there() -> None:
     census = Gathering([Q])
-    assert census.add(Q, Census(1, 1, [], [(MemberId("a@q", 1), [(5, Position(CONF, 1), False)])]))
+    assert census.add(Q, Census(1, 1, [], [], [(MemberId("a@q", 1), [(5, 0, 1, False)])]))
     assert census.united()[0].groups == {}
 
 

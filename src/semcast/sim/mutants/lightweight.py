@@ -293,7 +293,7 @@ class PlacedWhenOrdered(Machine):
 
 MUTANTS: dict[str, Mutant] = {
     "join-at-request": Mutant(daemon=JoinAtRequest),
-    "census-without-configuration": Mutant(daemon=CensusWithoutConfiguration),
+    "census-without-configuration": Mutant(daemon=CensusWithoutConfiguration, by_chance=False),
     "operations-untagged": Mutant(daemon=OperationsUntagged),
     "index-per-group": Mutant(daemon=IndexPerGroup),
     "merge-one-by-one": Mutant(daemon=MergeOneByOne),
