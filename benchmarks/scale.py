@@ -25,6 +25,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.history import RunInfo
 from semcast.history.schema import FIFO
+from semcast.protocols.gossip import GossipSettings, Logger, Member
 from semcast.protocols.semantic import Settings
 from semcast.protocols.semantic.frames import Data, Request
 from semcast.sim.cluster import GROUP, Cluster, member_names
@@ -33,7 +34,7 @@ from semcast.sim.programs import Programs
 from semcast.sim.routed import RoutedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import StackFactory, s_rm
-from semcast.sim.swarm import violated
+from semcast.sim.swarm import report, violated
 from semcast.sim.topologies import thirty, tiered
 from semcast.sim.workloads import Source, plain, poisson
 from semcast.specs import check
@@ -42,6 +43,7 @@ ROUND: Nanos = 250 * MILLISECOND
 MILLION = 1_000_000
 BUDGET_S, BUDGET_MB = 60.0, 1000.0
 CELL_S = 6.0
+SWARM, SWARM_S = 200, 180.0
 
 
 def run() -> list[Row]:
@@ -61,6 +63,27 @@ def run() -> list[Row]:
         cell = _alone("thirty", 18, 360.0, stack)
         name = f"18 members, 1 % a link, S-RM, {gossip}, {cell.deliveries:,} deliveries / {CELL_S:.0f} s"
         rows.append(against(name, cell.seconds, "s CPU", CELL_S, "<= 1"))
+    return rows + _gossip()
+
+
+def _gossip() -> list[Row]:
+    """rpbcast with a logger: 1,000 members, a cell of the paper's size, and a swarm."""
+    rows = []
+    for network, members, rate, budget in (
+        ("lossy", 1000, MILLION / 1000 / 10, BUDGET_S),
+        ("thirty", 18, 360.0, CELL_S),
+    ):
+        cell = _alone(network, members, rate, "rpbcast")
+        name = f"{members:,} members, 1 % a link, rpbcast with a logger, {cell.deliveries:,} deliveries"
+        rows.append(against(f"{name} / {budget:.0f} s", cell.seconds, "s CPU", budget, "<= 1"))
+        rows.append(against(f"{name} / 1 GB", cell.megabytes, "MB", BUDGET_MB, "<= 1"))
+    began = time.process_time()
+    broken = [seed for seed in range(SWARM) if report(seed, "rpbcast", None).broken]
+    assert not broken, broken
+    spent = time.process_time() - began
+    rows.append(
+        against(f"swarm of {SWARM} seeds, rpbcast / {SWARM_S:.0f} s", spent, "s CPU", SWARM_S, "<= 1")
+    )
     return rows
 
 
@@ -84,11 +107,13 @@ def _measure(network: str, members: int, rate: float, stack: str, recorded: bool
     cluster = Cluster(
         scheduler,
         _network(network, scheduler, members),
-        _stack(stack),
+        _stack(stack, members),
         size=members,
         rng=Random(3),
-        programs=Programs(sources=_sources(members, rate), observe=False),
+        programs=Programs(sources=_sources(members - (stack == "rpbcast"), rate), observe=False),
         record=_info(members) if recorded else None,
+        announces=stack == "rpbcast",
+        disks=stack == "rpbcast",
     )
     cluster.start()
     cluster.run(10 * SECOND)
@@ -126,15 +151,26 @@ def _network(kind: str, scheduler: Scheduler, members: int) -> Network:
     if kind == "thirty":
         return RoutedNetwork(scheduler, Random(1), Conditions(link_loss=0.01), *thirty(1, members))
     topology = tiered(Random(2), 3, 9, members)
-    return RoutedNetwork(scheduler, Random(1), Conditions(), topology, range(12, 12 + members))
+    conditions = Conditions(link_loss=0.01 if kind == "lossy" else 0.0)
+    return RoutedNetwork(scheduler, Random(1), conditions, topology, range(12, 12 + members))
 
 
-def _stack(name: str) -> StackFactory:
+def _stack(name: str, members: int) -> StackFactory:
     if name == "trivial":
         return Trivial
+    if name == "rpbcast":
+        return _rpbcast(GossipSettings(loggers=(member_names(members)[-1].name,)))
     settings = Settings(buffer_messages=4000)
     rare = msgspec.structs.replace(settings, gossip_period=ROUND, gossip_fanout=1)
     return s_rm(rare if name == "s-rm-250ms" else settings)
+
+
+def _rpbcast(settings: GossipSettings) -> StackFactory:
+    def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
+        kind = Logger if me.name in settings.loggers else Member
+        return kind(me, members, settings, rng, out)
+
+    return build
 
 
 class Round(Timer):

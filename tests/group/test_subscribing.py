@@ -137,12 +137,14 @@ def test_only_what_is_wanted(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         async with (
             desk.subscribe(start="all", filter="eu.") as some,
+            desk.subscribe(start="all", filter=["us.", "eu."]) as several,
             desk.subscribe(start="all", filter=lambda message: message.payload > b"1") as large,
         ):
             await desk.send(b"1", item="us.ibm")
             await desk.send(b"2", item="eu.sap")
             await desk.send(b"3")
-            assert await take(some, 1) == [b"2"]
+            assert await take(some, 2) == [b"2", b"3"], "what is about no item is for all"
+            assert await take(several, 3) == [b"1", b"2", b"3"]
             assert await take(large, 2) == [b"2", b"3"]
 
     run(tmp_path, story)

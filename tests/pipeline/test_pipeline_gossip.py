@@ -30,12 +30,14 @@ from semcast.history import Event, History, RunInfo
 from semcast.pipeline.verify import Options, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
+from semcast.pipeline.verify.gossip import JUDGED
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
-from semcast.specs import GOSSIP
+from semcast.specs import GOSSIP, GOSSIP_LOGS
 from semcast.specs.gossip import kinds
 
+NAMES = [*GOSSIP, *GOSSIP_LOGS]
 CAUGHT = {
     "ack-from-gossip-phase": 2,
     "joiner-from-zero": 2,
@@ -74,6 +76,18 @@ def collect_early(events: list[Event], random: Random) -> None:
         events[place] = msgspec.structs.replace(events[place], at=events[place].at // 2, level="stable")
 
 
+def misplace(events: list[Event], random: Random) -> None:
+    place = random.choice(places(events, kinds.PLACED)[:-1])
+    events[place] = msgspec.structs.replace(events[place], order=(events[place].order or 0) + 1)
+
+
+def expire_at_once(events: list[Event], _random: Random) -> None:
+    """What replaces something leaves the log before it."""
+    for place in reversed(places(events, kinds.LOG)[1::2]):
+        gone = msgspec.structs.replace(events[place], kind=kinds.COLLECT, level="expired")
+        events.insert(place + 1, gone)
+
+
 EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     drop_delivery,
     repeat_delivery,
@@ -81,6 +95,8 @@ EDITS: tuple[Callable[[list[Event], Random], None], ...] = (
     forget_receipts,
     forget_log,
     collect_early,
+    misplace,
+    expire_at_once,
 )
 
 
@@ -92,15 +108,19 @@ def planted(history: History) -> Iterator[History]:
 
 
 def by_hand() -> Iterator[History]:
-    """What was acknowledged comes again after a crash; a disk is lost; no logger; a message in no log."""
+    """Something acknowledged comes again; a lost disk; no logger; a message in no log; views that differ."""
     again = MemberId(P.name, 1)
     script = Script().opened().start(P).start(Q).about(P, "multicast", 1, 2).about(L, "log", 1, 2)
     script.about(Q, "deliver", 1, 2).about(P, "deliver", 1).acknowledged(P, 1).row(P, "crash")
     script.row(again, "start", sender=P, seq=0, level="at-least-once").about(again, "deliver", 1, 2)
+    view = {"view": 1, "sender": P}
+    begins = Script().opened().start(P).about(P, "multicast", 1).about(L, "log", 1)
     for run, rows in (
         ("again", script.rows),
         ("disk-lost", [*script.rows, *Script().opened(MemberId(L.name, 1), identity=1).rows]),
         ("no-logger", [row for row in script.rows if row.process != L]),
+        ("views", Script().row(P, "view", **view, members=(P, Q)).row(Q, "view", **view, members=(Q,)).rows),
+        ("begins", begins.row(Q, "begin", level="all").start(Q, 1).rows),
         ("unlogged", sound().about(P, "multicast", 4, 5).about(L, "log", 4).rows),
     ):
         for quiesced in (True, False):
@@ -113,18 +133,19 @@ def by_hand() -> Iterator[History]:
 def test_gossip_is_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
     histories = [*simulated(), *by_hand()]
     histories += [*planted(next(each for each in histories if each.info.run == "rpbcast-4"))]
-    expected = in_memory(histories, list(GOSSIP))
-    for name in GOSSIP:
+    expected = in_memory(histories, NAMES)
+    for name in NAMES:
         assert statuses(expected, name) >= {"holds", "violated"}
-    caught = [name for name in CAUGHT if any(expected[name, of][0] == "violated" for of in GOSSIP)]
+    caught = [name for name in CAUGHT if any(expected[name, of][0] == "violated" for of in NAMES)]
     assert len(caught) > len(CAUGHT) / 2, "not all of them: seeds are those of the protocol as it was"
     recorded = survey([write([*histories, two_groups()], tmp_path)])
-    options = Options(list(GOSSIP), allow_missing=True, memory_rows=0)
+    options = Options(NAMES, allow_missing=True, memory_rows=0)
     verdicts = verify(interpreted, recorded, options).verdicts
-    assert_nothing_holds_of_the_silent_group(verdicts, list(GOSSIP))
+    assert_nothing_holds_of_the_silent_group(verdicts, NAMES)
     told = said(verdict for verdict in verdicts if not verdict.run.startswith("two-groups"))
     assert differences(told, expected) == []
 
 
 def test_every_property_of_gossip_has_a_form() -> None:
-    assert set(of_form(Form.GOSSIP)) == set(GOSSIP)
+    """A form that does not know a name would find nothing wrong with it."""
+    assert set(of_form(Form.GOSSIP)) == set(NAMES) == JUDGED

@@ -376,7 +376,9 @@ def test_a_leaver_says_farewell_when_what_it_sent_is_logged() -> None:
         {"heartbeat_most": 1},
         {"protocol": Protocol.PBCAST, "loggers": ("a",)},
         {"protocol": Protocol.LBRM},
-        {"loggers": ("a", "b")},
+        {"loggers": ("a", "a")},
+        {"loggers": ("a",), "log_acks": 2},
+        {"log_acks": 0},
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, object]) -> None:

@@ -177,3 +177,30 @@ def test_members_that_are_wrong_about_others() -> None:
     script.row(P, "view", sender=P, view=1, members=(P, Q)).row(Q, "view", sender=Q, view=1, members=(Q,))
     assert script.broken() == {"gossip_members"}
     assert script.row(Q, "view", sender=Q, view=2, members=(P, Q)).broken() == set()
+
+
+def test_two_ends_of_one_stream() -> None:
+    other = MemberId("m")
+    script = Script().opened(retention="live").row(L, "closed", sender=P, seq=3)
+    script.row(other, "opened", order=1, level="live", count=1).row(other, "closed", sender=P, seq=3)
+    assert script.broken() == set()
+    assert script.row(other, "closed", sender=P, seq=2).broken() == {"gossip_closed"}
+
+
+def test_forgotten_before_enough_loggers_had_it() -> None:
+    other = MemberId("m")
+    script = Script().row(L, "opened", order=1, level="live", count=2).start(P).about(P, "multicast", 1)
+    script.about(P, "deliver", 1).about(L, "log", 1)
+    assert "gossip_durable" in script.about(P, "letgo", 1).broken()
+    script = Script().row(L, "opened", order=1, level="live", count=2).start(P).about(P, "multicast", 1)
+    script.row(other, "opened", order=1, level="live", count=2)
+    script.about(P, "deliver", 1).about(L, "log", 1).about(other, "log", 1).about(P, "letgo", 1)
+    assert "gossip_durable" not in script.broken()
+
+
+def test_a_session_that_begins_before_enough_loggers_have_it() -> None:
+    other = MemberId("m")
+    script = Script().row(L, "opened", order=1, level="live", count=2).row(L, "admit", members=(Q,), order=1)
+    assert "gossip_admitted" in script.start(Q).broken()
+    script = Script().row(L, "opened", order=1, level="live", count=2).row(L, "admit", members=(Q,), order=1)
+    assert "gossip_admitted" not in script.row(other, "admit", members=(Q,), order=1).start(Q).broken()

@@ -31,8 +31,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "which",
         nargs="?",
-        choices=("replication",),
-        help="replication: a replicated database through a partition instead",
+        choices=("replication", "logger"),
+        help="replication: a replicated database through a partition instead; logger: publish/subscribe that"
+        " keeps everything, for subscribers that are killed, away or late",
     )
     parser.add_argument("--simulated", action="store_true", help="in virtual time, for many delays")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each of the two runs")
@@ -43,6 +44,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; 0 only if everything held."""
+    if args.which == "logger":
+        from semcast.cli import logger_demo  # noqa: PLC0415 (only where it is asked for)
+
+        return logger_demo.run(args)
     if args.which is not None:
         from semcast.cli import replication_demo  # noqa: PLC0415 (the extra may be missing)
 

@@ -38,6 +38,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="keep what nothing replaced (default), what not all sessions have had, or the last",
     )
     parser.add_argument("--messages", type=int, metavar="N", help="limits: messages of a sender to keep")
+    parser.add_argument("--bytes", metavar="SIZE", help="limits: bytes of messages to keep, such as 10GB")
+    parser.add_argument("--age", metavar="TIME", help="limits: how long to keep messages, such as 60m")
     parser.add_argument(
         "--bind", default="", metavar="HOST:PORT", help="for the first group; the next has the next port"
     )
@@ -79,7 +81,7 @@ def _print_unit(args: argparse.Namespace) -> int:
     words = [sys.executable, "-m", "semcast", "logger", folder]
     for group in args.groups:
         words += ["--group", group]
-    for flag in ("name", "retention", "messages", "bind", "metrics"):
+    for flag in ("name", "retention", "messages", "bytes", "age", "bind", "metrics"):
         if value := getattr(args, flag):
             words += [f"--{flag}", str(value)]
     for peer in args.peers or ():
@@ -103,6 +105,8 @@ async def _log(args: argparse.Namespace) -> int:
         settings = {
             "retention": args.retention,
             "log_messages": args.messages,
+            "log_bytes": args.bytes,
+            "log_age": args.age,
             "peers": args.peers,
             "key_file": args.key_file,
             "insecure": args.insecure,

@@ -3,14 +3,12 @@
 A thread of its own runs the event loop; the service is called there, and nowhere else.
 """
 
-import asyncio
-import threading
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.engine.loopthread import InThread, LoopThread
 from semcast.engine.outcomes import Outcome
 from semcast.engine.replica import Replica
 from semcast.engine.replica import replicate as replicate_async
@@ -18,36 +16,6 @@ from semcast.engine.reports import Answer, Receipt, Status
 from semcast.engine.requesting import Seen
 from semcast.engine.service import Expectation, Procedure, Service
 from semcast.engine.session import Session
-from semcast.group.errors import GroupClosedError, GroupError
-
-T = TypeVar("T")
-
-
-class LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=f"semcast loop {name}", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self._loop.close()
-
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What it comes to, in the loop's thread."""
-        if not self._thread.is_alive():
-            coroutine.close()
-            raise GroupClosedError("this server is closed")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def stop(self) -> None:
-        """End it."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
 
 
 class BlockingReceipt:
@@ -97,48 +65,17 @@ class BlockingSession:
         return self._loop.call(self._session.query(question, level=level, timeout=timeout))
 
 
-class BlockingReplica:
+class BlockingReplica(InThread[Replica]):
     """As `Replica`. Made by `replicate`; its methods may be called by any thread."""
 
     def __init__(
         self, name: str, service: Service, procedures: Sequence[Procedure], given: Mapping[str, Any]
     ) -> None:
-        self._name, self._service, self._procedures, self._given = name, service, procedures, given
-        self._loop: LoopThread | None = None
-        self._replica: Replica | None = None
-
-    def __enter__(self) -> "BlockingReplica":
-        if self._loop is not None:
-            raise GroupError(f"{self._name} was entered before: `replicate` makes another")
-        self._loop = LoopThread(self._name)
-        try:
-            self._replica = self._loop.call(self._open())
-        except BaseException:
-            self._loop.stop()
-            raise
-        return self
+        super().__init__(name, "replicate")
+        self._service, self._procedures, self._given = service, procedures, given
 
     async def _open(self) -> Replica:
         return await replicate_async(self._name, self._service, procedures=self._procedures, **self._given)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop this server."""
-        if self._loop is not None and self._replica is not None:
-            replica, self._replica = self._replica, None
-            try:
-                self._loop.call(replica.close())
-            finally:
-                self._loop.stop()
-
-    def _opened(self) -> tuple[LoopThread, Replica]:
-        if self._loop is None or self._replica is None:
-            raise GroupClosedError(f"{self._name} is not open: `with replicate(...) as replica`")
-        return self._loop, self._replica
 
     def update(
         self,

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from semcast.engine.blocking import LoopThread
 from semcast.engine.database import (
     Database,
     DatabaseSession,
@@ -16,9 +14,9 @@ from semcast.engine.database import (
     database,
 )
 from semcast.engine.levels import ReadLevel, UpdateLevel
+from semcast.engine.loopthread import InThread, LoopThread
 from semcast.engine.reports import Status
 from semcast.engine.results import SqlResult
-from semcast.group.errors import GroupClosedError, GroupError
 from semcast.sql.actions import Row, Value
 
 Expect = Sequence[tuple[str, Parameters, Sequence[Row]]]
@@ -93,46 +91,15 @@ class BlockingDatabaseSession:
         return self._loop.call(self._session.query(sql, parameters, level=level, timeout=timeout))
 
 
-class BlockingDatabase:
+class BlockingDatabase(InThread[Database]):
     """As `Database`. Made by `semcast.blocking.database`; its methods may be called by any thread."""
 
     def __init__(self, name: str, given: Mapping[str, Any]) -> None:
-        self._name, self._given = name, given
-        self._loop: LoopThread | None = None
-        self._database: Database | None = None
-
-    def __enter__(self) -> "BlockingDatabase":
-        if self._loop is not None:
-            raise GroupError(f"{self._name} was entered before: `database` makes another")
-        self._loop = LoopThread(self._name)
-        try:
-            self._database = self._loop.call(self._open())
-        except BaseException:
-            self._loop.stop()
-            raise
-        return self
+        super().__init__(name, "database")
+        self._given = given
 
     async def _open(self) -> Database:
         return await database(self._name, **self._given)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop this server. It stays one of its group."""
-        if self._loop is not None and self._database is not None:
-            opened, self._database = self._database, None
-            try:
-                self._loop.call(opened.close())
-            finally:
-                self._loop.stop()
-
-    def _opened(self) -> tuple[LoopThread, Database]:
-        if self._loop is None or self._database is None:
-            raise GroupClosedError(f"{self._name} is not open: `with database(...) as db`")
-        return self._loop, self._database
 
     # Updates
 

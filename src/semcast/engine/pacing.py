@@ -11,19 +11,19 @@ SLICE = 0.02
 """Seconds that the actions of a slice should take together."""
 QUICK = 0.05
 """Seconds that actions may take in the thread of the event loop; what takes longer begins anew in another."""
-_LEAST, _MOST = 64, 1 << 15
+_FIRST, _MOST = 256, 1 << 15
 
 
 class Pace:
     """How many actions make a slice."""
 
     def __init__(self) -> None:
-        self.most = _LEAST
+        self.most = _FIRST
 
     def took(self, count: int, seconds: float) -> None:
-        """So many actions took so long."""
+        """So many actions took so long: by halves, since a busy machine may have been slow, and not they."""
         if seconds > SLICE:
-            self.most = max(1, int(count * SLICE / seconds))
+            self.most = max(1, count // 2)
         elif count >= self.most and seconds < SLICE / 2:
             self.most = min(2 * self.most, _MOST)
 

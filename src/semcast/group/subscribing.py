@@ -235,7 +235,8 @@ def subscribe(
             One process has the name at a time. Without it, the session ends with this program.
         start: where a session begins that the logger does not know. One that is known goes on where it was.
         ack: a batch is done with when the program comes back for the next (`auto`), or says so (`explicit`).
-        filter: only messages about items that begin with this, or with one of these, or where this is true.
+        filter: of messages about items, only those whose item begins with this, or with one of these; a
+            function is asked about every message.
         config: folder of `semcast.toml`.
         **settings: further ones, as for `join`.
     """
@@ -252,6 +253,7 @@ def subscribe(
         "durable": True,
         "stays": bool(durable),
         "explicit": ack == "explicit",
+        "filter": filter if isinstance(filter, str) else "",
         **_start(start),
     }
     answers = Answers()
@@ -281,10 +283,12 @@ def _wanted(
 ) -> Callable[[Message], bool] | None:
     if chosen is None or callable(chosen):
         return chosen
-    prefixes = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    if isinstance(chosen, str):
+        return None  # the logger sends no others
+    prefixes = tuple(chosen)
 
     def begins(message: Message) -> bool:
         note = message.annotation
-        return isinstance(note, Item) and note.item.startswith(prefixes)
+        return not isinstance(note, Item) or note.item.startswith(prefixes)
 
     return begins

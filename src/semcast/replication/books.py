@@ -226,7 +226,7 @@ class Books:
         if not to_do and action[0] != CHANGE:
             self.void.add(position)
         if altered:
-            self.altered.append((position, tuple(self.members.weights)))
+            self.altered.append((position, self.members.by_actions()))
 
     def _found(self, servers: Weighted) -> None:
         self.members.found(servers)
@@ -338,7 +338,7 @@ class Books:
         for run in [run for run in self.ongoing.values() if self.colours.is_green(run.id)]:
             overtaken.append(self.ongoing.pop(run.id))
         self.state = snapshot.state
-        self.altered = [(self.colours.start, tuple(self.members.weights))]
+        self.altered = [(self.colours.start, self.members.by_actions())]
         return [run for run in overtaken if run.creator.server == self.server]
 
     def _forget_yellow(self) -> None:

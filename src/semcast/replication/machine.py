@@ -602,7 +602,7 @@ class Machine:
         books, exchange, attempt = self.books, self.exchange, self.next
         assert exchange is not None
         assert attempt is not None
-        before, line = books.prim, books.colours.line
+        before, line, servers = books.prim, books.colours.line, tuple(books.members.weights)
         lineage = before.lineage or _lineage(exchange.conf)
         prim = Prim(
             attempt.index + 1,
@@ -617,8 +617,10 @@ class Machine:
         for position, run in books.colours.after(line):
             self._placed(run, position)
         self.notes.install(prim, before, line, self._counted)
-        if not before.index or before.whole:
-            self.notes.group(books.members.weights, line if before.index else 0)
+        if not before.index:
+            self.notes.group(books.members.weights, 0)
+        elif before.whole:
+            self.notes.group(servers, line)
         for server in self._counted:
             self.trimming.told(server, line)
         self._after_install(exchange, prim)

@@ -47,6 +47,10 @@ class Membership:
         """All, in order."""
         return tuple(sorted(self.weights.items()))
 
+    def by_actions(self) -> tuple[Server, ...]:
+        """All, with those that operators gave up: what is known of these may be news of another lineage."""
+        return (*self.weights, *self._given_up)
+
     def apply(self, what: Change, position: int) -> bool:
         """An action is green; returns whether it changes anything."""
         server = what.server

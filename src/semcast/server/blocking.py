@@ -5,8 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from semcast.engine.blocking import LoopThread
 from semcast.engine.database import SqlAnswer, Step
+from semcast.engine.loopthread import LoopThread
 from semcast.engine.results import SqlResult
 from semcast.server.client import RESTORE_TIMEOUT, Client, Expected, Promise
 from semcast.server.verifying import Verified

@@ -52,9 +52,9 @@ _TROUBLE = (
 )
 
 
-def logger_of(size: int, protocol: Protocol) -> tuple[str, ...]:
-    """The last member of a group, unless its protocol knows no loggers."""
-    return () if protocol is Protocol.PBCAST else (member_names(size)[-1].name,)
+def loggers_of(size: int, protocol: Protocol, count: int = 1) -> tuple[str, ...]:
+    """The last members of a group, unless its protocol knows no loggers."""
+    return () if protocol is Protocol.PBCAST else tuple(each.name for each in member_names(size)[-count:])
 
 
 def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
@@ -64,14 +64,19 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     network: NetworkKind = rng.choice(("switched", "switched", "shared", "routed"))
     duration = rng.randint(500, 2500) * MILLISECOND
     durable = protocol is not Protocol.PBCAST and not (protocol is Protocol.RPBCAST and rng.random() < 0.15)
-    settings = _settings(rng, protocol, logger_of(size, protocol) if durable else ())
+    several = Random(f"loggers/{protocol.value}/{seed}")
+    count = several.choice((1, 1, 1, 2, 2, 3)) if durable else 0
+    size += max(0, count - 1)
+    settings = _settings(rng, protocol, loggers_of(size, protocol, count) if durable else ())
+    acks = several.randint(1, count) if durable else 1
+    settings = msgspec.structs.replace(settings, log_acks=acks)
     beside = Random(f"rewrite/{protocol.value}/{seed}")  # logs that are written anew again and again
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
     if durable:
         settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
         settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
-    senders = size - 1 if durable else size
+    senders = size - count
     return Scenario(
         seed=seed,
         stack=protocol.value,
@@ -87,7 +92,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         app_delays=slow_applications(rng, senders),
         late={rng.randrange(senders): rng.randrange(duration)} if rng.random() < 0.3 else {},
         disks=durable,
-        faults=_faults(rng, size, duration, durable=durable),
+        faults=_faults(rng, size, duration, loggers=range(senders, size)),
         duration=duration,
     )
 
@@ -131,7 +136,7 @@ def _strangers(rng: Random, settings: GossipSettings) -> GossipSettings:
     return Strangers(
         **{**msgspec.structs.asdict(settings), "presence": presence},
         known=rng.choice((0.0, 0.0, 0.3, 1.0)),
-        named=rng.random() < 0.5,
+        named=len(settings.loggers) > 1 or rng.random() < 0.5,
     )
 
 
@@ -177,25 +182,25 @@ def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:
     return tuple(found)
 
 
-def _faults(rng: Random, size: int, duration: Nanos, *, durable: bool) -> tuple[AnyFault, ...]:
+def _faults(rng: Random, size: int, duration: Nanos, *, loggers: range) -> tuple[AnyFault, ...]:
     found: list[AnyFault] = []
-    logger = size - 1 if durable else None
-    for _ in range(rng.randint(0, 5)):
-        found += _trouble(rng, size, duration, logger)
-    if logger is not None:
+    for _ in range(rng.randint(0, 5) + len(loggers) // 2):
+        found += _trouble(rng, size, duration, loggers)
+    if loggers:
         if rng.random() < 0.15:
-            at = rng.randrange(duration)
+            at, logger = rng.randrange(duration), rng.choice(loggers)
             found += [DiskLost(at, logger), Recover(at + rng.choice((1, 50, 400)) * MILLISECOND, logger)]
-        found.append(Recover(duration - MILLISECOND, logger))
+        found += [Recover(duration - MILLISECOND, logger) for logger in loggers]
     return tuple(sorted(found, key=lambda fault: fault.at))
 
 
-def _trouble(rng: Random, size: int, duration: Nanos, logger: int | None) -> list[AnyFault]:
+def _trouble(rng: Random, size: int, duration: Nanos, loggers: range) -> list[AnyFault]:
     at = rng.randrange(duration)
     length = rng.choice((20, 100, 400, 1000)) * MILLISECOND
     again = rng.choice((1, 20, 200, 600)) * MILLISECOND
     member = rng.randrange(size)
-    other = rng.randrange(size - 1) if logger is not None else member
+    logger = rng.choice(loggers) if loggers else None
+    other = rng.randrange(loggers.start) if loggers else member
     kind = rng.choice(_TROUBLE)
     if kind == "crash":
         detected = rng.choice((0, 50, 300)) * MILLISECOND

@@ -9,10 +9,10 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, Asked, Family, Site
-from semcast.group.settings import GroupSettings
+from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention, Seeker
-from semcast.protocols.gossip.settings import StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 
 _KIND = (MemberId("gossip"),)
 """Tells its datagrams from those of other families."""
@@ -43,12 +43,18 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     """What a logger keeps: `live`, `stable` or `limits`."""
     log_messages: int = 1 << 20
     """Messages of a stream that a logger keeps at most under `limits`."""
+    log_bytes: str = "0"
+    """Bytes of messages that a logger keeps at most under `limits`; 0 for no bound."""
+    log_age: str = ""
+    """How long a logger keeps messages under `limits`, such as 60m; empty for no bound."""
     start: str = "new"
     """Where a session begins that its logger does not know: `new` (with what comes), `all` (with what there
     is), `compacted` (with what there is and nothing replaced), `acknowledged` (nowhere: it must be known),
     `position`, `time`."""
     start_at: int = 0
     """The position of the log to begin with, or the time of day in nanoseconds."""
+    filter: str = ""
+    """Of messages about an item, the program is given those whose item begins with it."""
     stays: bool = False
     """Whether the session goes on when this member leaves, for the next one of its name."""
     explicit: bool = False
@@ -67,6 +73,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError("stays needs a name: by it the next program finds its session")
         if self.policy == "leave":
             raise ConfigurationError("policy 'leave': no slow program holds anybody back here; set purge")
+        if (parse_size(self.log_bytes) or self.log_age) and self.retention != Retention.LIMITS.value:
+            raise ConfigurationError("log_bytes and log_age are for retention 'limits'")
+        if len(self.filter) > MAX_FILTER:
+            raise ConfigurationError(f"filter of {len(self.filter)} characters: at most {MAX_FILTER}")
         if self.logger and not self.data:
             raise ConfigurationError("data: a logger needs a folder for its log")
         if self.data and not self.logger:
@@ -101,10 +111,13 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
         start=cast("StartMode", settings.start),
         start_at=settings.start_at,
         stays=settings.stays,
+        filter=settings.filter,
         explicit=settings.explicit,
         at_most_once=settings.at_most_once,
         retention=Retention(settings.retention),
         log_messages=settings.log_messages,
+        log_bytes=parse_size(settings.log_bytes),
+        log_age=parse_duration(settings.log_age, "log_age") if settings.log_age else 0,
     )
 
 

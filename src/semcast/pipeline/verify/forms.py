@@ -72,6 +72,8 @@ _OF_SERVERS = (
     "repl_queued",
     "repl_linear",
     "repl_causal",
+    "repl_lineage",
+    "repl_memory",
     "repl_exchange_once",
     "repl_join",
     "repl_leave",
@@ -134,7 +136,7 @@ def _records() -> tuple[Property, ...]:
         Property("vs_state_transfer", Form.VIEWS, (views,)),
         Property("confirmed", Form.CONFIRMED),
         *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
-        *(Property(name, Form.GOSSIP) for name in specs.GOSSIP),
+        *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS)),
     )
 
 

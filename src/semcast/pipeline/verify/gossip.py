@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
+from semcast.history import History
 from semcast.history.schema import Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import replacements
@@ -19,13 +20,32 @@ from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.gossip_outline import outlines
+from semcast.pipeline.verify.gossip_parts import BY_PARTS, judge_parts
 from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody, place_in_log
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
+from semcast.specs.gossip.members import gossip_members
 
 _SPAN = ("debtor", "author", "first", "last")
+
+
+MEMBERS = "gossip_members"
+"""Judged by views alone, which are few rows."""
+
+_OBLIGATIONS = (
+    "gossip_logged",
+    "gossip_delivery",
+    "gossip_agreement",
+    "gossip_receipts",
+    "gossip_collected",
+    "gossip_durable",
+    "at_most_once",
+    "at_least_once",
+)
+JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, MEMBERS}
+"""What is judged here. Nothing else holds."""
 
 
 def judge_gossip(given: Given, wanted: Wanted) -> Findings:
@@ -34,7 +54,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
     known = outlines(given, wanted)
     for run, names in wanted.items():
         for name in names:
-            why = known[run].why_not(name)
+            why = known[run].why_not(name) if name in JUDGED else "no form judges it"
             if why:
                 found.unknown[run, name] = why
             else:
@@ -44,6 +64,10 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
         broken = [_Obligations(rows, runs).violations()]
         broken += [form(rows, name, runs[name]) for name, form in BY_ROWS if name in runs]
         found.violations += [given.run_index.named(each) for each in broken]
+        found.add(judge_parts(given, known, runs))
+    for run in runs.get(MEMBERS, ()):
+        whole = History(known[run].info, given.run_index.stays.histories[run].events)
+        found.verdicts.append((run, gossip_members(whole)))
     return found
 
 
@@ -68,17 +92,17 @@ class _Obligations:
 
     def violations(self) -> DataFrame:
         """All that is lacking, or that should not be there, still by numbers."""
-        claims = {
-            "gossip_logged": self._logged,
-            "gossip_delivery": self._delivery,
-            "gossip_agreement": self._agreement,
-            "gossip_receipts": self._receipts,
-            "gossip_collected": self._collected,
-            "gossip_durable": self._durable,
-            "at_most_once": self._at_most_once,
-            "at_least_once": self._at_least_once,
-        }
-        for name, claim in claims.items():
+        claims = (
+            self._logged,
+            self._delivery,
+            self._agreement,
+            self._receipts,
+            self._collected,
+            self._durable,
+            self._at_most_once,
+            self._at_least_once,
+        )
+        for name, claim in zip(_OBLIGATIONS, claims, strict=True):
             if name in self._runs:
                 claim(name, self._runs[name])
         laid = self._rows.run_index.keep(self._laid())

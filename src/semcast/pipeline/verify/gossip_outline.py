@@ -18,6 +18,8 @@ from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
 from semcast.specs.gossip.kinds import (
     ABANDONED,
+    BEGIN,
+    DETACHED,
     DISCONNECT,
     EXPIRED,
     FENCED,
@@ -30,7 +32,7 @@ from semcast.specs.gossip.kinds import (
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
-_KINDS = (START, OPENED, LEAVE, FENCED, DISCONNECT, RECONNECT, *GONE)
+_KINDS = (START, BEGIN, OPENED, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -119,6 +121,19 @@ class Outline:
                 (self.info.seed is None, "the clocks of processes cannot be compared"),
                 (self.ledger.disk_lost, "who was owed something was lost with a disk"),
                 (self.circular, "the obsolescence relation is not an order"),
+            ),
+            "gossip_beginning": (
+                (
+                    self.info.seed is None or len(self.ledger.logs) != 1,
+                    "clocks cannot be compared, or there is not one log",
+                ),
+            ),
+            "gossip_chains": ((self.circular, "the obsolescence relation is not an order"),),
+            "gossip_compacted": (
+                (
+                    not self.info.quiesced or not self.ledger.running or self.circular,
+                    "the run was not over, or no logger is there",
+                ),
             ),
             "at_least_once": ((self.ledger.disk_lost, "what was acknowledged was lost with a disk"),),
         }

@@ -32,11 +32,13 @@ from semcast.pipeline.verify.replication_answers import (
     is_kind,
     made_too_early,
     meeting,
+    operators,
     session_behind,
     span,
     strict,
     these,
     weak_otherwise,
+    without_operator,
 )
 from semcast.specs import check
 from semcast.specs.replication.kinds import (
@@ -48,6 +50,7 @@ from semcast.specs.replication.kinds import (
     GROUP,
     INSTALL,
     PHASE,
+    PUT_BACK,
     REQUEST,
     SNAPSHOT,
     STORE,
@@ -57,7 +60,7 @@ from semcast.specs.replication.primaries import ORDERS
 
 _OF = "of_property"
 _ALL = "all of them"
-_OUTLINE = (STORE, INSTALL, GROUP, *GONE)
+_OUTLINE = (STORE, INSTALL, GROUP, PUT_BACK, *GONE)
 
 
 def judge_replication(given: Given, wanted: Wanted) -> Findings:
@@ -214,7 +217,7 @@ def _without_place(rows: DataFrame) -> DataFrame:
     greens, requests = rows.where(green()), rows.where(is_kind(REQUEST))
     # What is green where nobody crashed has a place for ever.
     crashed = rows.where(is_kind(Kind.CRASH)).select(*LIFE).distinct()
-    placed = greens.join(fn.broadcast(crashed), LIFE, "left_anti")
+    placed = without_operator(rows, greens.join(fn.broadcast(crashed), LIFE, "left_anti"))
     layers = [
         part.select(*CREATOR, *span("seq"), fn.lit(asked).alias("asked"), fn.lit(1 - asked).alias("placed"))
         for part, asked in ((requests, 1), (placed, 0))
@@ -224,6 +227,14 @@ def _without_place(rows: DataFrame) -> DataFrame:
     asked_for = meeting(requests, owed)
     few = asked_for.union(meeting(greens, actions(asked_for)))
     return phases.join(last, ROW, "left_semi").select(*rows.columns).union(_furthest(rows)).union(few)
+
+
+def _asked_for_since(rows: DataFrame) -> DataFrame:
+    """Where an operator gave up servers: what was asked for since, and where it is green."""
+    since = operators(rows).groupBy("run").agg(fn.min("at_ns").alias("since"))
+    requests = rows.where(is_kind(REQUEST)).join(fn.broadcast(since), "run").where("at_ns > since")
+    asked = requests.select(*rows.columns)
+    return asked.union(meeting(rows.where(green()), actions(asked)))
 
 
 def _furthest(rows: DataFrame) -> DataFrame:
@@ -247,6 +258,8 @@ _DOUBTFUL: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "repl_queued": answered_and_lost,
     "repl_linear": answered_before,
     "repl_causal": made_too_early,
+    "repl_lineage": _asked_for_since,
+    "repl_memory": _nothing,
     "repl_exchange_once": _sent_again,
     "repl_join": _nothing,
     "repl_leave": _nothing,

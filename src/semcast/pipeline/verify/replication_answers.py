@@ -13,11 +13,13 @@ from semcast.specs.replication.kinds import (
     DONE,
     DURABLE,
     GREEN,
+    INSTALL,
     PHASE,
     REPLY,
     REQUEST,
     SNAPSHOT,
     STORE,
+    WHOLE,
 )
 from semcast.specs.replication.ledger import ANSWERS
 
@@ -73,6 +75,23 @@ def these(rows: DataFrame, chosen: DataFrame) -> DataFrame:
     return rows.join(chosen.select(*ROW).distinct(), ROW, "left_semi").select(*rows.columns)
 
 
+def operators(rows: DataFrame) -> DataFrame:
+    """The installations by which an operator gave up servers, and with them what they alone had."""
+    return rows.where(is_kind(INSTALL) & (fn.col(TEXT) == WHOLE))
+
+
+def without_operator(rows: DataFrame, some: DataFrame) -> DataFrame:
+    """Rows of runs without such an installation: in the others nothing stands for ever by itself."""
+    runs = fn.broadcast(operators(rows).select("run").distinct())
+    return some.join(runs, "run", "left_anti").select(*some.columns)
+
+
+def _given_up(rows: DataFrame) -> DataFrame:
+    """Where an operator gave up servers, every answer, request and place: some do not count."""
+    runs = fn.broadcast(operators(rows).select("run").distinct())
+    return rows.where(is_kind(REPLY, REQUEST) | green()).join(runs, "run", "left_semi").select(*rows.columns)
+
+
 def furthest_answers(rows: DataFrame) -> DataFrame:
     """Of each life its strict answer at the highest position: (run, process, incarnation, index)."""
     tops = rows.where(strict()).groupBy(*LIFE).agg(fn.max_by("index", "order").alias("index"))
@@ -103,7 +122,8 @@ def session_behind(rows: DataFrame) -> DataFrame:
     both = told.union(reads.select(*columns, fn.lit(False)))
     seen = _below_what_was_answered(both, ["run", "client"])
     best = these(rows, seen.select("best.*"))
-    return these(rows, seen.select("row.*")).union(best).union(meeting(asked, actions(best)))
+    context = best.union(meeting(asked, actions(best)))
+    return these(rows, seen.select("row.*")).union(context).union(_given_up(rows))
 
 
 def answered_before(rows: DataFrame) -> DataFrame:
@@ -120,7 +140,8 @@ def answered_before(rows: DataFrame) -> DataFrame:
     told = rows.where(strict()).select(*columns, fn.lit(True).alias("answer"))
     seen = _below_what_was_answered(told.union(placed.select(*columns, fn.lit(False))), ["run"])
     found = these(rows, seen.select("row.*"))
-    return found.union(these(rows, seen.select("best.*"))).union(meeting(places, actions(found)))
+    context = these(rows, seen.select("best.*")).union(meeting(places, actions(found)))
+    return found.union(context).union(_given_up(rows))
 
 
 def _below_what_was_answered(told: DataFrame, keys: list[str]) -> DataFrame:
@@ -158,7 +179,8 @@ def _counted(rows: DataFrame, some: DataFrame) -> DataFrame:
     line = fn.when(strict() | is_kind(STORE, DURABLE), fn.coalesce("order", fn.lit(0)))
     known = rows.where(strict() | is_kind(STORE, DURABLE, Kind.CRASH))
     upto = known.groupBy(*LIFE).agg(fn.max(line).alias("upto"), fn.max(is_kind(Kind.CRASH)).alias("crashed"))
-    return some.join(fn.broadcast(upto), LIFE).where("not crashed or order <= upto").select(*some.columns)
+    counted = some.join(fn.broadcast(upto), LIFE).where("not crashed or order <= upto")
+    return without_operator(rows, counted.select(*some.columns))
 
 
 def dirty_otherwise(rows: DataFrame) -> DataFrame:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
-from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.books import Books, admitted
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.frames import (
     Acknowledge,
     Closed,
@@ -17,6 +18,8 @@ from semcast.protocols.gossip.frames import (
     Refused,
     Report,
     Reported,
+    Shared,
+    Sought,
     entries,
     some_spans,
 )
@@ -26,8 +29,10 @@ from semcast.protocols.gossip.frames import (
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import OffsetError, Reading
-from semcast.protocols.gossip.records import Acknowledged, Admitted, Dismissed
+from semcast.protocols.gossip.records import Acknowledged, Dismissed
 from semcast.protocols.gossip.rows import Row
+from semcast.protocols.gossip.settings import GossipSettings, Retention
+from semcast.protocols.gossip.sharing import Sharing
 from semcast.protocols.gossip.starting import RefusedError, beginning
 
 _MOST = 16384
@@ -48,22 +53,42 @@ class Admission:
         books: with the rows of sessions.
         journal: to write to, and to wait for.
         hear_of: to be told that a sender gave a number.
+        settings: of the group.
+        colleagues: the other loggers.
         out: where answers go.
     """
 
-    def __init__(self, books: Books, journal: Journal, hear_of: HearOf, out: Outbox) -> None:
+    def __init__(
+        self,
+        books: Books,
+        journal: Journal,
+        hear_of: HearOf,
+        settings: GossipSettings,
+        colleagues: Colleagues,
+        out: Outbox,
+    ) -> None:
         self._books = books
         self._journal = journal
         self._hear_of = hear_of
+        self._settings = settings
+        self._colleagues = colleagues
         self._out = out
+        self.sharing = Sharing(books, journal, colleagues, out)
+        self._unconfirmed: dict[MemberId, int] = {}  # attempts whose rows are on disk here
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
         """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
         rows = self._books.rows
-        if rows.of(source) is None and rows.known(source.name) is not None:
+        if rows.of(source) is None and frame.again and self._colleagues:
+            self.sharing.search(source, frame)
+        elif rows.of(source) is None and rows.known(source.name) is not None:
             self._journal.then(lambda then: self._admit(then, source, frame))
         else:
             self._admit(now, source, frame)
+
+    def on_sought(self, now: Nanos, source: MemberId, frame: Sought) -> None:
+        """What another logger knows of who wants a session."""
+        self.sharing.on_sought(now, source, frame, self._admit)
 
     def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
         """The row is on disk before anything is confirmed."""
@@ -73,29 +98,64 @@ class Admission:
         row, former = rows.of(source), rows.known(source.name)
         if row is None and former is None and len(rows) >= _MOST:
             return
-        if row is None:
+        if row is None or row.attempt < frame.attempt:
             try:
                 through = dict(former.through) if former is not None else self._beginning(frame, source.name)
             except (RefusedError, OffsetError) as error:
                 self._out.send(source, Refused(frame.attempt, str(error)[:256]))
                 return
-            row = rows.admit(now, source, through, again=former is not None)
+            again = former is not None and (former.again or former.member != source)
+            row = rows.admit(now, source, through, again=again, attempt=frame.attempt)
             row.compacted = frame.start == "compacted" if former is None else former.compacted
             row.filter = frame.filter
-            self._journal.write(
-                Admitted(source, sorted(through.items()), row.again, row.compacted, row.filter)
-            )
-        row.heard_at = now
-        self._journal.then(lambda _now: self._confirm(source, frame.attempt))
+            self._journal.write(admitted(row))
+        elif row.attempt > frame.attempt:
+            return  # it has asked another logger since
+        row.heard_at, row.here = now, True
+        self._journal.then(lambda _now: self._admitted(source, frame.attempt))
 
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
-        """Where a session begins that is not known here."""
-        return beginning(self._books, Reading(self._books), join, name)
+        """Where a session begins that is not known here: never below what was promised to other loggers."""
+        found = beginning(self._books, Reading(self._books), join, name)
+        if self._colleagues and self._settings.retention is Retention.STABLE:
+            for sender, stream in self._books.streams.items():
+                promised = self._colleagues.promised(sender)
+                found[sender] = max(found.get(sender, 0), stream.logged if promised is None else promised)
+        return found
+
+    # Confirmation
+
+    def on_shared(self, source: MemberId, frame: Shared) -> None:
+        """Another logger has a row: perhaps that was awaited."""
+        name = self._colleagues.on_shared(source, frame.serial)
+        for member, attempt in list(self._unconfirmed.items()):
+            if member.name == name:
+                self._confirm(member, attempt)
+
+    def _admitted(self, member: MemberId, attempt: int) -> None:
+        """The row is on disk here."""
+        row = self._books.rows.of(member)
+        if row is None or row.attempt != attempt:
+            return
+        self._out.deliver(Note("admit", members=(member,), order=attempt))
+        self._colleagues.changed(member.name)
+        self._unconfirmed[member] = attempt
+        if self._settings.log_acks > 1:
+            self._colleagues.share()
+        self._confirm(member, attempt)
+
+    def enough(self, row: Row) -> bool:
+        """Whether so many loggers have a row on disk as must."""
+        return 1 + self._colleagues.copies(row) >= self._settings.log_acks
 
     def _confirm(self, member: MemberId, attempt: int) -> None:
         row = self._books.rows.of(member)
-        if row is None:
+        if row is None or row.attempt != attempt:
+            self._unconfirmed.pop(member, None)
             return
+        if not self.enough(row):
+            return
+        self._unconfirmed.pop(member, None)
         owed = [(stream, seq) for stream, seq in sorted(row.through.items()) if stream in self._books.streams]
         over = self._books.ended.entries()
         parts = entries([*owed, *over])
@@ -115,10 +175,11 @@ class Admission:
         row = books.rows.of(source)
         if row is None and books.rows.known(source.name) is None and len(books.rows) >= _MOST:
             return
-        if row is None:  # it was lost with a disk
-            row = books.rows.admit(now, source, {})
-            self._journal.write(Admitted(source, []))
-        row.heard_at = now
+        if row is not None and row.attempt > frame.attempt:
+            return  # it has moved since
+        if row is None or row.attempt < frame.attempt:
+            row = self._take_in(now, source, frame)
+        row.heard_at, row.here = now, True
         for sender, _, known in frame.through:
             self._hear_of(sender, known)
         self._take(source, row, [(sender, seq) for sender, seq, _ in frame.through])
@@ -147,8 +208,23 @@ class Admission:
             self._journal.write(Acknowledged(source, through))
             self._journal.then(lambda _now: self._acknowledged(source, through))
 
+    def _take_in(self, now: Nanos, source: MemberId, frame: Report) -> Row:
+        """It moves here, with its own position; or its row was lost with a disk."""
+        former = self._books.rows.known(source.name)
+        through: dict[MemberId, int] = {}
+        if self._colleagues:
+            through = {stream: seq for stream, seq, _ in frame.through if seq}
+        again = former is not None and former.again
+        row = self._books.rows.admit(now, source, through, again=again, attempt=frame.attempt)
+        if former is not None:
+            row.compacted, row.filter = former.compacted, former.filter
+        self._journal.write(admitted(row))
+        self._journal.then(lambda _now: self._colleagues.changed(source.name))
+        return row
+
     def _acknowledged(self, member: MemberId, through: list[Entry]) -> None:
         self._books.rows.acknowledge(member, through)
+        self._colleagues.changed(member.name)
         for sender, seq in through:
             self._out.deliver(Note("acknowledge", sender=sender, seq=seq, members=(member,)))
 
@@ -185,6 +261,7 @@ class Admission:
         """A session is over: with it, what is owed to it (R-12)."""
         self._books.rows.dismiss(member)
         self._journal.write(Dismissed(member))
+        self._journal.then(lambda _now: self._colleagues.changed(member.name))
 
     def say_farewell(self, member: MemberId) -> None:
         """R-5: the end of a session is confirmed to who leaves, once it is on disk."""

@@ -11,6 +11,7 @@ from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
     Acknowledged,
     Admitted,
+    Begun,
     Collected,
     Counted,
     Dismissed,
@@ -28,7 +29,7 @@ from semcast.protocols.gossip.records import (
     Replaced,
     Stored,
 )
-from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import from_wire, to_wire
 
@@ -44,6 +45,8 @@ class Books:
     def __init__(self, stream_kind: type[LogStream], rows: Rows, keys: Keys) -> None:
         self.log = 0
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
+        self.begun = False
+        """Whether all other loggers have said what is past."""
         self.streams: dict[MemberId, LogStream] = {}
         self.rows = rows
         self.ended = Ended()
@@ -96,14 +99,17 @@ class Books:
         if isinstance(record, Opened):
             self.log = record.log
         elif isinstance(record, Admitted):
-            row = self.rows.admit(now, record.member, dict(record.through), again=record.again)
-            row.compacted, row.filter = record.compacted, record.filter
+            row = Row(record.member, dict(record.through), now, again=record.again, attempt=record.attempt)
+            row.here, row.compacted, row.filter = record.here, record.compacted, record.filter
+            self.rows.merge(row)
         elif isinstance(record, Acknowledged):
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
             self.rows.dismiss(record.member)
         elif isinstance(record, Dropped):
             self.forget(record.sender, record.last)
+        elif isinstance(record, Begun):
+            self.begun = True
         elif isinstance(record, Keyed):
             self.keys.add(record.key, record.sender, record.first)
         elif isinstance(record, Counted):
@@ -151,6 +157,8 @@ class Books:
     def records(self) -> Iterator[Record]:
         """All of it, as a log that is written anew begins."""
         yield Opened(self.log)
+        if self.begun:
+            yield Begun()
         for sender, last in self.ended.entries():
             yield Dropped(sender, last)
         for member in self.rows.dismissed():
@@ -163,7 +171,7 @@ class Books:
         for each in self.keys.all():
             yield Keyed(*each)
         for row in self.rows.all():
-            yield Admitted(row.member, sorted(row.through.items()), row.again, row.compacted, row.filter)
+            yield admitted(row)
 
     def size(self) -> int:
         """How many records that takes, about."""
@@ -172,6 +180,12 @@ class Books:
     def stored(self) -> int:
         """How many messages there are."""
         return sum(len(stream.messages) for stream in self.streams.values())
+
+
+def admitted(row: Row) -> Admitted:
+    """The record of a session."""
+    through = sorted(row.through.items())
+    return Admitted(row.member, through, row.again, row.compacted, row.filter, row.attempt, row.here)
 
 
 def _stream_records(stream: LogStream) -> Iterator[Record]:

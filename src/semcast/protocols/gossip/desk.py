@@ -40,6 +40,7 @@ class Desk:
     """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
 
     buffer_kind: type[GossipBuffer] = GossipBuffer
+    logged_kind: type[LoggedNumbers] = LoggedNumbers
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Desk:
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
         self.idle = IdleMarks()
-        self.logged = LoggedNumbers()
+        self.logged = self.logged_kind(settings.log_acks)
         self.logger: MemberId | None = None
         """Whom to ask; None where there is no logger, or none was found yet."""
         self.members: Hashes = _nobody
@@ -103,14 +104,15 @@ class Desk:
             self.out.send(target, data_of(batch, number))
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
-        """What an idle sender said last, unless its stream is over."""
+        """What an idle sender said last, unless its stream is over, or it was heard of since."""
         stream = self.receiver.streams.get(sender)
-        if stream is not None and stream.known >= seq and self.idle.has(sender, seq):
+        if stream is not None and (
+            stream.known > seq or (stream.known == seq and self.idle.has(sender, seq))
+        ):
             return
         self.hear_of(now, sender, seq)
         stream = self.receiver.streams.get(sender)
-        over = sender in self.receiver.ended or (stream is not None and stream.frozen)
-        if not over and stream is not None:
+        if stream is not None and not stream.frozen and sender not in self.receiver.ended:
             self.idle.mark(sender, seq)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:

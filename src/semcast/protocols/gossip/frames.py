@@ -78,8 +78,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """The hash of what idle senders said last, salted with the gossiper and the round."""
     logged: Entries = msgspec.field(default_factory=list)
     """Some of what is on disk, so that everybody comes to know it."""
-    log: Number = 0
-    """The identity of that log."""
+    log: MemberId | None = None
+    """The identity of that log: its logger, and the incarnation that began it."""
     members: Hash | None = None
     """The hash of who is known to be there, salted in the same way."""
     gap: bool = False
@@ -156,6 +156,8 @@ class Join(Frame, frozen=True, array_like=True, tag=81, gc=False):
     """The log that the position is of."""
     filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
     """What the items of messages that it wants begin with."""
+    again: bool = False
+    """Whether a former incarnation may have had a session: then all loggers are asked for it."""
 
 
 class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
@@ -261,6 +263,70 @@ class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
     known: Annotated[list[Known], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
+# Among loggers
+
+
+class Promise(Frame, frozen=True, array_like=True, tag=112, gc=False):
+    """Of some streams: below which number no session will be admitted, and what is on disk without a gap."""
+
+    log: Number
+    serial: Number
+    promised: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
+class Share(Frame, frozen=True, array_like=True, tag=113, gc=False):
+    """A session as it is on disk, or some of it; or that it is over."""
+
+    serial: Number
+    member: MemberId
+    attempt: Number
+    again: bool
+    over: bool
+    through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+
+
+class Shared(Frame, frozen=True, array_like=True, tag=114, gc=False):
+    """What was shared is on disk here, too."""
+
+    serial: Number
+
+
+class Seek(Frame, frozen=True, array_like=True, tag=115, gc=False):
+    """What is known of the session of this name?"""
+
+    member: MemberId
+
+
+class Sought(Frame, frozen=True, array_like=True, tag=116, gc=False):
+    """The answer: the incarnation that had it last, if any, and what that was through with."""
+
+    member: MemberId
+    had: MemberId | None
+    attempt: Number
+    part: Part
+    parts: Parts
+    through: Entries
+    compacted: bool = False
+    filter: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
+
+
+class Begin(Frame, frozen=True, array_like=True, tag=117, gc=False):
+    """A log is new, or was lost: what is past?"""
+
+    log: Number
+
+
+class Past(Frame, frozen=True, array_like=True, tag=118, gc=False):
+    """The answer: of each stream what was collected, and 1 + the last number of those that are over."""
+
+    log: Number
+    part: Part
+    parts: Parts
+    streams: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
 class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
@@ -308,6 +374,13 @@ GossipFrame = (
     | Farewell
     | Presence
     | Members
+    | Promise
+    | Share
+    | Shared
+    | Seek
+    | Sought
+    | Begin
+    | Past
     | Refused
     | Acknowledge
     | Acknowledged

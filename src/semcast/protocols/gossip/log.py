@@ -42,6 +42,8 @@ class LogStream:
         """The same, and on disk."""
         self.placed = 0
         """Messages up to here have positions."""
+        self.compacted = 0
+        """What messages up to here replace has left, where other loggers have them, too."""
         self.known = 0
         self.frozen = False
         self.last: int | None = None

@@ -20,25 +20,38 @@ from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
     Acknowledge,
+    Begin,
+    Closed,
     Data,
+    Gone,
     Gossip,
     Heartbeats,
     Holding,
     Idle,
+    Inquire,
     Join,
     Leave,
     LetGo,
     Logged,
     Members,
+    Notice,
+    Past,
     Presence,
+    Promise,
     Report,
     Say,
+    Seek,
+    Share,
+    Shared,
+    Sought,
     Want,
     entries,
     wanted,
@@ -51,6 +64,7 @@ from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.publishing import Publishing
+from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import (
     Opened,
@@ -63,6 +77,8 @@ from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.spans import spans_of
 from semcast.wire.annotations import from_wire
+
+Handler = Callable[[Nanos, MemberId, Any], None]
 
 _LEASE = 4
 """Periods after which a session that does not report counts as away; it thinks so itself after three."""
@@ -92,8 +108,9 @@ class Logger(Stack):
     journal_kind: type[Journal] = Journal
     inquiry_kind: type[Inquiry] = Inquiry
     retaining_kind: type[Retaining] = Retaining
-    placing_kind: type[Placing] = Placing
     admission_kind: type[Admission] = Admission
+    ending_kind: type[Ending] = Ending
+    placing_kind: type[Placing] = Placing
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -111,22 +128,21 @@ class Logger(Stack):
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
-        self.retaining = self.retaining_kind(settings, self.books, self.journal, out)
-        self.admission = self.admission_kind(self.books, self.journal, self._hear_of, out)
-        self.ending = Ending(self.books, self.journal, self.inquiry_kind, self._settled, out)
         self._me = me
         self._rng = rng
         self._peers = Peers((), settings.choice, rng)
         self.roster = Roster(me, members, settings, self._peers, logger=True)
         self.finding = Finding(self.roster, self.stats, rng, out)
+        self._assemble()
         self._idle = IdleMarks()
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
+        self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
         self._fresh = Fresh()
         self._recovered = False
         self._round = 0
         self._looked_at: Nanos = 0
-        self._handlers: dict[type[Frame], Callable[[Nanos, MemberId, Any], None]] = {
+        self._handlers: dict[type[Frame], Handler] = {
             Data: self._on_data,
             Idle: self._on_idle,
             Gossip: self._on_gossip,
@@ -139,9 +155,36 @@ class Logger(Stack):
             Leave: self._on_leave,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
+        }
+        self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
             Members: self._on_members,
         }
+        self._colleague_handlers: dict[type[Frame], Handler] = {
+            Promise: self._on_promise,
+            Share: self._on_share,
+            Shared: lambda _now, source, frame: self.admission.on_shared(source, frame),
+            Seek: lambda _now, source, frame: self.admission.sharing.on_seek(source, frame),
+            Sought: self.admission.on_sought,
+            Inquire: lambda _now, source, frame: self.ending.on_inquire(source, frame),
+            Closed: self.ending.on_closed,
+            Notice: self.pulling.on_notice,
+            Gone: self.pulling.on_gone,
+        }
+        self._beginners: dict[type[Frame], Handler] = {
+            Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
+            Past: self.beginning.on_past,
+        }
+
+    def _assemble(self) -> None:
+        """The parts of a logger."""
+        settings, books, journal, out = self.settings, self.books, self.journal, self.out
+        self.colleagues = Colleagues(self._me, settings, self.roster, books, out)
+        self.beginning = Beginning(books, journal, self.colleagues, self._ready, out)
+        self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
+        self.admission = self.admission_kind(books, journal, self._hear_of, settings, self.colleagues, out)
+        self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
+        self.pulling = Pulling(books, journal, self.colleagues, self._acknowledge, out)
 
     # Life
 
@@ -165,7 +208,8 @@ class Logger(Stack):
             self.books.log = self._me.incarnation + 1
             self.retaining.wait_for_reports(now)
             self.journal.write(Opened(self.books.log))
-        self.out.deliver(Note("opened", order=self.books.log, level=self.settings.keeping))
+        level = self.settings.keeping
+        self.out.deliver(Note("opened", order=self.books.log, count=self.settings.log_acks, level=level))
         for stream in self.books.streams.values():
             self._newest[stream.sender.name] = max(
                 self._newest.get(stream.sender.name, 0), stream.sender.incarnation
@@ -186,8 +230,12 @@ class Logger(Stack):
         self.out.set_timer(LoggerTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
 
     def phase(self) -> str:
-        """It works as soon as it runs."""
-        return "operational"
+        """It works as soon as the other loggers have said what is past."""
+        return "operational" if self.beginning.over else "joining"
+
+    def _ready(self, now: Nanos) -> None:
+        """The log is in use: who has a session will say so."""
+        self.retaining.wait_for_reports(now)
 
     def view(self) -> View:
         """Who is known to be there."""
@@ -247,7 +295,7 @@ class Logger(Stack):
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
-        handler = self._handlers.get(type(frame))
+        handler = self._handler(source, type(frame))
         if source == self._me or handler is None or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
@@ -257,6 +305,17 @@ class Logger(Stack):
             self._end_former(source.name)
         handler(now, source, frame)
         self._flush(now)
+
+    def _handler(self, source: MemberId, kind: type[Frame]) -> Handler | None:
+        """What to do about a frame; little, before the log is in use."""
+        handler = self._always.get(kind)
+        if handler is None and source in self.colleagues:
+            handler = self._beginners.get(kind)
+        if handler is None and not self.beginning.over:
+            return _ignore
+        if handler is None and source in self.colleagues:
+            handler = self._colleague_handlers.get(kind)
+        return self._handlers.get(kind) if handler is None else handler
 
     def on_synced(self, now: Nanos, ticket: int) -> None:
         """What waited for it can be done."""
@@ -271,8 +330,18 @@ class Logger(Stack):
         assert timer is LoggerTimer.ROUND
         self._round += 1
         self.roster.look(now)
+        if self.beginning.over:
+            self._work(now)
+        else:
+            self.beginning.ask()
+        self._flush(now)
+        self.out.set_timer(LoggerTimer.ROUND, now + self.settings.gossip_period)
+
+    def _work(self, now: Nanos) -> None:
         self._see_who_is_there(now)
         self._ask_senders()
+        if self.colleagues:
+            self._exchange(now)
         lease = _LEASE * self.settings.report
         self.ending.ask([row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
@@ -281,24 +350,32 @@ class Logger(Stack):
             self._gossip()
         self.placing.tidy()
         self._rewrite()
-        self._flush(now)
-        self.out.set_timer(LoggerTimer.ROUND, now + self.settings.gossip_period)
+
+    def _exchange(self, now: Nanos) -> None:
+        """With the other loggers: messages, promises, sessions."""
+        self.pulling.ask(self._round)
+        streams = self.books.streams.values() if self.retaining.waits(now) else ()
+        self.colleagues.promise(self._round, [(stream.sender, stream.floor) for stream in streams])
+        self.colleagues.share()
+        self.admission.sharing.seek()
 
     # Messages
 
     def _stream(self, sender: MemberId) -> LogStream | None:
-        if self.roster.is_foreign(sender) or sender == self._me or self.roster.is_logger(sender):
+        others = self.roster.is_logger(sender) and not self.colleagues
+        if self.roster.is_foreign(sender) or sender == self._me or others:
             return None
         stream = self.books.open(sender)
         if stream is not None and sender.incarnation < self._newest.get(sender.name, 0):
             self._end(stream)
         return stream
 
-    def _on_data(self, _now: Nanos, _source: MemberId, frame: Data) -> None:
+    def _on_data(self, _now: Nanos, source: MemberId, frame: Data) -> None:
         """3.2: store it, and acknowledge when it is on disk; acknowledge again what is."""
         stream = self._stream(frame.sender)
-        if stream is None or self.ending.refuses(stream):
+        if stream is None or self.ending.refuses(stream, source, frame.seq):
             return
+        self._idle.data(frame.sender, frame.seq)
         if stream.settled(frame.seq):
             self.stats.duplicates += 1
             self._acknowledge(stream)
@@ -344,19 +421,22 @@ class Logger(Stack):
             self.retaining.logged(stream, first, upto)
 
     def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self._hear_of(source, frame.seq)
-        if source in self.books.streams and not self.books.streams[source].frozen:
-            self._idle.mark(source, frame.seq)
+        self._mark_idle(source, frame.seq)
 
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
-            self._hear_of(sender, seq)
-            if sender in self.books.streams and not self.books.streams[sender].frozen:
-                self._idle.mark(sender, seq)
+            self._mark_idle(sender, seq)
+
+    def _mark_idle(self, sender: MemberId, seq: int) -> None:
+        """Unless it was heard of since."""
+        self._hear_of(sender, seq)
+        stream = self.books.streams.get(sender)
+        if stream is not None and not stream.frozen and stream.known <= seq:
+            self._idle.mark(sender, seq)
 
     def _hear_of(self, sender: MemberId, seq: int) -> None:
         stream = self._stream(sender)
-        if stream is not None and not self.ending.refuses(stream):
+        if stream is not None and not self.ending.refuses(stream, self._me, seq):
             stream.known = max(stream.known, seq)
 
     def _ask_senders(self) -> None:
@@ -389,7 +469,8 @@ class Logger(Stack):
             idle = self._idle.hash(self._me, self._round)
             members = self.roster.hash(self._me, self._round)
             logged = parts[self._round % len(parts)]
-            self.out.send(target, Gossip(self._round, [], idle, logged, self.books.log, members))
+            log = MemberId(self._me.name, self.books.log)
+            self.out.send(target, Gossip(self._round, [], idle, logged, log, members))
 
     # Who is there
 
@@ -404,15 +485,31 @@ class Logger(Stack):
         if pause:
             self.out.set_timer(LoggerTimer.PRESENCE, now + pause)
 
+    # Other loggers
+
+    def _on_promise(self, _now: Nanos, source: MemberId, frame: Promise) -> None:
+        self.colleagues.on_promise(source, frame)
+        for stream, _, logged in frame.promised:
+            self._hear_of(stream, logged)
+
+    def _on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
+        self.admission.sharing.on_share(now, source, frame)
+        if frame.over:
+            self._ends(frame.member)
+
     # Sessions
 
     def _on_leave(self, _now: Nanos, source: MemberId, frame: Leave) -> None:
         if not self.books.rows.is_over(source):
             self.admission.dismiss(source)
             self._hear_of(source, frame.last)
-            self._newest[source.name] = max(self._newest.get(source.name, 0), source.incarnation + 1)
-            self._end_former(source.name)
+            self._ends(source)
         self.admission.say_farewell(source)
+
+    def _ends(self, member: MemberId) -> None:
+        """It is gone for good, and with it its stream."""
+        self._newest[member.name] = max(self._newest.get(member.name, 0), member.incarnation + 1)
+        self._end_former(member.name)
 
     def _see_who_is_there(self, now: Nanos) -> None:
         """Who has been silent for too long; nobody, if it was the logger that slept."""
@@ -427,14 +524,14 @@ class Logger(Stack):
         for name, at in list(self._heard_at.items()):
             if slept:
                 self._heard_at[name] = now
-            elif now - at > self.settings.silence:
+            elif now - at > self.settings.silence and self.ending.decides:
                 self._newest[name] = max(
                     [self._newest.get(name, 0)]
                     + [stream.incarnation + 1 for stream in self.books.streams if stream.name == name]
                 )
                 self._end_former(name)
         for row in self.books.rows.all():
-            if now - row.heard_at > self.settings.inactive:
+            if row.here and now - row.heard_at > self.settings.inactive:
                 self.admission.dismiss(row.member)
 
     # The end of streams
@@ -442,12 +539,15 @@ class Logger(Stack):
     def _end_former(self, name: str) -> None:
         """Streams of former incarnations are over."""
         newest = self._newest.get(name, 0)
+        if self._ended_before.get(name) == newest:
+            return  # those that are opened since are ended at once
+        self._ended_before[name] = newest
         for stream in self.books.streams.values():
             if stream.sender.name == name and stream.sender.incarnation < newest and not stream.frozen:
                 self._end(stream)
 
     def _end(self, stream: LogStream) -> None:
-        if not stream.frozen:
+        if not stream.frozen and self.ending.decides:
             self._idle.forget(stream.sender)
             self.ending.end(stream)
 
@@ -460,3 +560,7 @@ class Logger(Stack):
             and self.journal.length > 2 * self.books.size() + self.settings.rewrite_records
         ):
             self.journal.rewrite(self.books.records())
+
+
+def _ignore(_now: Nanos, _source: MemberId, _frame: Frame) -> None:
+    """Whoever sent it says it again."""

@@ -161,7 +161,7 @@ class Member(Stack):
         self.roster.start(now)
         self.out.deliver(self.roster.change())
         self.receiver.open(self._me, 0, self.session.level)
-        self._look_for_logger()
+        self._look_for_logger(now)
         self.session.start(now)
         self._say_present(now)
         self.out.set_timer(GossipTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
@@ -367,11 +367,11 @@ class Member(Stack):
 
     def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         self.finding.on_presence(now, source, frame)
-        self._look_for_logger()
+        self._look_for_logger(now)
 
     def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
         self.roster.learn(now, frame.known)
-        self._look_for_logger()
+        self._look_for_logger(now)
 
     def _say_present(self, now: Nanos) -> None:
         pause = self.finding.say_present()
@@ -382,12 +382,18 @@ class Member(Stack):
         """Nobody is asked who is not there."""
         self.roster.failed(now, member)
 
-    def _look_for_logger(self) -> None:
-        """The home logger: the first that is there; the one before, while none is."""
-        loggers = self.roster.loggers()
-        if loggers and self.session.logger not in loggers.values():
-            self.desk.logger = loggers[min(loggers)]
-            self.session.move(self.desk.logger)
+    def _look_for_logger(self, now: Nanos) -> None:
+        """The home logger: the one that is set, or any; another one, when it does not answer any more."""
+        loggers, home = self.roster.loggers(), self.session.logger
+        if not loggers or (home in loggers.values() and not self.session.deserted(now)):
+            return
+        others = [name for name in sorted(loggers) if home is None or name != home.name]
+        if home is not None and home.name in loggers and not (others and self.session.deserted(now)):
+            name = home.name
+        else:
+            name = self.settings.home if self.settings.home in others else self._rng.choice(others)
+        self.desk.logger = loggers[name]
+        self.session.move(now, self.desk.logger)
 
     # From the logger
 
@@ -410,8 +416,8 @@ class Member(Stack):
                 self.out.send(source, LetGo(part))
         self.desk.serve(now, source, [each for each in frame.wanted if each[0] != self._me], 0)
 
-    def _on_logged(self, _now: Nanos, _source: MemberId, frame: Logged) -> None:
-        if self.desk.logged.learn(frame.log, frame.upto):
+    def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
+        if self.desk.logged.learn(MemberId(source.name, frame.log), frame.upto):
             self._look_at_logged()
         for sender, seq in frame.upto:
             stream = self._stream(sender, seq)
@@ -439,14 +445,14 @@ class Member(Stack):
         if self.session.on_confirm(frame):
             self.session.on_period(now)
 
-    def _on_reported(self, _now: Nanos, _source: MemberId, frame: Reported) -> None:
+    def _on_reported(self, _now: Nanos, source: MemberId, frame: Reported) -> None:
         if not self.session.on_reported(frame):
             return
         for sender in frame.frozen:
             stream = self.receiver.streams.get(sender)
             if stream is not None and sender != self._me:
                 stream.frozen = True
-        if self.desk.logged.learn(frame.log, frame.logged):
+        if self.desk.logged.learn(MemberId(source.name, frame.log), frame.logged):
             self._look_at_logged()
         for sender, seq in frame.logged:
             stream = self._stream(sender, seq)
@@ -561,17 +567,23 @@ class Member(Stack):
     def _round(self, now: Nanos) -> None:
         self.desk.round += 1
         self.roster.look(now)
-        self._look_for_logger()
-        logger = self.session.logger
-        if logger is not None:
-            for batch in self.sender.overdue(now):
-                self.stats.retransmitted += 1
-                self.out.send(logger, data_of(batch))
+        self._look_for_logger(now)
+        if self.settings.logs:
+            self._resend(now)
         self.rate.on_round(now, self.sender.seq)
         if self.session.admitted:
-            self.acknowledging.on_round(logger)
+            self.acknowledging.on_round(self.session.logger)
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)
+
+    def _resend(self, now: Nanos) -> None:
+        """3.1: to the loggers that have not acknowledged it."""
+        loggers = self.roster.loggers()
+        for batch in self.sender.overdue(now):
+            for logger in loggers.values():
+                if self.desk.logged.at(logger.name, self._me) < batch.first:
+                    self.stats.retransmitted += 1
+                    self.out.send(logger, data_of(batch))
 
     def _heartbeat(self, now: Nanos) -> None:
         """3.1 tick, 5.1: an idle sender says its number; once, where hashes spread it."""

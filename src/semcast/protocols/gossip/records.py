@@ -83,6 +83,10 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """Whether it wants only what nothing in the log replaces."""
     filter: str = ""
     """What the items of messages that it wants begin with."""
+    attempt: int = 1
+    """Which logger it asked, of all that it ever did."""
+    here: bool = True
+    """Whether that was this one."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -139,6 +143,10 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     first: int
 
 
+class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """All other loggers have said what is past: the log is in use."""
+
+
 Record = (
     Opened
     | Stored
@@ -157,6 +165,7 @@ Record = (
     | Counted
     | Published
     | Keyed
+    | Begun
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

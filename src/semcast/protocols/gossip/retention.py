@@ -4,6 +4,7 @@ from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Collected, Dropped, Expired, Merged, Replaced
@@ -17,8 +18,16 @@ _GRACE = 4
 class Retaining:
     """Applies the settings to the books."""
 
-    def __init__(self, settings: GossipSettings, books: Books, journal: Journal, out: Outbox) -> None:
+    def __init__(
+        self,
+        settings: GossipSettings,
+        books: Books,
+        journal: Journal,
+        colleagues: Colleagues,
+        out: Outbox,
+    ) -> None:
         self._settings = settings
+        self._colleagues = colleagues
         self._books = books
         self._journal = journal
         self._out = out
@@ -28,8 +37,21 @@ class Retaining:
         """The log is new: nobody knows yet who is owed what."""
         self._begins = now + _GRACE * self._settings.report
 
+    def waits(self, now: Nanos) -> bool:
+        """Whether sessions have yet to report."""
+        return now < self._begins
+
     def logged(self, stream: LogStream, first: int, last: int) -> None:
         """These are on disk, without a gap before them: what they replace may leave."""
+        self._compact(stream, first, last)
+        if self._settings.retention is Retention.LIMITS:
+            self._expire(stream)
+
+    def _compact(self, stream: LogStream, first: int, last: int) -> None:
+        """What replaces a message must be on the disks of all loggers: one of them may be lost."""
+        if self._colleagues:
+            first, last = stream.compacted + 1, min(last, self._colleagues.logged(stream.sender))
+            stream.compacted = max(stream.compacted, last)
         for seq, by in stream.obsolete(first, last):
             if not self._settings.compact:
                 stream.superseded[seq] = by
@@ -37,8 +59,6 @@ class Retaining:
                 self._books.replace(stream, seq, by)
                 self._journal.write(Replaced(stream.sender, seq, by))
                 self._note(stream, [(seq, seq)], "obsolete")
-        if self._settings.retention is Retention.LIMITS:
-            self._expire(stream)
 
     def start(self) -> None:
         """Of a log that was read: a crash may have come between a message and what leaves because of it."""
@@ -76,6 +96,9 @@ class Retaining:
         for stream in list(self._books.streams.values()):
             minimum = self.minimum(now, stream.sender)
             stable = stream.logged if minimum is None else min(minimum, stream.logged)
+            if self._colleagues:
+                stable = min(stable, self._elsewhere(stream.sender))
+                self._compact(stream, 1, stream.logged)
             if self._settings.retention is Retention.STABLE and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
                 self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
@@ -89,6 +112,10 @@ class Retaining:
     def minimum(self, now: Nanos, stream: MemberId) -> int | None:  # noqa: ARG002
         """What all sessions are through with, on disk; None if there are none."""
         return self._books.rows.minimum(stream)
+
+    def _elsewhere(self, stream: MemberId) -> int:
+        """What nobody needs who has a session at another logger, nor that logger itself."""
+        return self._colleagues.stable(stream)
 
     def _expire(self, stream: LogStream) -> None:
         """The oldest leave first, so that nothing leaves before what it replaced."""

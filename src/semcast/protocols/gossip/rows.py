@@ -2,6 +2,10 @@
 
 A row ends by a synced mark alone: leave, or `inactive`. A newer incarnation of the same name takes it over;
 what an older one still reports does not count (R-14).
+
+Where there are several loggers, the rows are one map that all of them have. The newer row of a name wins:
+a newer incarnation, or of the same one a newer attempt, since a session asks one logger after the other until
+one confirms it, and another later if that is gone. Of the same attempt the maximum counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,9 +18,18 @@ class Row:
     """One session."""
 
     def __init__(
-        self, member: MemberId, through: Mapping[MemberId, int], heard_at: Nanos, *, again: bool
+        self,
+        member: MemberId,
+        through: Mapping[MemberId, int],
+        heard_at: Nanos,
+        *,
+        again: bool,
+        attempt: int = 1,
     ) -> None:
         self.member = member
+        self.attempt = attempt
+        self.here = True
+        """Whether the session reports to this logger."""
         self.filter = ""
         """What the items of messages that it wants begin with."""
         self.compacted = False
@@ -26,6 +39,11 @@ class Row:
         self.through = dict(through)
         """On disk: what it is through with."""
         self.heard_at = heard_at
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Which of two rows of a name is newer."""
+        return self.member.incarnation, self.attempt
 
 
 class Rows:
@@ -54,11 +72,43 @@ class Rows:
         return newer or member.incarnation <= self._dismissed.get(member.name, -1)
 
     def admit(
-        self, now: Nanos, member: MemberId, through: Mapping[MemberId, int], *, again: bool = False
+        self,
+        now: Nanos,
+        member: MemberId,
+        through: Mapping[MemberId, int],
+        *,
+        again: bool = False,
+        attempt: int = 1,
     ) -> Row:
-        """A session begins, or goes on as another incarnation."""
-        row = self._rows[member.name] = Row(member, through, now, again=again)
+        """A session begins, goes on as another incarnation, or moves here."""
+        row = self._rows[member.name] = Row(member, through, now, again=again, attempt=attempt)
         return row
+
+    def knows(self, row: Row) -> bool:
+        """Whether merging a row would change nothing."""
+        known = self._rows.get(row.member.name)
+        if self.is_over(row.member):
+            return True
+        if known is None or known.age < row.age:
+            return False
+        higher = (seq > known.through.get(stream, 0) for stream, seq in row.through.items())
+        return known.age > row.age or not any(higher)
+
+    def merge(self, row: Row) -> bool:
+        """What another logger, or a record, says of a session; returns whether that is news."""
+        known = self._rows.get(row.member.name)
+        if self.is_over(row.member):
+            return False
+        if known is None or known.age < row.age:
+            self._rows[row.member.name] = row
+            return True
+        if known.age == row.age:
+            known.here = known.here or row.here
+            news = not self.knows(row)
+            for stream, seq in row.through.items():
+                known.through[stream] = max(seq, known.through.get(stream, 0))
+            return news
+        return False
 
     def acknowledge(self, member: MemberId, through: Iterable[Entry]) -> None:
         """What is on disk of what a session is through with."""
@@ -86,12 +136,17 @@ class Rows:
         return min((row.through.get(stream, 0) for row in self._rows.values()), default=None)
 
     def connected(self, since: Nanos) -> list[Row]:
-        """Those that were heard of since a moment."""
-        return [row for _, row in sorted(self._rows.items()) if row.heard_at >= since]
+        """Those that report here, and did so since a moment."""
+        return [row for _, row in sorted(self._rows.items()) if row.here and row.heard_at >= since]
 
     def all(self) -> list[Row]:
         """All of them."""
         return [row for _, row in sorted(self._rows.items())]
+
+    def dismissed_of(self, name: str) -> MemberId | None:
+        """The last incarnation of a name whose session is over."""
+        found = self._dismissed.get(name)
+        return None if found is None else MemberId(name, found)
 
     def dismissed(self) -> list[MemberId]:
         """The last incarnation of each name whose session is over."""

@@ -53,10 +53,10 @@ class Rpbcast(Repair):
         desk.stats.control_frames += 1
         desk.peers.asked(desk.round, target, now)
         room = not asked
-        logged = desk.logged.some(desk.round) if room else []
+        log, logged = desk.logged.some(desk.round) if room else (None, [])
         idle = desk.idle.hash(desk.me, desk.round)
         members = desk.members(desk.me, desk.round)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, desk.logged.log, members, gap))
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""
@@ -76,7 +76,8 @@ class Rpbcast(Repair):
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
         """Repair, say what was forgotten, and what idle senders said if the gossiper may not know it."""
         desk = self.desk
-        desk.logged.learn(frame.log, frame.logged)
+        if frame.log is not None:
+            desk.logged.learn(frame.log, frame.logged)
         forgotten = desk.serve(now, source, frame.wanted, frame.round)
         if desk.settings.logs:
             desk.note_forgotten(source, forgotten, frame.round)

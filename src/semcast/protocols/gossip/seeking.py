@@ -86,10 +86,10 @@ class Seeker(Member):
         """While it looks, nobody is in the way."""
         return HeldBack(None, "it looks for a logger") if self._undecided() else super().held_back()
 
-    def _look_for_logger(self) -> None:
+    def _look_for_logger(self, now: Nanos) -> None:
         """One that comes later is worth another beginning."""
         if self.settings.logs:
-            super()._look_for_logger()
+            super()._look_for_logger(now)
         elif self.roster.loggers() and not self._left:
             self._left = True
             self.out.deliver(Left("a logger is there now, which knows nothing of it", again=True))

@@ -71,6 +71,8 @@ class Session:
         self._serial = 0
         self._reports: dict[int, _Sent] = {}
         self._heard_at: Nanos = 0  # when the last report was sent that was answered; before, when it began
+        self._moved_at: Nanos = 0
+        self._moving = False  # its logger has not answered a report yet
         self._away = False
 
     @property
@@ -86,12 +88,26 @@ class Session:
             self._out.deliver(Note("begin", level=start, order=at, digest=filter_ or None))
         self._ask()
 
-    def move(self, logger: MemberId) -> None:
-        """This is the logger from now on, or another incarnation of it."""
-        new = self.logger is None
-        self.logger = logger
-        if new and not self.admitted:
+    def move(self, now: Nanos, logger: MemberId) -> None:
+        """This is the logger from now on, or another incarnation of it.
+
+        A session that was admitted moves with its own position: its next report says it.
+        """
+        former, self.logger = self.logger, logger
+        if former is not None and former.name == logger.name:
+            return
+        self._moved_at = now
+        if former is not None:
+            self._moving = True
+            self._attempt += 1
+            self._confirmed.clear()
+        if not self.admitted:
             self._ask()
+
+    def deserted(self, now: Nanos) -> bool:
+        """Whether its logger has not answered for so long that another may be better."""
+        since = max(self._heard_at, self._moved_at)
+        return self.logger is not None and now - since > _IN_VAIN * self._settings.report
 
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
@@ -135,6 +151,7 @@ class Session:
                 settings.start_at,
                 settings.start_log,
                 settings.filter,
+                again=self._me.incarnation > 0,
             )
             self._out.send(self.logger, join)
 
@@ -234,6 +251,8 @@ class Session:
         ]
         vector += [(stream, last, last) for stream, last in self._reminders.items()]
         self._reminders.clear()
+        if self._moving:  # its new logger knows nothing of what it is through with
+            vector += [(stream, last, last) for stream, last in self._receiver.ended.entries()]
         parts = reports(vector)
         self._reports[self._serial] = _Sent(now, dict(enumerate(parts)))
         for part, through in enumerate(parts):
@@ -250,6 +269,7 @@ class Session:
                 self._receiver.finish(stream)
         if not report.parts:
             del self._reports[frame.serial]
+            self._moving = self._moving and report.at < self._moved_at
             self._heard_at = max(self._heard_at, report.at)
             if self._away:
                 self._away = False

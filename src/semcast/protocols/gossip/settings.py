@@ -52,6 +52,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol = Protocol.RPBCAST
     loggers: tuple[str, ...] = ()
     """Names of the members that are loggers, where they are known beforehand: nobody else is one then."""
+    log_acks: int = 1
+    """How many loggers must have a message on disk before it counts as logged; the same for a new session."""
+    home: str = ""
+    """The logger that a session would rather have, because it is near; any, without."""
     durable: bool = False
     """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
     presence: Nanos = 0
@@ -151,8 +155,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("pbcast has no logger: choose rpbcast or lbrm")
         if self.protocol is Protocol.LBRM and not self.logs:
             raise ValueError("lbrm needs a logger: name it in loggers, say durable, or choose rpbcast")
-        if len(self.loggers) > 1:
-            raise ValueError("one logger at most")
+        if len(set(self.loggers)) < len(self.loggers):
+            raise ValueError("loggers must have different names")
+        if self.log_acks < 1 or (self.loggers and self.log_acks > len(self.loggers)):
+            raise ValueError("log_acks must be at least 1, and at most as many as there are loggers")
 
     @property
     def keeping(self) -> str:

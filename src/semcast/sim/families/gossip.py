@@ -11,7 +11,7 @@ from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.sim.cluster import QUIET
 from semcast.sim.families.record import FAMILIES, Family
-from semcast.sim.gossip_scenario import Strangers, draw_gossip, logger_of
+from semcast.sim.gossip_scenario import Strangers, draw_gossip, loggers_of
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -22,7 +22,7 @@ def settings_of(scenario: Scenario) -> GossipSettings:
     settings = scenario.settings
     if settings is None:
         protocol = Protocol(scenario.stack)
-        return GossipSettings(protocol=protocol, loggers=logger_of(scenario.size, protocol))
+        return GossipSettings(protocol=protocol, loggers=loggers_of(scenario.size, protocol))
     assert isinstance(settings, GossipSettings)
     return settings
 

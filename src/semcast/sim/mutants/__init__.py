@@ -152,6 +152,9 @@ _LOGGERS: dict[str, Mutant] = {
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
+    "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
+    "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
+    "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently),
     "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
@@ -178,6 +181,7 @@ MUTANTS["rpbcast"] = {
     "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }

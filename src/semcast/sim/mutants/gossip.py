@@ -11,7 +11,8 @@ from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
-from semcast.protocols.gossip.frames import Confirm, Gossip, Inquire, Known, Reported
+from semcast.protocols.gossip.frames import Confirm, Entry, Gossip, Inquire, Known, Reported
+from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.rate import Rate
@@ -264,3 +265,20 @@ class HearsayKeepsAlive(Member):
     """Takes whoever others know for one that was heard just now."""
 
     roster_kind = _CredulousRoster
+
+
+class _CountedTwice(LoggedNumbers):
+    def learn(self, log: MemberId, upto: Iterable[Entry]) -> bool:
+        given = list(upto)
+        again = MemberId(f"{log.name} again", log.incarnation)
+        return super().learn(log, given) and super().learn(again, given)
+
+
+class _CountingDesk(Desk):
+    logged_kind = _CountedTwice
+
+
+class CountsOneLoggerTwice(Member):
+    """Takes two words of one logger for those of two."""
+
+    desk_kind = _CountingDesk

@@ -9,6 +9,7 @@ from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
+from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.frames import Data, Entry, Join
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Keys
@@ -17,7 +18,7 @@ from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.records import Counted, Record, Replaced
 from semcast.protocols.gossip.retention import Retaining
-from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
 from semcast.wire.annotations import from_wire
 
@@ -210,3 +211,44 @@ class PositionsReused(Logger):
     """Writes a log anew without the positions that are empty: the last are given again after a restart."""
 
     journal_kind = _Uncounted
+
+
+class _Hasty(Admission):
+    def enough(self, row: Row) -> bool:  # noqa: ARG002
+        return True
+
+
+class ConfirmBeforeReplicated(Logger):
+    """Confirms a session that no other logger has."""
+
+    admission_kind = _Hasty
+
+
+class _Selfish(Retaining):
+    def minimum(self, now: Nanos, stream: MemberId) -> int | None:  # noqa: ARG002
+        here = [row for row in self._books.rows.all() if row.here]
+        return min((row.through.get(stream, 0) for row in here), default=None)
+
+    def _elsewhere(self, stream: MemberId) -> int:  # noqa: ARG002
+        return 1 << 62
+
+
+class CollectsOwnSessionsOnly(Logger):
+    """Collects what the sessions of other loggers need."""
+
+    retaining_kind = _Selfish
+
+
+class _Presumptuous(Ending):
+    @property
+    def decides(self) -> bool:
+        return True
+
+    def _others(self) -> tuple[list[MemberId], bool]:
+        return [], True
+
+
+class ClosesTwiceDifferently(Logger):
+    """Every logger closes streams, with what its own sessions have."""
+
+    ending_kind = _Presumptuous

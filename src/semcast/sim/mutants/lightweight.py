@@ -199,7 +199,16 @@ class NoTransitionalForChanged(Machine):
 
 
 class CensusWithoutConfiguration(Machine):
-    """A census of an earlier configuration counts for this one."""
+    """What daemons said in a census that was interrupted counts for the next one."""
+
+    def _begin_census(self) -> None:
+        before = self.census
+        super()._begin_census()
+        if before is not None and self.census is not None:
+            for daemon, parts in before.parts.items():
+                for part in parts:
+                    self.census.add(daemon, part)
+                self.census.parts[daemon] = parts
 
     def _concerns(self, payload: bytes) -> bool:  # noqa: ARG002
         return True
@@ -295,9 +304,9 @@ MUTANTS: dict[str, Mutant] = {
     "delivered-once-per-group": Mutant(daemon=DeliveredOncePerGroup),
     "settled-when-accepted": Mutant(daemon=SettledWhenAccepted),
     "gone-forgotten": Mutant(daemon=GoneForgotten),
-    "ids-of-the-old-configuration": Mutant(daemon=IdsOfTheOldConfiguration),
+    "ids-of-the-old-configuration": Mutant(daemon=IdsOfTheOldConfiguration, by_chance=False),
     "census-without-flush": Mutant(daemon=CensusWithoutFlush),
-    "whoever-is-in-the-view": Mutant(daemon=WhoeverIsInTheView),
+    "whoever-is-in-the-view": Mutant(daemon=WhoeverIsInTheView, by_chance=False),
     "mute-never-gone": Mutant(daemon=MuteNeverGone),
     "placed-when-ordered": Mutant(daemon=PlacedWhenOrdered),
     "void-forgotten": Mutant(daemon=VoidForgotten),

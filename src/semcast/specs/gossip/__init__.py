@@ -13,7 +13,9 @@ from semcast.specs.gossip.delivery import (
 )
 from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
+    gossip_admitted,
     gossip_chains,
+    gossip_closed,
     gossip_collected,
     gossip_collection,
     gossip_compacted,
@@ -38,6 +40,8 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "at_most_once": at_most_once,
     "at_least_once": at_least_once,
     "gossip_progress": gossip_progress,
+    "gossip_closed": gossip_closed,
+    "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
 }
 

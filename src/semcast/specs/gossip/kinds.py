@@ -18,7 +18,10 @@ its incarnations belong together.
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
-- opened: a logger starts, with the log of this identity (`order`), and this retention (`level`);
+- opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many
+  loggers (`count`) must have a message;
+- admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
+- closed: it knows that a stream is over, with `seq` as its last number;
 - kept: the log that it found has these messages;
 - log: it has these messages on disk from now on;
 - placed: these messages have positions in its log in a row, from `order` on, on disk;
@@ -91,7 +94,9 @@ FENCED = add_kind("fenced", ())
 DETACHED = add_kind("detached", ())
 LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
-OPENED = add_kind("opened", ("order", "level"), _opened)
+OPENED = add_kind("opened", ("order", "level", "count"), _opened)
+ADMIT = add_kind("admit", ("members", "order"))
+CLOSED = add_kind("closed", ("sender", "seq"))
 KEPT = add_kind("kept", _MESSAGES, _messages)
 LOG = add_kind("log", _MESSAGES, _messages)
 PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)

@@ -137,6 +137,9 @@ class Ledger:
         self.streams = list(evidence_of(history).senders)
         """All that were multicast to, or delivered of."""
         loggers = {row.process.name for row in history.events if row.kind is OPENED}
+        opened = [row.count for row in history.events if row.kind is OPENED]
+        self.log_acks = max([1, *opened])
+        """How many loggers must have a message."""
         by_name: dict[str, list[Incarnation]] = {}
         for process in sorted(history.processes):
             if process.name not in loggers:

@@ -1,20 +1,36 @@
 """What loggers keep, and for how long: Sun 2000, 5.2, and what senders may forget."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import GONE, Kind
-from semcast.specs.gossip.kinds import BLOCKED, COLLECT, COMPACTED, EXPIRED, KEPT, LETGO, LOG, LOGGER, STABLE
+from semcast.specs.gossip.kinds import (
+    ADMIT,
+    BLOCKED,
+    CLOSED,
+    COLLECT,
+    COMPACTED,
+    EXPIRED,
+    KEPT,
+    LETGO,
+    LIMITS,
+    LOG,
+    LOGGER,
+    OPENED,
+    STABLE,
+    START,
+)
 from semcast.specs.gossip.ledger import Ledger, Log, Session, ledger_of
-from semcast.specs.runs import Runs
+from semcast.specs.runs import Runs, union
 from semcast.specs.verdict import Findings, Verdict, unknown
 
 _NOTHING = Runs()
 
 
 def gossip_logged(history: History) -> Verdict:
-    """What a sender that is there at the end multicast was logged."""
+    """What a sender that is there at the end multicast was logged, by so many loggers as were asked for."""
     ledger = ledger_of(history)
     if not history.info.quiesced:
         return unknown("gossip_logged", "the run was not over")
@@ -24,22 +40,30 @@ def gossip_logged(history: History) -> Verdict:
     for process in history.processes:
         if any(row.kind in GONE for row in history.of(process)):
             continue
-        lacking = ledger.multicast(process).minus(ledger.kept.get(process, _NOTHING))
-        _count(findings, process, lacking, "is in no log")
+        logged = _by_enough([log.logged.get(process, _NOTHING) for log in ledger.logs], ledger.log_acks)
+        _count(findings, process, ledger.multicast(process).minus(logged), "is in too few logs")
     return findings.verdict()
 
 
 def gossip_durable(history: History) -> Verdict:
-    """A sender forgets only what is on a disk, and a logger that starts again has all that was on its own."""
+    """A sender forgets only what is on enough disks; who starts again has all that was on its own.
+
+    A logger that was told by another why it will never have a message has it on disk in that sense: so only
+    what no logger had counts, where a disk was lost or messages expire.
+    """
     ledger = ledger_of(history)
     findings = Findings("gossip_durable")
-    written = _written(history)
-    for row in history.events:
-        if row.kind is LETGO:
-            assert row.sender is not None
-            on_disk = Runs((each.seq, each.last) for each in written.get(row.sender, ()) if each.at <= row.at)
-            early = Runs([(row.seq, row.last)]).minus(on_disk)
-            _count(findings, row.sender, early, "was forgotten by its sender before it was logged")
+    excused = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+    enough = 1 if excused else ledger.log_acks
+    for stream, rows in _let_go(history).items():
+        disks: dict[str, Runs] = {}
+        for row in rows:
+            if row.kind is LETGO:
+                early = _on_too_few(row, disks, enough)
+                _count(findings, stream, early, "was forgotten by its sender before it was logged")
+            else:
+                disk = row.process.name if enough > 1 else ""
+                disks.setdefault(disk, Runs()).add(row.seq, row.last)
     for opened, log, owed in ledger.recovered:
         kept: dict[MemberId, Runs] = {}
         for row in history.of(opened.process):
@@ -49,6 +73,46 @@ def gossip_durable(history: History) -> Verdict:
             _count(
                 findings, stream, runs.minus(kept.get(stream, _NOTHING)), f"is not on {log.logger} any more"
             )
+    return findings.verdict()
+
+
+def gossip_closed(history: History) -> Verdict:
+    """All loggers agree on where a stream ended, for ever. What a disk knew that was lost does not count."""
+    findings = Findings("gossip_closed")
+    lost = {(log.logger, log.identity) for log in ledger_of(history).logs if log.lost}
+    opened = [row for row in history.events if row.kind is OPENED]
+    of_lost = {row.process for row in opened if (row.process.name, row.order) in lost}
+    ends: dict[MemberId, Event] = {}
+    for row in history.events:
+        if row.kind is CLOSED and row.sender is not None and row.process not in of_lost:
+            first = ends.setdefault(row.sender, row)
+            if first.seq != row.seq:
+                findings.count(1)
+                findings.example(
+                    f"{row.sender} ended with {first.seq} at {first.process}, and with {row.seq} here", row
+                )
+    return findings.verdict()
+
+
+def gossip_admitted(history: History) -> Verdict:
+    """A session receives nothing before as many loggers as were asked for have it on disk.
+
+    Compares moments of several processes, so only simulated runs are judged.
+    """
+    ledger = ledger_of(history)
+    if history.info.seed is None or not any(row.kind is ADMIT for row in history.events):
+        return unknown("gossip_admitted", "clocks cannot be compared, or no logger says whom it admitted")
+    findings = Findings("gossip_admitted")
+    admitted: dict[MemberId, dict[str, Nanos]] = {}
+    for row in history.events:
+        if row.kind is ADMIT and row.members:
+            admitted.setdefault(row.members[0], {}).setdefault(row.process.name, row.at)
+    for row in history.events:
+        if row.kind is START and row.sender != row.process and row.level is not None:
+            at = admitted.get(row.process, {}).values()
+            if sum(1 for each in at if each <= row.at) < ledger.log_acks:
+                findings.count(1)
+                findings.example(f"{row.process} began before enough loggers knew of it", row)
     return findings.verdict()
 
 
@@ -192,11 +256,31 @@ def _collected_early(
     _count(findings, row.sender, early, f"was collected before {session.name} had it")
 
 
-def _written(history: History) -> dict[MemberId, list[Event]]:
+def _by_enough(disks: list[Runs], enough: int) -> Runs:
+    """What so many of several disks have."""
+    if enough == 1:
+        return union(disks)
+    numbers = Counter(seq for runs in disks for seq in runs.numbers())
+    return Runs((seq, seq) for seq in sorted(numbers) if numbers[seq] >= enough)
+
+
+def _on_too_few(row: Event, disks: dict[str, Runs], enough: int) -> Runs:
+    """What of these messages fewer disks had than must."""
+    owed = Runs([(row.seq, row.last)])
+    if enough == 1:
+        return owed.minus(disks.get("", Runs()))
+    held = Counter(seq for disk in disks.values() for seq in owed.numbers() if seq in disk)
+    return Runs((seq, seq) for seq in owed.numbers() if held[seq] < enough)
+
+
+def _let_go(history: History) -> dict[MemberId, list[Event]]:
+    """Of each stream, what was written and what was let go, in the order of time; at one moment in this."""
     found: dict[MemberId, list[Event]] = {}
     for row in history.events:
-        if row.kind in (LOG, KEPT) and row.sender is not None:
+        if row.kind in (LOG, KEPT, LETGO) and row.sender is not None:
             found.setdefault(row.sender, []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: (row.at, row.kind is LETGO))
     return found
 
 

@@ -139,7 +139,10 @@ def _wanted(standing: Standing, ordered: Row) -> dict[MemberId, list[str]]:
 
 
 def lw_sending_view(history: History) -> Verdict:
-    """Messages of members of `vs` groups are delivered in the view of their sender, to it as well."""
+    """Messages of members of `vs` groups are delivered in the view of their sender, to it as well.
+
+    Who is given some that a member sent in a view is given the first ones, without a gap.
+    """
     findings = Findings("lw_sending_view")
     story = story_of(history)
     asked: dict[Message, ViewId] = {}
@@ -155,13 +158,32 @@ def lw_sending_view(history: History) -> Verdict:
         for ordered, wanted, given in _deliveries(rows):
             sender = ordered.message[0]
             lost = sender in wanted and sender not in [row.client for row in given]
-            if ordered.text.view is not None and lost and story.home.get(sender) == process:
+            if ordered.message in asked and lost and story.home.get(sender) == process:
                 _found(findings, f"{sender} is not given its own message: its view is over", ordered)
     for row in story.rows(DELIVER):
         sent = asked.get(row.message)
         if sent is not None and any(view != sent for view in row.text.views.values()):
             _found(findings, f"{row.client} is given it in another view than it was sent in", row)
+    _look_for_gaps(story, asked, findings)
     return findings.verdict()
+
+
+def _look_for_gaps(story: Story, asked: dict[Message, ViewId], findings: Findings) -> None:
+    ordered = {row.message for row in story.rows(ORDERED)}
+    sent: dict[tuple[MemberId, ViewId], list[Message]] = {}
+    for message in sorted(ordered & asked.keys()):
+        sent.setdefault((message[0], asked[message]), []).append(message)
+    for client, rows in story.heard.items():
+        given: dict[tuple[MemberId, ViewId], int] = {}
+        for row in rows:
+            view = asked.get(row.message) if row.kind is DELIVER else None
+            if view is None:
+                continue
+            key = row.message[0], view
+            number = given.get(key, 0)
+            given[key] = number + 1
+            if sent[key][number : number + 1] != [row.message]:
+                _found(findings, f"{client} is given it without an earlier one of the same view", row)
 
 
 def lw_private(history: History) -> Verdict:

@@ -1,0 +1,99 @@
+"""What the checkers of gossip judge themselves, a logger or a stream in one task.
+
+Positions of a log are judged by the rows of its logger, the others by those of a stream and by the outline of
+the run: no row of another log, or of another stream, is looked at.
+"""
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from semcast.history import Event, History, RunInfo
+from semcast.history.decoding import decode, rows_of
+from semcast.history.schema import SCHEMA, Kind
+from semcast.pipeline.verify.forms import Findings, Given
+from semcast.pipeline.verify.gossip_outline import Outline
+from semcast.pipeline.verify.violations import known_violations, told_by
+from semcast.specs import Verdict
+from semcast.specs.gossip.kinds import COLLECT, KEPT, LOG, OPENED, PLACED
+from semcast.specs.gossip.logs import gossip_chains, gossip_compacted
+from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.starting import gossip_beginning
+
+_MOST = 500_000
+"""Rows that one task may hold."""
+
+_TOLD = pa.schema([("run", pa.string()), ("property", pa.string()), ("verdict", pa.binary())])
+_SPARK = "run string, property string, verdict binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A checker, and the rows that it gets: of a logger, or of a stream with the outline of the run."""
+
+    checker: Callable[[History], Verdict]
+    kinds: tuple[Kind, ...]
+    by_stream: bool = True
+
+
+BY_PARTS: dict[str, Parts] = {
+    "gossip_positions": Parts(gossip_positions, (OPENED, LOG, PLACED), by_stream=False),
+    "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT)),
+    "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+    "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+}
+
+
+def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, Sequence[str]]) -> Findings:
+    """What is judged so, of these runs by property."""
+    found = Findings()
+    parts = [_parts(given, name, runs[name], each) for name, each in BY_PARTS.items() if name in runs]
+    if not parts:
+        return found
+    outlines = {run: pickle.dumps((each.info, each.history.events)) for run, each in known.items()}
+    rows = reduce(DataFrame.union, parts).groupBy("run", "property", "part")
+    broken = []
+    for run, name, packed in rows.applyInArrow(_judging(outlines), _SPARK).collect():
+        if packed is None:
+            found.unknown[run, name] = "a log or a stream has too many rows for one task"
+            continue
+        verdict: Verdict = pickle.loads(packed)  # noqa: S301 (bytes that our own tasks made)
+        if verdict.count:
+            broken.append(told_by(run, verdict))
+    found.violations.append(known_violations(given.run_index.spark, broken))
+    return found
+
+
+def _parts(given: Given, name: str, runs: Sequence[str], parts: Parts) -> DataFrame:
+    """The rows of some kinds, with the property that they are for and the part that they belong to."""
+    chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in parts.kinds))
+    by = ["sender", "sender_incarnation"] if parts.by_stream else ["process"]
+    part = fn.concat_ws("#", *by).alias("part")
+    return given.rows.where(chosen).select(*SCHEMA.names, fn.lit(name).alias("property"), part)
+
+
+def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:
+    """Outlines travel packed: a worker knows the kinds of rows only when it has loaded this module."""
+
+    def judge(table: pa.Table) -> pa.Table:
+        run, name = table.column("run")[0].as_py(), table.column("property")[0].as_py()
+        if table.num_rows > _MOST:
+            return pa.table([[run], [name], [None]], schema=_TOLD)
+        info, outline = _outline(outlines[run])
+        rows = {(row.process, row.index): row for row in map(decode, rows_of(table.select(SCHEMA.names)))}
+        if BY_PARTS[name].by_stream:
+            rows = {(row.process, row.index): row for row in outline} | rows
+        history = History(info, sorted(rows.values(), key=lambda row: row.index))
+        return pa.table([[run], [name], [pickle.dumps(BY_PARTS[name].checker(history))]], schema=_TOLD)
+
+    return judge
+
+
+def _outline(packed: bytes) -> tuple[RunInfo, Sequence[Event]]:
+    found: tuple[RunInfo, Sequence[Event]] = pickle.loads(packed)  # noqa: S301 (our own)
+    return found

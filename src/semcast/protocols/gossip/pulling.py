@@ -1,0 +1,88 @@
+"""How loggers come by what others have: they ask each other, and believe what is said of what is gone."""
+
+from collections.abc import Callable, Iterable
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.frames import Gone, Notice, Want, wanted
+from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Expired, Holes, Replaced
+from semcast.protocols.gossip.spans import Span, numbers_of
+from semcast.protocols.gossip.streams import WANTED
+
+Settles = Callable[[LogStream], None]
+
+
+class Pulling:
+    """Of one logger.
+
+    Args:
+        books: what it has.
+        journal: to write to.
+        colleagues: the other loggers.
+        settles: called when more of a stream is settled.
+        out: where questions go.
+    """
+
+    def __init__(
+        self, books: Books, journal: Journal, colleagues: Colleagues, settles: Settles, out: Outbox
+    ) -> None:
+        self._books = books
+        self._journal = journal
+        self._colleagues = colleagues
+        self._settles = settles
+        self._out = out
+
+    def ask(self, number: int) -> None:
+        """One of them, another one each round, for what is missing."""
+        there = self._colleagues.there()
+        if there:
+            lacking = ((stream.sender, stream.missing()) for stream in self._books.streams.values())
+            asked = wanted(lacking)
+            if asked:
+                self._out.send(there[number % len(there)], Want(number, asked))
+
+    def on_notice(self, _now: Nanos, source: MemberId, frame: Notice) -> None:
+        """Something was replaced: that counts if what replaced it is here, or so old that nobody knows it."""
+        stream = self._books.streams.get(frame.sender)
+        if stream is None or source not in self._colleagues:
+            return
+        for first, last, by in frame.purged:
+            if by and not (by in stream.messages or by in stream.receipts):
+                continue
+            for seq in numbers_of([(first, last)], WANTED):
+                if not stream.settled(seq) and seq <= stream.known:
+                    self._journal.write(Replaced(stream.sender, seq, by))
+                    stream.replace(seq, by)
+        self._settle(stream)
+
+    def on_gone(self, _now: Nanos, source: MemberId, frame: Gone) -> None:
+        """Nobody will ever be given these, by any logger."""
+        stream = self._books.streams.get(frame.sender)
+        if stream is None or source not in self._colleagues:
+            return
+        gone = list(_unsettled(stream, frame.spans))
+        if not gone:
+            return
+        if frame.why == "expired":
+            self._journal.write(Expired(stream.sender, gone))
+            self._books.expire(stream, gone)
+        else:
+            self._journal.write(Holes(stream.sender, gone))
+            stream.tear(gone)
+        self._settle(stream)
+
+    def _settle(self, stream: LogStream) -> None:
+        stream.advance()
+        self._settles(stream)
+
+
+def _unsettled(stream: LogStream, spans: Iterable[Span]) -> Iterable[Span]:
+    for missing in list(stream.missing()):
+        for first, last in spans:
+            begin, end = max(first, missing[0]), min(last, missing[1])
+            if begin <= end:
+                yield begin, end

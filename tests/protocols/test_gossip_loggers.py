@@ -1,0 +1,266 @@
+"""Several loggers: what they share, promise each other, and decide (ours; Sun 2000 has one)."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from semcast.core import Batch, Frame, MemberId, Outbox
+from semcast.core.events import Note
+from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
+from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
+from semcast.protocols.gossip.frames import Closed, Data, Past, Share, Shared
+from semcast.sim.mutants import MUTANTS
+from semcast.testing import Keeper, Lab
+from semcast.testing.disk import Disk
+from semcast.testing.seat import Seat
+
+LOGGERS = ("k", "l")
+SHORT = 300 * MILLISECOND
+
+
+class Several(Lab):
+    """p, q and r, with the loggers k and l; k decides. p is at home at k, q and r at l."""
+
+    def __init__(self, kind: type[Member] = Member, logger: type[Logger] = Logger, **given: Any) -> None:
+        super().__init__(latency=100 * MICROSECOND)
+        chosen: dict[str, Any] = {
+            "loggers": LOGGERS,
+            "gossip_period": 10 * MILLISECOND,
+            "gossip_rounds": 5,
+            "gc_rounds": 5,
+            "resend": 20 * MILLISECOND,
+            "report": 50 * MILLISECOND,
+            "heartbeat_least": 20 * MILLISECOND,
+        }
+        self.given = {**chosen, **given}
+        self.kind, self.logger = kind, logger
+        self.members = tuple(MemberId(name) for name in ("p", "q", "r", *LOGGERS))
+        self.disks = {name: Disk() for name in LOGGERS}
+        for member in self.members:
+            self.place(member)
+        self.start()
+
+    def place(self, member: MemberId) -> Seat:
+        rng, out = Random(f"{member}"), Outbox()
+        settings = GossipSettings(**self.given, home="k" if member.name == "p" else "l")
+        if member.name in LOGGERS:
+            stack = self.logger(member, self.members, settings, rng, out)
+            return self.add(member, stack, disk=self.disks[member.name])
+        return self.add(member, self.kind(member, self.members, settings, rng, out))
+
+    def restart(self, name: str) -> None:
+        former = self.seats[name].member
+        if self.seats[name].alive:
+            self.seats[name].crash()
+        self.place(MemberId(name, former.incarnation + 1)).start()
+
+    def fail(self, name: str) -> None:
+        """It crashes, and everybody is told."""
+        gone = self.seats[name].member
+        self.seats[name].crash()
+        for seat in self.seats.values():
+            if seat.alive:
+                seat.call(lambda stack, now: stack.member_failed(now, gone))
+
+    def got(self, name: str) -> list[bytes]:
+        application = self.seats[name].application
+        assert isinstance(application, Keeper)
+        return [payload for each in application.taken if isinstance(each, Batch) for payload in each.payloads]
+
+    def notes(self, name: str, kind: str) -> list[Note]:
+        return [each for each in self.seats[name].events if isinstance(each, Note) and each.kind == kind]
+
+    def home(self, name: str) -> str:
+        stack = self.seats[name].stack
+        assert isinstance(stack, Member)
+        assert stack.session.logger is not None
+        return stack.session.logger.name
+
+    def stop(self, *frames: type[Frame], source: str = "", dest: str = "") -> Callable[[], None]:
+        def carries(from_: str, to: str, frame: Frame) -> bool:
+            concerned = (not source or from_ == source) and (not dest or to == dest)
+            return not (concerned and (not frames or isinstance(frame, frames)))
+
+        self.carries = carries
+        return lambda: setattr(self, "carries", lambda *_: True)
+
+
+def mutant(name: str) -> type[Logger]:
+    return MUTANTS["rpbcast"][name].logger
+
+
+def test_both_log_what_either_hears() -> None:
+    lab = Several()
+    lab.run(SHORT)
+    assert (lab.home("p"), lab.home("q")) == ("k", "l")
+    heal = lab.stop(Data, source="p", dest="l")
+    lab.seats["p"].multicast(b"1")
+    lab.flow()
+    heal()
+    lab.run(SHORT)
+    assert [note.seq for note in lab.notes("k", "log")] == [1]
+    assert [note.seq for note in lab.notes("l", "log")] == [1]
+
+
+def test_two_words_of_one_logger_are_not_those_of_two() -> None:
+    """log_acks counts loggers; the mutant counts words."""
+    kind = MUTANTS["rpbcast"]["counts-one-logger-twice"].stack
+    for each in (Member, kind):
+        assert each is not None
+        assert issubclass(each, Member)
+        lab = Several(each, log_acks=2)
+        lab.run(SHORT)
+        lab.seats["l"].crash()
+        lab.seats["p"].multicast(b"1")
+        lab.run(SHORT)
+        assert bool(lab.notes("p", "letgo")) is (each is not Member)
+
+
+def test_a_session_begins_when_enough_loggers_have_it() -> None:
+    for logger in (Logger, mutant("confirm-before-replicated")):
+        lab = Several(logger=logger, log_acks=2)
+        lab.stop(Shared)
+        lab.run(SHORT)
+        began = lab.seats["p"].stack.phase() == "operational"
+        assert began is (logger is not Logger)
+        lab.carries = lambda *_: True
+        lab.run(SHORT)
+        assert lab.seats["p"].stack.phase() == "operational"
+
+
+def test_nothing_is_collected_that_a_session_of_another_logger_needs() -> None:
+    for logger in (Logger, mutant("collects-own-sessions-only")):
+        lab = Several(logger=logger, retention=Retention.STABLE)
+        lab.run(SECOND)
+        lab.seats["q"].reads = False
+        lab.seats["p"].multicast(b"1")
+        lab.run(SECOND)
+        assert bool(lab.notes("k", "collect")) is (logger is not Logger)
+        lab.seats["q"].reads = True
+        lab.seats["q"].run()
+        lab.run(SECOND)
+        assert lab.notes("k", "collect")
+        assert lab.notes("l", "collect") or logger is not Logger
+
+
+def test_a_session_whose_logger_is_gone_moves_with_its_position() -> None:
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats["q"].multicast(b"1")
+    lab.run(SHORT)
+    lab.seats["l"].crash()
+    lab.run(SECOND)
+    assert lab.home("q") == "k"
+    lab.restart("q")
+    lab.run(100 * MILLISECOND)
+    assert lab.seats["q"].stack.phase() == "joining", "l may know more of its session"
+    lab.restart("l")
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"2")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"2"], "the first one was acknowledged"
+
+
+def test_one_logger_closes_streams_and_asks_the_other_first() -> None:
+    """Only q, which is at home at l, has what p sent last; the mutant closes at both, differently."""
+    for logger in (Logger, mutant("closes-twice-differently")):
+        lab = Several(logger=logger)
+        lab.run(SHORT)
+        lab.carries = lambda source, dest, _frame: source != "p" or dest == "q"
+        lab.seats["p"].multicast(b"1")
+        lab.flow()
+        lab.carries = lambda source, dest, _frame: {source, dest} != {"k", "l"} and "p" not in (source, dest)
+        lab.fail("p")
+        lab.run(SHORT)
+        assert bool(lab.notes("k", "closed")) is (logger is not Logger), "l cannot be asked"
+        lab.carries = lambda *_: True
+        lab.run(SECOND)
+        ends = {note.seq for name in LOGGERS for note in lab.notes(name, "closed")}
+        assert ends == ({1} if logger is Logger else {0, 1})
+        if logger is Logger:
+            assert lab.got("r") == [b"1"]
+
+
+def test_a_lost_disk_does_not_close_a_stream_again() -> None:
+    """k closed it, and lost its disk; l knows how it ended."""
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SHORT)
+    lab.fail("p")
+    lab.run(SECOND)
+    assert [note.seq for note in lab.notes("l", "closed")] == [2]
+    lab.seats["k"].crash()
+    lab.disks["k"] = Disk()
+    lab.stop(Past)
+    lab.restart("k")
+    lab.run(SHORT)
+    assert lab.seats["k"].stack.phase() == "joining", "it knows nothing of what is past"
+    lab.carries = lambda *_: True
+    lab.run(SECOND)
+    assert lab.seats["k"].stack.phase() == "operational"
+    stack = lab.seats["k"].stack
+    assert isinstance(stack, Logger)
+    assert stack.books.streams[MemberId("p")].last == 2
+    assert sorted(stack.books.streams[MemberId("p")].messages) == [1, 2]
+
+
+def test_what_was_said_of_the_end_is_asked_for_again() -> None:
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    lost: list[Frame] = []
+
+    def carries(_source: str, dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Closed) and dest == "l" and not lost:
+            lost.append(frame)
+            return False
+        return True
+
+    lab.carries = carries
+    lab.fail("p")
+    lab.run(SECOND)
+    assert lost
+    assert [note.seq for note in lab.notes("l", "closed")] == [1]
+
+
+def test_a_leaver_is_forgotten_by_all_loggers() -> None:
+    lab = Several(retention=Retention.STABLE)
+    lab.run(SECOND)
+    lab.seats["q"].handover.leave()
+    lab.seats["q"].run()
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    assert lab.notes("k", "collect")
+    assert lab.notes("l", "collect")
+
+
+def test_rows_that_were_not_shared_are_shared_again() -> None:
+    lab = Several()
+    heal = lab.stop(Share)
+    lab.run(SHORT)
+    heal()
+    lab.run(SHORT)
+    for name in LOGGERS:
+        stack = lab.seats[name].stack
+        assert isinstance(stack, Logger)
+        assert {row.member.name for row in stack.books.rows.all()} == {"p", "q", "r"}
+
+
+@pytest.mark.parametrize("name", LOGGERS)
+def test_messages_are_logged_while_a_logger_is_away(name: str) -> None:
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats[name].crash()
+    for number in range(5):
+        assert lab.seats["p"].multicast(b"%d" % number) == 1
+        lab.run(50 * MILLISECOND)
+    lab.run(SHORT)
+    assert lab.notes("p", "letgo")
+    lab.restart(name)
+    lab.run(SECOND)
+    assert sum(note.count for note in lab.notes(name, "log")) == 5
