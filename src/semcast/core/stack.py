@@ -198,6 +198,10 @@ class Stack(ABC):
 
     # About it
 
+    def caveat(self) -> str:
+        """What cannot be promised as things are now, in words; empty where all is well."""
+        return ""
+
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending, if anything does."""
         return None
