@@ -58,6 +58,12 @@ class Stack(ABC):
         """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
         self.out.deliver(Left(cause))
 
+    def disconnect(self, now: Nanos) -> None:  # noqa: B027 (not all owe anything to who is away)
+        """The program knows that its machine will be away: tell who has to know, and say nothing more."""
+
+    def reconnect(self, now: Nanos) -> None:  # noqa: B027
+        """It is back."""
+
     def reform(self, now: Nanos) -> None:  # noqa: B027 (not all need a majority)
         """Somebody vouches that whoever is not within reach is gone: go on without them."""
 
