@@ -144,12 +144,6 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
     return Seeker(site.member, (), chosen, _SEARCH, rng, out)
 
 
-def _promise(stack: Stack) -> str:
-    if isinstance(stack, Member) and not stack.settings.logs:
-        return "no logger: what no member has any more is lost (pbcast's promise)"
-    return ""
-
-
 def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
     return _KIND
 
@@ -179,7 +173,6 @@ FAMILY = FAMILIES.register(
         confirms=("delivered", "logged"),
         instead_of_safe="; see logged",
         keeps=True,
-        promise=_promise,
         tailing="purge",
     )
 )

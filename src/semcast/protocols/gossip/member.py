@@ -661,6 +661,12 @@ class Member(Stack):
         """Whether own messages fill queue and reserve."""
         return self.reader.waits and not self.receiver.has_room(self.settings.reserve_messages)
 
+    def caveat(self) -> str:
+        """Without a logger much less is promised."""
+        if self.settings.logs:
+            return ""
+        return "no logger: what no member has any more is lost (pbcast's promise)"
+
     def held_back(self) -> HeldBack | None:
         """Its logger, most receivers, or its own program; no single receiver ever."""
         if not self._blocked:
