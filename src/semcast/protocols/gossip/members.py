@@ -162,14 +162,25 @@ class Roster:
 
     def present(self, now: Nanos, member: MemberId, standing: Standing) -> None:
         """It says itself what it is."""
-        if member.name != self._me.name:
+        if standing is Standing.AWAY:
+            self._part(now, member)
+        elif member.name != self._me.name:
             self._meet(Entry(member, standing, now))
+
+    def _part(self, now: Nanos, member: MemberId) -> None:
+        """It goes away, and may come back as it is."""
+        known = self._entries.get(member.name)
+        if known is not None and known.member == member and member != self._me and not self._fixed:
+            del self._entries[member.name]
+            self._digest -= known.digest()
+            self._see_change(Entry(member, Standing.GONE, now))
 
     def learn(self, now: Nanos, known: Iterable[Known]) -> None:
         """Somebody says who is there."""
         for member, standing, age in known:
             heard_at = now - age * MILLISECOND
-            if member.name != self._me.name and now - heard_at < self._limit():
+            foreign = member.name == self._me.name or standing is Standing.AWAY
+            if not foreign and now - heard_at < self._limit():
                 self._meet(Entry(member, standing, heard_at))
 
     def failed(self, now: Nanos, member: MemberId) -> None:
