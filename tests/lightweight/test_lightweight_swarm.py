@@ -43,6 +43,7 @@ def test_random_runs_without_a_ring_find_nothing(first: int) -> None:
         (118, "who joined a torn group in a rest was not warned"),
         (316, "a join from another part tore a group in a rest"),
         (373, "a census was complete in a rest"),
+        (5571, "who left and came back in one rest was not warned again"),
     ],
 )
 def test_runs_that_once_failed(seed: int, why: str) -> None:

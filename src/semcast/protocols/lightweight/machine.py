@@ -235,6 +235,7 @@ class Machine:
             self._teller.left(session, group.name)
         group.remove(client, daemon)
         group.departed.add(client)
+        self._warned.get(group.name, set()).discard(client)
         if group.members:
             self._changed(group, cause, Delta(left=(client,)))
         else:
