@@ -113,6 +113,11 @@ CAUGHT_AT = {
     ("replication", "agreed-instead-of-safe"): 33,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 46,
+    ("lightweight", "operations-untagged"): 5,
+    ("lightweight", "census-without-flush"): 28,
+    ("lightweight", "placed-when-ordered"): 40,
+    ("lightweight", "mute-never-gone"): 11,
+    ("lightweight", "flushed-before-the-last-send"): 5,
 }
 
 

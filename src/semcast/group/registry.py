@@ -62,6 +62,10 @@ def _large(_site: Site) -> int:
     return MAX_MESSAGE
 
 
+def _kept(_stack: Stack) -> str:
+    return ""
+
+
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A stack, for programs."""
 
@@ -115,6 +119,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a member must be let in by others, so that who is alone waits."""
     forgets: Callable[["GroupSettings"], int] = _never
     """How many found a group that has one beginning only while most of them remember it; 0 for none."""
+    promise: Callable[[Stack], str] = _kept
+    """What a group cannot promise as it is now; empty where all is well."""
     visiting: Mapping[str, Any] = {}
     """Settings of somebody who is there only for one command."""
     tailing: str = "leave"

@@ -7,6 +7,7 @@ import msgspec
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Choice, GossipSettings, Protocol, Retention
+from semcast.sim.absence import with_absences
 from semcast.sim.cluster import member_names
 from semcast.sim.faults import (
     AnyFault,
@@ -77,7 +78,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
         settings = _with_start(Random(f"start/{protocol.value}/{seed}"), settings, duration)
     senders = size - count
-    return Scenario(
+    scenario = Scenario(
         seed=seed,
         stack=protocol.value,
         size=size,
@@ -95,6 +96,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         faults=_faults(rng, size, duration, loggers=range(senders, size)),
         duration=duration,
     )
+    away = Random(f"absences/{protocol.value}/{seed}")
+    return with_absences(away, scenario) if away.random() < 0.3 else scenario
 
 
 def _settings(rng: Random, protocol: Protocol, loggers: tuple[str, ...]) -> GossipSettings:

@@ -111,7 +111,7 @@ class Admission:
             self._journal.write(admitted(row))
         elif row.attempt > frame.attempt:
             return  # it has asked another logger since
-        row.heard_at, row.here = now, True
+        row.heard_at, row.here, row.away = now, True, False
         self._journal.then(lambda _now: self._admitted(source, frame.attempt))
 
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
@@ -179,7 +179,7 @@ class Admission:
             return  # it has moved since
         if row is None or row.attempt < frame.attempt:
             row = self._take_in(now, source, frame)
-        row.heard_at, row.here = now, True
+        row.heard_at, row.here, row.away = now, True, False
         for sender, _, known in frame.through:
             self._hear_of(sender, known)
         self._take(source, row, [(sender, seq) for sender, seq, _ in frame.through])

@@ -41,10 +41,10 @@ class Finding:
         pause = max(1, period // _HURRY) if roster.alone else period
         return pause - self._rng.randrange(pause // 4 + 1)
 
-    def say_goodbye(self) -> None:
-        """This member goes."""
-        if self._roster.period():
-            self._out.announce(Presence(Standing.GONE))
+    def say_goodbye(self, standing: Standing = Standing.GONE) -> None:
+        """This member goes, for good or for a while."""
+        if self._roster.period() or standing is Standing.AWAY:
+            self._out.announce(Presence(standing))
 
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Somebody is there; who knows nobody is told of others."""

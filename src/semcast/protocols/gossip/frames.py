@@ -33,6 +33,8 @@ class Standing(enum.IntEnum):
     MEMBER = 0
     LOGGER = 1
     GONE = 2
+    AWAY = 3
+    """For a while: nobody need ask it anything."""
 
 
 T = TypeVar("T")

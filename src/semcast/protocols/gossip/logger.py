@@ -52,6 +52,7 @@ from semcast.protocols.gossip.frames import (
     Share,
     Shared,
     Sought,
+    Standing,
     Want,
     entries,
     wanted,
@@ -294,6 +295,16 @@ class Logger(Stack):
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One alone."""
+        self.on_frames(now, source, (frame,))
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """A burst is placed and synced together, and acknowledged once."""
+        for frame in frames:
+            self._on_frame(now, source, frame)
+        self._flush(now)
+
+    def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
         handler = self._handler(source, type(frame))
         if source == self._me or handler is None or not self.roster.heard(now, source):
@@ -304,7 +315,6 @@ class Logger(Stack):
             self._heard_at[source.name] = now
             self._end_former(source.name)
         handler(now, source, frame)
-        self._flush(now)
 
     def _handler(self, source: MemberId, kind: type[Frame]) -> Handler | None:
         """What to do about a frame; little, before the log is in use."""
@@ -475,6 +485,9 @@ class Logger(Stack):
     # Who is there
 
     def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
+        row = self.books.rows.of(source)
+        if row is not None and frame.standing is Standing.AWAY:
+            row.away = True  # not forgotten: what it is owed stays
         self.finding.on_presence(now, source, frame)
 
     def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:

@@ -42,6 +42,7 @@ from semcast.protocols.gossip.frames import (
     Reported,
     Said,
     Say,
+    Standing,
     Want,
     some_spans,
 )
@@ -76,6 +77,10 @@ class GossipTimer(Timer):
     REPORT = "report"
     RATE = "rate"
     PRESENCE = "presence"
+
+
+_TALKS = (GossipTimer.ROUND, GossipTimer.REPORT, GossipTimer.PRESENCE)
+"""Nothing of this is done by who is away, and knows it."""
 
 
 class Member(Stack):
@@ -116,6 +121,7 @@ class Member(Stack):
         self._confirming = Confirming(out)
         self._blocked = False
         self._left = False
+        self._disconnected = False
         self._handlers: dict[type[Frame], Callable[[Nanos, MemberId, Any], None]] = {
             Data: self._on_data,
             Idle: self._on_idle,
@@ -182,6 +188,23 @@ class Member(Stack):
         """As soon as what was sent is logged, and the logger knows."""
         self.session.leave(now)
         self._see_the_end()
+
+    def disconnect(self, now: Nanos) -> None:
+        """The program knows that its machine will be away: say so, and say nothing more."""
+        if not self._left and not self._disconnected:
+            self.session.on_period(now)
+            self._disconnected = True
+            if self.settings.logs:
+                self.session.go_away()
+            self.finding.say_goodbye(Standing.AWAY)
+
+    def reconnect(self, now: Nanos) -> None:
+        """It is back: report at once, and go on from there."""
+        if not self._left and self._disconnected:
+            self._disconnected = False
+            self.roster.start(now)
+            self._say_present(now)
+            self.session.on_period(now)
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Stack | None":
         """Who goes on when this stream was closed though its sender is there."""
@@ -549,7 +572,9 @@ class Member(Stack):
         """A round, a heartbeat, or a report."""
         if self._left:
             return
-        if timer is GossipTimer.PRESENCE:
+        if self._disconnected and timer in _TALKS:
+            self.out.set_timer(timer, now + self.settings.gossip_period)
+        elif timer is GossipTimer.PRESENCE:
             self._say_present(now)
         elif timer is GossipTimer.ROUND:
             self._round(now)

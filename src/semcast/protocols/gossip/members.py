@@ -9,7 +9,7 @@ long is forgotten everywhere at about the same time. Who says goodbye is remembe
 Without a `presence` period membership is fixed: the list that members begin with, and nobody else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from hashlib import blake2b
 
 from semcast.core.events import ViewChange
@@ -81,7 +81,7 @@ class Roster:
         for member in members:
             if member.name != me.name:
                 self._put(Entry(member, self._standing(member, Standing.MEMBER), 0))
-        self._initial = frozenset(self._entries)
+        self._initial: Container[str] = self._entries if self._fixed else frozenset(self._entries)
         self._told = View(0, ())
         self._changed = True
 
@@ -162,14 +162,25 @@ class Roster:
 
     def present(self, now: Nanos, member: MemberId, standing: Standing) -> None:
         """It says itself what it is."""
-        if member.name != self._me.name:
+        if standing is Standing.AWAY:
+            self._part(now, member)
+        elif member.name != self._me.name:
             self._meet(Entry(member, standing, now))
+
+    def _part(self, now: Nanos, member: MemberId) -> None:
+        """It goes away, and may come back as it is."""
+        known = self._entries.get(member.name)
+        if known is not None and known.member == member and member != self._me and not self._fixed:
+            del self._entries[member.name]
+            self._digest -= known.digest()
+            self._see_change(Entry(member, Standing.GONE, now))
 
     def learn(self, now: Nanos, known: Iterable[Known]) -> None:
         """Somebody says who is there."""
         for member, standing, age in known:
             heard_at = now - age * MILLISECOND
-            if member.name != self._me.name and now - heard_at < self._limit():
+            foreign = member.name == self._me.name or standing is Standing.AWAY
+            if not foreign and now - heard_at < self._limit():
                 self._meet(Entry(member, standing, heard_at))
 
     def failed(self, now: Nanos, member: MemberId) -> None:
@@ -211,9 +222,13 @@ class Roster:
         if former is not None:
             if former.member == entry.member and former.standing is entry.standing:
                 return
-            self._digest -= former.digest()
-        self._digest += entry.digest()
+            self._count(former, -1)
+        self._count(entry, 1)
         self._see_change(entry)
+
+    def _count(self, entry: Entry, times: int) -> None:
+        if not self._fixed:  # nobody compares lists that do not change
+            self._digest += times * entry.digest()
 
     def _see_change(self, entry: Entry) -> None:
         self._changed = True
@@ -264,7 +279,7 @@ class Roster:
         for each in list(self._entries.values()):
             if now - each.heard_at >= limit and each.member.name != self._me.name:
                 del self._entries[each.member.name]
-                self._digest -= each.digest()
+                self._count(each, -1)
                 self._see_change(Entry(each.member, Standing.GONE, now))
                 if each.standing is not Standing.GONE:
                     self._failed.add(each.member)

@@ -39,6 +39,8 @@ class Row:
         self.through = dict(through)
         """On disk: what it is through with."""
         self.heard_at = heard_at
+        self.away = False
+        """Whether it said that it goes away, and nothing since."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -137,7 +139,8 @@ class Rows:
 
     def connected(self, since: Nanos) -> list[Row]:
         """Those that report here, and did so since a moment."""
-        return [row for _, row in sorted(self._rows.items()) if row.here and row.heard_at >= since]
+        there = [row for _, row in sorted(self._rows.items()) if row.here and not row.away]
+        return [row for row in there if row.heard_at >= since]
 
     def all(self) -> list[Row]:
         """All of them."""

@@ -134,7 +134,12 @@ class Session:
             self._report(now)
         for stream in self._unsure:
             self._ask_sender(stream)
-        if not self._away and now - self._heard_at > _IN_VAIN * self._settings.report:
+        if now - self._heard_at > _IN_VAIN * self._settings.report:
+            self.go_away()
+
+    def go_away(self) -> None:
+        """No logger hears it any more, or none will."""
+        if not self._away:
             self._away = True
             self._out.deliver(Note("disconnect"))
             self._out.deliver(Away())

@@ -9,6 +9,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
+from semcast.sim.absence import Absence
 from semcast.sim.cluster import QUIET
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.gossip_scenario import Strangers, draw_gossip, loggers_of
@@ -77,6 +78,16 @@ def _quiet(scenario: Scenario) -> Nanos:
     return max(QUIET, 2 * said)
 
 
+def _goes(stack: Stack, now: Nanos) -> None:
+    if isinstance(stack, Member):
+        stack.disconnect(now)
+
+
+def _returns(stack: Stack, now: Nanos) -> None:
+    if isinstance(stack, Member):
+        stack.reconnect(now)
+
+
 def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:
     def draw(seed: int, _fixed: Fixed | None) -> Scenario:
         return draw_gossip(seed, protocol)
@@ -97,5 +108,6 @@ for _protocol in Protocol:
             disk=_disk,
             largest=None,
             quiet=_quiet,
+            absence=Absence(_goes, _returns),
         )
     )

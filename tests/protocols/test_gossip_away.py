@@ -1,0 +1,99 @@
+"""Members that are away, and say so or do not (Sun 2000, 5.3: the states that it leaves out)."""
+
+from tests.protocols.gossiplab import GossipLab
+
+from semcast.core import MemberId
+from semcast.core.events import Away, Back
+from semcast.core.ids import MILLISECOND, SECOND
+from semcast.protocols.gossip import Logger, Member, Retention
+from semcast.protocols.gossip.frames import Gossip, Inquire, Report
+from semcast.sim.mutants import MUTANTS
+from semcast.testing.seat import Seat
+
+PRESENCE = 50 * MILLISECOND
+
+
+def go(seat: Seat) -> None:
+    seat.call(lambda stack, now: stack.disconnect(now) if isinstance(stack, Member) else None)
+
+
+def come_back(seat: Seat) -> None:
+    seat.call(lambda stack, now: stack.reconnect(now) if isinstance(stack, Member) else None)
+
+
+def test_who_says_that_it_goes_is_asked_nothing_and_owed_everything() -> None:
+    lab = GossipLab(presence=PRESENCE, retention=Retention.STABLE)
+    lab.run(SECOND)
+    go(lab.seats["r"])
+    lab.run(20 * MILLISECOND)
+    assert MemberId("r") not in lab.seats["p"].stack.view().members
+    assert any(isinstance(event, Away) for event in lab.seats["r"].events)
+    said: list[object] = []
+
+    def carries(source: str, dest: str, frame: object) -> bool:
+        if "r" in (source, dest):
+            said.append(frame)
+        return "r" not in (source, dest)
+
+    lab.carries = carries
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SECOND)
+    assert not any(isinstance(frame, Gossip | Report) for frame in said)
+    assert not lab.notes("log", "collect"), "r has not got them"
+    lab.carries = lambda *_: True
+    come_back(lab.seats["r"])
+    lab.run(SECOND)
+    assert lab.got("r") == [b"1", b"2"]
+    assert any(isinstance(event, Back) for event in lab.seats["r"].events)
+    assert MemberId("r") in lab.seats["p"].stack.view().members
+    assert lab.notes("log", "collect")
+
+
+def test_a_stream_is_closed_without_who_said_that_it_goes() -> None:
+    """Its logger does not wait until the lease is over."""
+    lab = GossipLab(presence=PRESENCE, report=5 * SECOND)
+    lab.run(SECOND)
+    go(lab.seats["r"])
+    lab.run(20 * MILLISECOND)
+    asked: list[str] = []
+
+    def carries(_source: str, dest: str, frame: object) -> bool:
+        if isinstance(frame, Inquire):
+            asked.append(dest)
+        return dest != "r"
+
+    lab.carries = carries
+    lab.crash("p")
+    lab.run(SECOND)
+    assert "q" in asked
+    assert "r" not in asked
+
+
+def test_what_is_owed_to_who_is_away_is_not_collected() -> None:
+    """And the mutant that forgets whoever does not report."""
+    mutant: type[Logger] = MUTANTS["rpbcast"]["disconnected-forgotten"].logger
+    for logger in (Logger, mutant):
+        lab = GossipLab(logger=logger, retention=Retention.STABLE)
+        lab.run(SECOND)
+        go(lab.seats["r"])
+        lab.carries = lambda source, dest, _frame: "r" not in (source, dest)
+        lab.seats["p"].multicast(b"1")
+        lab.run(SECOND)
+        lab.carries = lambda *_: True
+        come_back(lab.seats["r"])
+        lab.run(SECOND)
+        assert lab.got("r") == ([b"1"] if logger is Logger else [])
+
+
+def test_what_is_sent_while_away_is_logged_afterwards() -> None:
+    lab = GossipLab()
+    lab.run(SECOND)
+    go(lab.seats["p"])
+    lab.carries = lambda source, dest, _frame: "p" not in (source, dest)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    lab.carries = lambda *_: True
+    come_back(lab.seats["p"])
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1"]
+    assert lab.notes("p", "letgo")
