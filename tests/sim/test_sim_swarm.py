@@ -50,6 +50,8 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
+    ("rpbcast", "start-ignored"): 30,
+    ("rpbcast", "filter-too-narrow"): 19,
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
     ("rpbcast", "joiner-from-zero"): 15,
