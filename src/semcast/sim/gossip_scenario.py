@@ -97,7 +97,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         duration=duration,
     )
     away = Random(f"absences/{protocol.value}/{seed}")
-    return with_absences(away, scenario) if away.random() < 0.3 else scenario
+    return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
 
 
 def _settings(rng: Random, protocol: Protocol, loggers: tuple[str, ...]) -> GossipSettings:
@@ -191,7 +191,7 @@ def _faults(rng: Random, size: int, duration: Nanos, *, loggers: range) -> tuple
         found += _trouble(rng, size, duration, loggers)
     if loggers:
         if rng.random() < 0.15:
-            at, logger = rng.randrange(duration), rng.choice(loggers)
+            at, logger = rng.randrange(duration), _one(rng, loggers)
             found += [DiskLost(at, logger), Recover(at + rng.choice((1, 50, 400)) * MILLISECOND, logger)]
         found += [Recover(duration - MILLISECOND, logger) for logger in loggers]
     return tuple(sorted(found, key=lambda fault: fault.at))
@@ -202,7 +202,7 @@ def _trouble(rng: Random, size: int, duration: Nanos, loggers: range) -> list[An
     length = rng.choice((20, 100, 400, 1000)) * MILLISECOND
     again = rng.choice((1, 20, 200, 600)) * MILLISECOND
     member = rng.randrange(size)
-    logger = rng.choice(loggers) if loggers else None
+    logger = _one(rng, loggers) if loggers else None
     other = rng.randrange(loggers.start) if loggers else member
     kind = rng.choice(_TROUBLE)
     if kind == "crash":
@@ -230,6 +230,11 @@ def _trouble(rng: Random, size: int, duration: Nanos, loggers: range) -> list[An
     split = rng.randint(1, size - 1)
     sides = (tuple(sorted(members[:split])), tuple(sorted(members[split:])))
     return [Partition(at, length, sides) if kind == "partition" else Cut(at, length, *sides)]
+
+
+def _one(rng: Random, loggers: range) -> int:
+    """One of them; where there is no choice, nothing is drawn."""
+    return loggers[0] if len(loggers) == 1 else rng.choice(loggers)
 
 
 def _last_words(rng: Random, size: int, victim: int, crash: Nanos) -> list[AnyFault]:

@@ -154,7 +154,7 @@ _LOGGERS: dict[str, Mutant] = {
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
     "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
-    "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently),
+    "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently, by_chance=False),
     "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
