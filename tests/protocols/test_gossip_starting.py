@@ -136,14 +136,16 @@ def acknowledged(lab: GossipLab, session: str) -> int:
     )
 
 
-def test_what_lies_in_the_mailbox_was_not_taken() -> None:
+@pytest.mark.parametrize("mutant", [None, "acknowledge-on-receipt"])
+def test_what_lies_in_the_mailbox_was_not_taken(mutant: str | None) -> None:
     """R-9: the program has it only when it took it."""
-    lab = GossipLab(start="all")
+    kind = MUTANTS["rpbcast"][mutant].stack if mutant else Member
+    lab = GossipLab(kind, start="all")  # type: ignore[arg-type]
     lab.run(SHORT)
     lab.seats["q"].reads = False
     lab.seats["p"].multicast(b"1", b"2")
     lab.run(SHORT)
-    assert acknowledged(lab, "q") == 0
+    assert (acknowledged(lab, "q") == 0) is (mutant is None)
     lab.seats["q"].read()
     lab.run(SHORT)
     assert acknowledged(lab, "q") == 2

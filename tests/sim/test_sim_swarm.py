@@ -56,7 +56,6 @@ CAUGHT_AT = {
     ("rpbcast", "ack-from-gossip-phase"): 2,
     ("rpbcast", "joiner-from-zero"): 15,
     ("rpbcast", "silent-expiry"): 27,
-    ("rpbcast", "acknowledge-on-receipt"): 6,
     ("rpbcast", "slow-member-blocks"): 4,
     ("rpbcast", "forgets-unlogged"): 74,
     ("rpbcast", "at-most-once-from-logger"): 10,

@@ -171,7 +171,7 @@ MUTANTS["rpbcast"] = {
     "joiner-from-zero": Mutant(gossip.JoinerFromZero),
     "sender-forgets-early": Mutant(gossip.SenderForgetsEarly, by_chance=False),
     "silent-expiry": Mutant(gossip.SilentExpiry),
-    "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
+    "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt, by_chance=False),
     "filter-too-narrow": Mutant(gossip.FilterTooNarrow),
     "one-slows-all": Mutant(gossip.OneSlowsAll, by_chance=False),
     "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
