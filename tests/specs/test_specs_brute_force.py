@@ -16,9 +16,25 @@ from hypothesis import strategies as st
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, Message, MessageId
 from semcast.history import GONE, Event, History, Kind, RunInfo
 from semcast.obsolescence import obsoletes
-from semcast.specs import CERTIFICATES, EVS, GOSSIP, PROPERTIES, REPLICATION, VSYNC, Status, Verdict, check
+from semcast.specs import (
+    CERTIFICATES,
+    EVS,
+    GOSSIP,
+    GOSSIP_LOGS,
+    LIGHTWEIGHT,
+    PROPERTIES,
+    REPLICATION,
+    VSYNC,
+    Status,
+    Verdict,
+    check,
+)
 
-NAMES = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP]
+NAMES = [
+    name
+    for name in PROPERTIES
+    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT
+]
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5
 

@@ -17,6 +17,8 @@ from semcast.specs import (
     CERTIFICATES,
     EVS,
     GOSSIP,
+    GOSSIP_LOGS,
+    LIGHTWEIGHT,
     PROPERTIES,
     REPLICATION,
     VSYNC,
@@ -293,7 +295,11 @@ def test_ten_events_are_enough() -> None:
     assert (swapped.count, len(swapped.offending)) == (16, 10)
 
 
-OWN = [name for name in PROPERTIES if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP]
+OWN = [
+    name
+    for name in PROPERTIES
+    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT
+]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 
 
