@@ -24,6 +24,7 @@ GROUPS = (
     "ring",
     "vsync",
     "live",
+    "gossip",
     "storage",
     "engine",
     "profile",

@@ -44,6 +44,7 @@ MILLION = 1_000_000
 BUDGET_S, BUDGET_MB = 60.0, 1000.0
 CELL_S = 6.0
 SWARM, SWARM_S = 200, 180.0
+LOGGED = "gossip with a logger"
 
 
 def run() -> list[Row]:
@@ -73,7 +74,7 @@ def _gossip() -> list[Row]:
         ("lossy", 1000, MILLION / 1000 / 10, BUDGET_S),
         ("thirty", 18, 360.0, CELL_S),
     ):
-        cell = _alone(network, members, rate, "rpbcast")
+        cell = _alone(network, members, rate, LOGGED)
         name = f"{members:,} members, 1 % a link, rpbcast with a logger, {cell.deliveries:,} deliveries"
         rows.append(against(f"{name} / {budget:.0f} s", cell.seconds, "s CPU", budget, "<= 1"))
         rows.append(against(f"{name} / 1 GB", cell.megabytes, "MB", BUDGET_MB, "<= 1"))
@@ -110,10 +111,10 @@ def _measure(network: str, members: int, rate: float, stack: str, recorded: bool
         _stack(stack, members),
         size=members,
         rng=Random(3),
-        programs=Programs(sources=_sources(members - (stack == "rpbcast"), rate), observe=False),
+        programs=Programs(sources=_sources(members - (stack == LOGGED), rate), observe=False),
         record=_info(members) if recorded else None,
-        announces=stack == "rpbcast",
-        disks=stack == "rpbcast",
+        announces=stack == LOGGED,
+        disks=stack == LOGGED,
     )
     cluster.start()
     cluster.run(10 * SECOND)
@@ -158,7 +159,7 @@ def _network(kind: str, scheduler: Scheduler, members: int) -> Network:
 def _stack(name: str, members: int) -> StackFactory:
     if name == "trivial":
         return Trivial
-    if name == "rpbcast":
+    if name == LOGGED:
         return _rpbcast(GossipSettings(loggers=(member_names(members)[-1].name,)))
     settings = Settings(buffer_messages=4000)
     rare = msgspec.structs.replace(settings, gossip_period=ROUND, gossip_fanout=1)

@@ -47,9 +47,11 @@ def test_what_is_sent_arrives_in_order_and_is_logged(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_without_a_logger_nothing_is_logged(tmp_path: Path) -> None:
+def test_without_a_logger_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with semcast.join(f"gossip {uuid.uuid4().hex}", **settings("a")) as a:
+            assert "pbcast's promise" in a.stats().promise
+            assert "pbcast's promise" in caplog.text
             with pytest.raises(semcast.UnconfirmedError, match="no logger"):
                 await a.send(b"x", logged=True)
 

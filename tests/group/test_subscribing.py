@@ -13,6 +13,7 @@ import pytest
 
 import semcast
 from semcast import blocking
+from semcast.group.subscribing import Answers, Subscription
 
 PATIENCE = 10.0
 
@@ -231,3 +232,35 @@ def test_programs_without_asyncio_subscribe_too(tmp_path: Path) -> None:
                 if len(found) == 3:
                     break
         assert found == [b"0", b"1", b"2"]
+
+
+def test_streams_that_are_over_are_acknowledged_once(tmp_path: Path) -> None:
+    """A publisher that left is forgotten when all of it was acknowledged; that may be said again."""
+
+    async def story(desk: Desk) -> None:
+        async with desk.subscribe(durable="desk-7", start="all", ack="explicit") as reader:
+            await desk.send(b"1")
+            reading = aiter(reader)
+            async with asyncio.timeout(PATIENCE):
+                first = await anext(reading)
+                await first.ack()
+                await desk.publisher.close()
+                while desk.publisher.member in reader.group.stack.receiver.streams:  # type: ignore[attr-defined]
+                    await asyncio.sleep(0.05)
+                await first.ack()
+
+    run(tmp_path, story)
+
+
+def test_who_goes_on_as_another_incarnation_is_told_what_comes_again() -> None:
+    async def main() -> None:
+        answers = Answers()
+        subscription = Subscription(None, answers, None, explicit=True)  # type: ignore[arg-type]
+        ticket, waiting = answers.open()
+        former, later = semcast.MemberId("q", 1), semcast.MemberId("q", 2)
+        assert subscription.batch_of([semcast.Rejoining(former, later, "put out")]) is None
+        with pytest.raises(semcast.UnconfirmedError, match="it comes again: put out"):
+            await waiting
+        answers.settle(ticket, None)
+
+    asyncio.run(main())

@@ -8,8 +8,9 @@ import pytest
 from tests.lightweight.world import World
 
 from semcast.core import MemberId
+from semcast.core.events import Left, ViewChange
 from semcast.core.outbox import Outbox
-from semcast.protocols.lightweight import LightweightSettings, Machine, Refused
+from semcast.protocols.lightweight import Lightweight, LightweightSettings, Machine, Refused
 from semcast.protocols.lightweight.census import Gathering, census_of
 from semcast.protocols.lightweight.events import Delivered, GroupView, Out, Placed
 from semcast.protocols.lightweight.groups import Group, Map
@@ -17,9 +18,11 @@ from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
 from semcast.protocols.lightweight.messages import Came, Cast, Census, Join, body_of, decode, encode, tag_of
 from semcast.protocols.lightweight.sessions import Session, Turns, Wish
 from semcast.protocols.lightweight.settings import MAX_TARGETS
+from semcast.protocols.ring import Ring, RingSettings
 
 P, Q = MemberId("p"), MemberId("q")
 CONF = Epoch(7, False, P)
+RING = RingSettings()
 
 
 def machine(**settings: Any) -> Machine:
@@ -164,10 +167,10 @@ def test_a_census_in_parts_is_put_together() -> None:
             found = there.groups.get(f"e{group}") or Group(f"e{group}", vs=False)
             found.view, found.size = ViewId(CONF, group), 1
             there.join(client, found, Position(CONF, number), fresh=False)
-    parts = census_of(there, P, 200)
+    parts = census_of(there, P, 60)
     assert len(parts) > 10
     census = Gathering([P, Q])
-    assert not census.add(Q, Census(1, 1, [], []))
+    assert not census.add(Q, Census(1, 1, [], [], []))
     decoded = [decode(encode(part)) for part in parts]
     assert [isinstance(part, Census) and census.add(P, part) for part in decoded] == [
         *[False] * (len(parts) - 1),
@@ -182,7 +185,7 @@ def test_a_census_in_parts_is_put_together() -> None:
 
 def test_a_hostile_census_names_groups_that_are_not_there() -> None:
     census = Gathering([Q])
-    assert census.add(Q, Census(1, 1, [], [(MemberId("a@q", 1), [(5, Position(CONF, 1), False)])]))
+    assert census.add(Q, Census(1, 1, [], [], [(MemberId("a@q", 1), [(5, 0, 1, False)])]))
     assert census.united()[0].groups == {}
 
 
@@ -218,3 +221,29 @@ def test_a_census_begins_again_in_the_middle() -> None:
     world.change()
     world.settle()
     assert world.broken() == set()
+
+
+def test_a_daemon_that_leaves_puts_its_clients_out() -> None:
+    out = Outbox()
+    stack = Lightweight(
+        P, LightweightSettings(), lambda me, rng, box: Ring(me, RING, rng, box), Random(1), out
+    )
+    stack.start(0)
+    assert stack.deliverable()
+    (change,) = stack.deliver(0, 1)
+    assert isinstance(change, ViewChange)
+    assert change.view.members == (P,)
+    session = stack.machine.requests.connect("a", 1)
+    stack.machine.requests.join(session, "e")
+    stack.settle(1)
+    with pytest.raises(ValueError, match="connect a client"):
+        stack.multicast(1, [b"x"])
+    stack.leave(2)
+    for at in range(1, 400):
+        timers, out.timers = out.timers, []
+        for timer, due in timers:
+            if due is not None:
+                stack.on_timer(due + at, timer)
+    assert any(isinstance(event, Left) for event in out.events)
+    assert [type(event) for event in session.take()][-1] is Out
+    assert stack.phase() == "left"

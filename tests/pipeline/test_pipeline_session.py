@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -166,3 +167,24 @@ def test_under_spark_submit_nothing_stands_in_the_middle_of_json(
             monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
         note("semcast profile", Namespace(json=as_json), "no executor has answered yet")
         assert (capsys.readouterr().err == "semcast profile: no executor has answered yet\n") is said
+
+
+def test_a_killed_process_leaves_no_folder_of_spark_behind(tmp_path: Path) -> None:
+    program = "import sys; from semcast.pipeline.scratch import scratch_folder as folder"
+    program += "; print(folder(), flush=True); (folder() / 'shuffled').mkdir(); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    assert folder.parent == tmp_path
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 60
+    while folder.exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -64,7 +64,7 @@ def test_old_copies_of_disks_are_put_back_and_found_out(seed: int) -> None:
     assert examine(scenario_of("replication", seed)).broken == []
 
 
-@pytest.mark.parametrize("seed", [32, 41, 55, 57, 156, 167, 2084, 2162])
+@pytest.mark.parametrize("seed", [32, 41, 55, 57, 156, 167, 2084, 2162, 10555])
 def test_seeds_that_once_failed(seed: int) -> None:
     """41: a removed server stayed in its primary. 55, 57: who had forgotten all starts, and delivers.
 
@@ -72,6 +72,7 @@ def test_seeds_that_once_failed(seed: int) -> None:
     167: reds that are handed in slowly were begun anew for ever. 2162: an operator forgot a server where
     nobody knew that the others had gone on with it; the one who was told had other servers than the rest from
     then on. 2084: who forgot others, and had many reds, was told in every exchange to hand these in first.
+    10555: the same, where it was far behind.
     """
     assert examine(scenario_of("replication", seed)).broken == []
 

@@ -50,6 +50,8 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
+    ("rpbcast", "start-ignored"): 30,
+    ("rpbcast", "filter-too-narrow"): 19,
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
     ("rpbcast", "joiner-from-zero"): 15,
@@ -111,6 +113,11 @@ CAUGHT_AT = {
     ("replication", "agreed-instead-of-safe"): 33,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 46,
+    ("lightweight", "operations-untagged"): 5,
+    ("lightweight", "census-without-flush"): 28,
+    ("lightweight", "placed-when-ordered"): 40,
+    ("lightweight", "mute-never-gone"): 11,
+    ("lightweight", "flushed-before-the-last-send"): 5,
 }
 
 

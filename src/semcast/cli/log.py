@@ -1,4 +1,4 @@
-"""`semcast log`: look at the logs of a logger, replay them, check them, trim them."""
+"""`semcast log`: look at the logs of a logger, replay them, check them, trim them, follow them."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import member_json, message_json, payload_text, plain
+from semcast.cli.log_tail import add_arguments
 from semcast.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "log",
-        help="list, check, replay and trim the logs of a logger",
-        description="Looks at the folder of a logger, whether that runs or not. See docs/logs.md.",
+        help="list, check, replay, trim and follow the logs of a logger",
+        description="Looks at the folder of a logger, whether that runs or not; tail joins a group.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, about, act in (
@@ -43,6 +44,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
             action.add_argument(
                 "--keep", type=int, required=True, metavar="N", help="messages of each stream that stay"
             )
+
+    add_arguments(actions.add_parser("tail", help="print what a group logs, from any start, as it comes"))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,6 +33,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--name", default="", help="of the logger (default: made up once, and kept in DIR)")
     parser.add_argument(
+        "--with", dest="loggers", metavar="A,B", help="names of all loggers, where there are several"
+    )
+    parser.add_argument("--acks", type=int, metavar="N", help="loggers that must have a message")
+    parser.add_argument(
         "--retention",
         choices=("live", "stable", "limits"),
         help="keep what nothing replaced (default), what not all sessions have had, or the last",
@@ -104,6 +108,8 @@ async def _log(args: argparse.Namespace) -> int:
             raise UsageError(f"--group: name a group; {args.folder} has no log yet")
         settings = {
             "retention": args.retention,
+            "loggers": None if args.loggers is None else args.loggers.split(","),
+            "log_acks": args.acks,
             "log_messages": args.messages,
             "log_bytes": args.bytes,
             "log_age": args.age,

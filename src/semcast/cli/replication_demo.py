@@ -61,15 +61,16 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
 
     story = Story(partition, folder, tell)
     result = await story.run()
-    judged = judge(story.journals)
+    judged = judge(story.journals, rest=story.rest)
     result["verdicts"] = {each.property: each.status for each in judged.findings}
     result["held"] = result["held"] and not judged.having(Status.VIOLATED)
     balance, street, bolts = (rows[0][0] for rows in result["tables"])
     console.print(
         f"\nHealed. After {result['seconds']:.1f} s all three have the same tables (digest"
         f" {result['digest'][:12]}):\n"
-        f"the balance is {balance} (100 - 30 + 50 + 5: what waited was done, once), taxi 7 is in {street}\n"
-        f"(the later of two reports), and there are {bolts} bolts (8 - 3).",
+        f"the balance is {balance} (100 - 30 + 1 + 50 + 5, and 10 %: what waited was done, once; not what\n"
+        f"was asked for only if it was 100, for it was not any more), taxi 7 is in {street} (the later of\n"
+        f"two reports), and there are {bolts} bolts (8 - 3).",
         markup=False,
     )
     counts = Counter(result["verdicts"].values())

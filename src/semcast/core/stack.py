@@ -58,6 +58,12 @@ class Stack(ABC):
         """Leave the group; `Left` says when that is done. At once, where nobody has to be told."""
         self.out.deliver(Left(cause))
 
+    def disconnect(self, now: Nanos) -> None:  # noqa: B027 (not all owe anything to who is away)
+        """The program knows that its machine will be away: tell who has to know, and say nothing more."""
+
+    def reconnect(self, now: Nanos) -> None:  # noqa: B027
+        """It is back."""
+
     def reform(self, now: Nanos) -> None:  # noqa: B027 (not all need a majority)
         """Somebody vouches that whoever is not within reach is gone: go on without them."""
 
@@ -197,6 +203,10 @@ class Stack(ABC):
         return False
 
     # About it
+
+    def caveat(self) -> str:
+        """What cannot be promised as things are now, in words; empty where all is well."""
+        return ""
 
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending, if anything does."""

@@ -18,6 +18,8 @@ _PATIENCE = 30.0
 _NO_PRIMARY = 1.5
 """Seconds that the demo waits for what needs a primary, where there is none."""
 
+INTEREST = "update account set balance = balance + balance / 10 where id = 1"
+"""An active action: what it comes to is computed where it has its place, the same everywhere."""
 TABLES = (
     "create table account(id integer primary key, balance integer not null)",
     "create table taxi(id integer primary key, street text, at integer)",
@@ -74,6 +76,8 @@ class Story:
         self._servers = Servers(self._name, data, partition.options, partition.prefix)
         self.journals = self._servers.journals
         """What the servers record."""
+        self.rest: int | None = None
+        """The time of day at which all were one again, and nothing was under way."""
         self._tellers: dict[str, Teller] = {}
         self._tell = tell
 
@@ -111,6 +115,7 @@ class Story:
         for name in NAMES:
             await self._until(name, lambda status: status["primary"] and status["view"] == list(NAMES))
         digest = await self._until_equal()
+        self.rest = time.time_ns()
         seconds = time.monotonic() - started
         return {"digest": digest, "seconds": round(seconds, 2), **await self._result()}
 
@@ -118,6 +123,7 @@ class Story:
         """The side that is primary: everything is answered, and at once."""
         withdraw = "update account set balance = balance - 30 where id = 1"
         await self._step("a", "strict", "execute", "withdraw 30", sql=withdraw)
+        await self._step("a", "interactive", "transaction", "1 more, if it is 70", **_if(70, 1))
         await self._step("b", "commutative", "add", "8 bolts come in", **_bolts(8))
         await self._step("b", "timestamped", "put", "taxi 7 is in High St at 5", **_taxi("High St", 5))
         for level in ("linear", "session", "weak", "dirty"):
@@ -130,6 +136,9 @@ class Story:
         await self._step(
             "c", "queued", "execute", "deposit 5", sql=deposit.replace("50", "5"), level="queued"
         )
+        await self._step("c", "active", "execute", "10 % interest", sql=INTEREST, level="queued")
+        condition = _if(100, -20, "queued")
+        await self._step("c", "interactive", "transaction", "20 less, if it is 100", **condition)
         await self._step("c", "commutative", "add", "3 bolts go out", **_bolts(-3))
         await self._step("c", "timestamped", "put", "taxi 7 is in Low St at 9", **_taxi("Low St", 9))
         for level in ("weak", "dirty", "linear"):
@@ -160,7 +169,8 @@ class Story:
             ]
             for name in NAMES
         }
-        expected = [[[100 - 30 + 50 + 5]], [["Low St"]], [[8 - 3]]]
+        before = 100 - 30 + 1 + 50 + 5
+        expected = [[[before + before // 10]], [["Low St"]], [[8 - 3]]]
         return {"tables": found["a"], "held": all(each == expected for each in found.values())}
 
     async def _until(self, server: str, true: Callable[[Line], bool]) -> None:
@@ -181,6 +191,15 @@ class Story:
 
 def _side(server: str) -> str:
     return f"{server} of {', '.join(MAJORITY if server in MAJORITY else MINORITY)}"
+
+
+def _if(balance: int, delta: int, level: str = "strict") -> dict[str, Any]:
+    """An interactive action: the client has read the balance, and what it asks for depends on that."""
+    return {
+        "steps": [["update account set balance = balance + ? where id = 1", [delta]]],
+        "expect": [["select balance from account", [], [[balance]]]],
+        "level": level,
+    }
 
 
 def _bolts(delta: int) -> dict[str, Any]:

@@ -158,6 +158,8 @@ class Group(SendingSide):
             self._loop.start()
             await self._settle()
             self._check_open()
+            if promise := self._seat.stack.caveat():
+                self._log.promises(promise)
             await self._metrics.start(self._seat, self._hub)
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -380,6 +382,7 @@ class Group(SendingSide):
             sealing=None if self._keys is None else self._keys.stats(),
             phase=seat.stack.phase(),
             held_back=self._flow.held(),
+            promise=seat.stack.caveat(),
             backlog_errors=self._handover.backlogs,
             skipped=self._handover.skipped,
         )

@@ -77,6 +77,10 @@ class GroupLog(Onlooker):
             minimum,
         )
 
+    def promises(self, what: str) -> None:
+        """What its group cannot promise."""
+        _GROUP.warning("%s: %s joins with %s", self._group, plain(str(self._member)), what)
+
     def waits(self, seconds: float, phase: str, members: Sequence[MemberId]) -> None:
         """`join` has not come back yet."""
         _GROUP.warning(

@@ -26,6 +26,8 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     """What the stack is doing; `minority` where it is cut off from the majority, and nothing is sent."""
     held_back: HeldUp | None = None
     """Who or what keeps this member from sending, if anything does."""
+    promise: str = ""
+    """What the group cannot promise as it is now; empty where all is well."""
     backlog_errors: int = 0
     """Calls that raised `BacklogError`."""
     skipped: int = 0

@@ -19,7 +19,7 @@ from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.stack import Stack
 from semcast.core.turn import Onlooker
-from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, UnconfirmedError
 from semcast.group.events import GroupDelivery
 from semcast.group.group import Group
 from semcast.group.settings import check_group, resolve
@@ -41,35 +41,35 @@ class Answers(Onlooker):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._next = 1
-        self._waiting: dict[int, tuple[Mapping[MemberId, int], asyncio.Future[None]]] = {}
+        self._waiting: dict[int, asyncio.Future[None]] = {}
 
-    def open(self, upto: Mapping[MemberId, int]) -> "tuple[int, asyncio.Future[None]]":
+    def open(self) -> "tuple[int, asyncio.Future[None]]":
         """A ticket, and what is done when it is answered."""
         ticket, self._next = self._next, self._next + 1
         future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting[ticket] = upto, future
+        self._waiting[ticket] = future
         future.add_done_callback(lambda _: self._waiting.pop(ticket, None))
         return ticket, future
-
-    def under_way(self) -> list[tuple[int, Mapping[MemberId, int]]]:
-        """What was not answered yet."""
-        return [(ticket, upto) for ticket, (upto, _) in self._waiting.items()]
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
         """Look for answers."""
         for event in events:
             if type(event) is Answered:
-                with suppress(RuntimeError):  # the loop has ended, and nobody waits
-                    self._loop.call_soon_threadsafe(self.settle, event.ticket, None)
+                self.done(event.ticket)
+
+    def done(self, ticket: int) -> None:
+        """It is on disk. In any thread."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self._loop.call_soon_threadsafe(self.settle, ticket, None)
 
     def refuse(self, ticket: int, error: Exception) -> None:
-        """The stack did not take it. In the loop's thread."""
+        """It will not be. In any thread."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.settle, ticket, error)
 
     def settle(self, ticket: int, error: Exception | None) -> None:
         """In the program's thread: it is on disk, or it was refused."""
-        _, future = self._waiting.get(ticket, (None, None))
+        future = self._waiting.get(ticket)
         if future is not None and not future.done():
             if error is None:
                 future.set_result(None)
@@ -77,9 +77,9 @@ class Answers(Onlooker):
                 future.set_exception(error)
 
     def end(self, error: Exception) -> None:
-        """Nothing more will be answered."""
+        """Nothing of what was said so far will be answered. In any thread."""
         for ticket in list(self._waiting):
-            self.settle(ticket, error)
+            self.refuse(ticket, error)
 
 
 class LogBatch:
@@ -187,9 +187,9 @@ class Subscription:
                 lost.append(each)
             elif isinstance(each, Away | Back):
                 self.away = isinstance(each, Away)
-            elif isinstance(each, Rejoining):  # the session goes on, and what was said may have been lost
-                for ticket, upto in self._answers.under_way():
-                    self._tell(ticket, upto)
+            elif isinstance(each, Rejoining):  # what was not acknowledged comes again
+                self._upto.clear()
+                self._answers.end(UnconfirmedError(f"not acknowledged, it comes again: {each.cause}"))
         if self._wanted is not None:
             messages = list(filter(self._wanted, messages))
         if not messages and not lost:
@@ -199,22 +199,25 @@ class Subscription:
 
     def acknowledge(self, upto: Mapping[MemberId, int]) -> "asyncio.Future[None]":
         """The program is through with these streams up to there; done when a logger has that on disk."""
-        ticket, future = self._answers.open(upto)
-        self._tell(ticket, upto)
-        return future
-
-    def _tell(self, ticket: int, upto: Mapping[MemberId, int]) -> None:
+        ticket, future = self._answers.open()
         answers = self._answers
+        for stream, seq in upto.items():
+            if self._upto.get(stream) == seq:
+                del self._upto[stream]
 
         def tell(stack: Stack, now: Nanos) -> None:
             assert isinstance(stack, Member)
+            known = {stream: seq for stream, seq in upto.items() if stream in stack.receiver.streams}
+            if not known:  # they are over, and were acknowledged before
+                answers.done(ticket)
+                return
             try:
-                stack.acknowledge(now, upto, ticket)
+                stack.acknowledge(now, known, ticket)
             except ValueError as error:
-                refused = GroupError(str(error))
-                answers.refuse(ticket, refused)
+                answers.refuse(ticket, GroupError(str(error)))
 
         self.group.call(tell)
+        return future
 
 
 def subscribe(

@@ -6,6 +6,7 @@ It outlives the session: the JVM stays up between two sessions of a process, and
 import atexit
 import os
 import shutil
+import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from semcast.pipeline.java import find_java, java_home_for_spark
+from semcast.pipeline.staging import guarded
 
 _LOG4J = """\
 rootLogger.level = {level}
@@ -30,9 +32,9 @@ appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 
 @cache
 def scratch_folder() -> Path:
-    """Made by the first call, removed when the process ends."""
+    """Made by the first call, removed when the process ends, however it ends."""
     folder = Path(tempfile.mkdtemp(prefix="semcast-spark-"))
-    atexit.register(_clean_up, folder, os.getpid())
+    atexit.register(_clean_up, folder, os.getpid(), guarded(folder))
     return folder
 
 
@@ -63,10 +65,12 @@ def log_level() -> str:
     return os.environ.get("SEMCAST_SPARK_LOG", "off").lower()
 
 
-def _clean_up(folder: Path, owner: int) -> None:
+def _clean_up(folder: Path, owner: int, guard: "subprocess.Popen[bytes]") -> None:
     if os.getpid() != owner:  # a forked child runs our exit handlers too
         return
     spark = SparkSession.getActiveSession()
     if spark is not None:
         spark.stop()
     shutil.rmtree(folder, ignore_errors=True)
+    if guard.stdin is not None:
+        guard.stdin.close()  # nobody waits for it: a child that was forked may hold the pipe, too

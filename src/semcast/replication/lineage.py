@@ -80,6 +80,15 @@ def past_of(before: Prim, line: int) -> tuple[tuple[int, int], ...]:
     return (*before.past[:-1], (before.past[-1][0], line)) if before.whole and before.past else before.past
 
 
+def goes_on_from(known: Prim, other: Prim) -> bool:
+    """Whether an operator made up the one where the other is the last: what is green there still counts.
+
+    The first primary after it needs all who were not given up, so they have to come together, though one of
+    them may lack much, or have much that the others lack.
+    """
+    return known.whole and bool(known.past) and known.past[-1][0] == other.lineage and known.rank > other.rank
+
+
 def estranged(server: Server, prim: Prim, top: Prim) -> bool:
     """Whether a server that knows one primary must not take part where another is the last one."""
     if server in top.forgot:

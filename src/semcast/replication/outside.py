@@ -105,7 +105,7 @@ class Outside:
             return
         if not pull.may_enter(self._machine, offer) or not offer.takes:
             return
-        if not pull.follows(self._machine, offer):
+        if self._is_given_up(source) or not pull.follows(self._machine, offer):
             return
         self._unheard = 0
         if self._donor is None:
@@ -120,6 +120,11 @@ class Outside:
         elif offered.what == LOOK or lacking != (self._what == SNAPSHOT):
             self._what = SNAPSHOT if lacking else TAIL
             self._ask()
+
+    def _is_given_up(self, source: MemberId) -> bool:
+        """An operator told this server that the other is gone: it goes on without whatever that has."""
+        known = self._machine.books.prim
+        return known.whole and source.name in {server.name for server in known.forgot}
 
     def on_piece(self, now: Nanos, source: MemberId, piece: Piece) -> None:
         """Some of what was asked for."""

@@ -50,9 +50,7 @@ class Planner:
         top = states[max(states, key=lambda server: (states[server].prim.rank, states[server].green, server))]
         founded = top.prim.index > 0
         counted = self.kin(self.known(states, top), top) if founded else dict(states)
-        counted = self.not_behind(counted)
-        if not top.prim.whole:  # else nobody works meanwhile, and all of them are needed
-            counted = self.not_ahead(counted)
+        counted = self.not_ahead(self.not_behind(counted))
         founders = top.founders if founded else ()
         return Plan(tuple(sorted(counted)), founders, self.shares(counted), top.prim)
 

@@ -12,6 +12,7 @@ from semcast.replication.exchange import reds_of
 from semcast.replication.frames import Offer
 from semcast.replication.ids import Creator, Number, Server, Weighted
 from semcast.replication.knowledge import Prim
+from semcast.replication.lineage import goes_on_from
 from semcast.replication.machine import Machine
 from semcast.replication.records import Fetched, Pulled
 from semcast.replication.snapshots import Snapshot
@@ -115,6 +116,8 @@ def follows(machine: Machine, offered: Offer) -> bool:
     known, other = machine.books.prim, offered.prim
     if not known.index or not other.index or known.lineage == other.lineage:
         return machine.server not in other.forgot or not machine.stop_for(other)
+    if goes_on_from(known, other):
+        return True
     return other.rank > known.rank and not machine.stop_for(other)
 
 

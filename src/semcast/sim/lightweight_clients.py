@@ -7,6 +7,8 @@ session. Most read at once; some take their time, and some never answer at the e
 from collections.abc import Sequence
 from random import Random
 
+from semcast.core.annotations import Annotation
+from semcast.core.events import Unblocked
 from semcast.core.ids import MICROSECOND, MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
 from semcast.core.stack import Stack
@@ -18,6 +20,8 @@ from semcast.sim.faults import Deed
 
 BLOCKING = "v"
 """Groups whose names begin with this one have sending view delivery."""
+SHARED = "e0"
+"""The group of the workloads of hosts."""
 _PACE: Nanos = 7 * MILLISECOND
 """How often slow clients look whether there is something for them."""
 
@@ -69,16 +73,29 @@ class Daemon(Lightweight):
         out: Outbox,
         *,
         machine: type[Machine] = Machine,
+        works: bool = False,
     ) -> None:
+        self._works = works  # hosts have workloads: somebody sends, and all are given it
         self.clients: dict[str, Client] = {}
         self._reads = False  # a timer is set
+        self._refused_to: Session | None = None  # who waits for credit to send the workload of the host
         super().__init__(me, settings, below, rng, out, machine=machine)
+
+    def start(self, now: Nanos) -> None:
+        """Begin; with a client for the workload of the host, if there are any."""
+        super().start(now)
+        if self._works:
+            self._app(now)
+            self.settle(now)
 
     def settle(self, now: Nanos) -> None:
         """Clients read what they are told, and answer, until nothing more comes of it."""
         super().settle(now)
         while self._let_read(slow=False):
             super().settle(now)
+        if self._refused_to is not None and self._refused_to.credit > 0:
+            self._refused_to = None
+            self.out.deliver(Unblocked())
         waits = any(client.slow and len(client.session) for client in self.clients.values())
         if waits and not self._reads:
             self._reads = True
@@ -104,6 +121,29 @@ class Daemon(Lightweight):
                 if answer is not None:
                     self.machine.requests.ready(client.session, *answer)
         return read
+
+    def multicast(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,  # noqa: ARG002 (nothing is purged here)
+        *,
+        safe: bool = False,
+    ) -> int:
+        """The workload of the host is that of one more client, in one group with those of the others."""
+        session, requests = self._app(now), self.machine.requests
+        count = min(len(payloads), session.credit)
+        if count:
+            requests.cast(session, (SHARED,), payloads[:count], safe=safe)
+        self._refused_to = session if count < len(payloads) else None
+        self.settle(now)
+        return count
+
+    def _app(self, now: Nanos) -> Session:
+        session = self.client(now, "app", slow=False, mute=False).session
+        if not session.asked:
+            self.machine.requests.join(session, SHARED)
+        return session
 
     def client(self, now: Nanos, name: str, *, slow: bool, mute: bool) -> Client:
         """The client of this name, which connects if it has to."""

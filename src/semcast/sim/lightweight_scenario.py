@@ -5,7 +5,7 @@ from random import Random
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.protocols.lightweight import LightweightSettings
 from semcast.protocols.ring import RingSettings, SlowPolicy
-from semcast.sim.faults import Ambush, AnyFault, Crash, Loss, Partition, Recover, Sleep
+from semcast.sim.faults import Ambush, AnyFault, Crash, Leave, Loss, Partition, Recover, Sleep
 from semcast.sim.lightweight_clients import Act
 from semcast.sim.scenario import Scenario
 
@@ -18,6 +18,7 @@ def draw_lightweight(seed: int) -> Scenario:
     size = rng.choice((2, 3, 3, 4))
     duration = rng.choice((1500, 2500)) * MILLISECOND
     faults = _faults(rng, size, duration)
+    faults += _leaves(Random(f"lightweight/leaves/{seed}"), size, duration)
     faults += _acts(rng, size, duration, _moments(rng, faults, duration))
     return Scenario(
         seed=seed,
@@ -125,6 +126,13 @@ def _faults(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
         )
     found += [Recover(duration - MILLISECOND, member) for member in range(size) if rng.random() < 0.7]
     return found
+
+
+def _leaves(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Sometimes a daemon leaves for good, with its clients. Drawn beside all else."""
+    if size < 3 or rng.random() >= 0.2:
+        return []
+    return [Leave(rng.randrange(200 * MILLISECOND, duration), rng.randrange(size))]
 
 
 def _trouble(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:

@@ -20,12 +20,12 @@ _MESSAGE = 1 << 15
 """Bytes of a message, at most: it fits into a datagram."""
 _PERIOD = 100 * MILLISECOND
 _REPORT = SECOND
-_RESEND = 100 * MILLISECOND
+_RESEND = 250 * MILLISECOND
 _PRESENCE = SECOND
 _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
 _WINDOW = 4096
-_REPAIRS = 50_000
+_REPAIRS = 200_000
 _KEPT = 1 << 16
 """Messages that a member keeps for others."""
 
@@ -39,6 +39,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     """Be a logger: keep in `data` what is sent. `semcast logger` runs one."""
     durable: bool = False
     """Wait for a logger where there is none, instead of going on with pbcast's promise until one comes."""
+    loggers: tuple[str, ...] = ()
+    """Names of all loggers, where there are several, the same everywhere; one is found without."""
+    log_acks: int = 1
+    """Loggers that must have a message on disk before it counts as logged; the same at all members."""
     retention: str = Retention.LIVE.value
     """What a logger keeps: `live`, `stable` or `limits`."""
     log_messages: int = 1 << 20
@@ -81,6 +85,11 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError("data: a logger needs a folder for its log")
         if self.data and not self.logger:
             raise ConfigurationError("data: only a logger keeps something on disk; set logger")
+        if not 1 <= self.log_acks <= max(1, len(self.loggers)):
+            raise ConfigurationError(f"log_acks {self.log_acks}: from 1 to as many as `loggers` names")
+        if self.loggers and self.logger is not (self.name in self.loggers):
+            role = "is not among" if self.logger else "is one of"
+            raise ConfigurationError(f"name {self.name!r} {role} the loggers {', '.join(self.loggers)}")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
         if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
@@ -99,6 +108,8 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
         protocol=Protocol(settings.protocol),
         durable=settings.protocol != Protocol.PBCAST.value,
         presence=_PRESENCE,
+        loggers=settings.loggers,
+        log_acks=settings.log_acks,
         gossip_period=_PERIOD,
         resend=_RESEND,
         report=_REPORT,
@@ -128,7 +139,7 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
         logger = Logger(site.member, (), chosen, rng, out)
         logger.placing.epoch = time.time_ns() - time.monotonic_ns()
         return logger
-    if settings.durable or chosen.protocol is not Protocol.RPBCAST:
+    if settings.durable or settings.loggers or chosen.protocol is not Protocol.RPBCAST:
         return Member(site.member, (), chosen, rng, out)
     return Seeker(site.member, (), chosen, _SEARCH, rng, out)
 
@@ -162,5 +173,6 @@ FAMILY = FAMILIES.register(
         confirms=("delivered", "logged"),
         instead_of_safe="; see logged",
         keeps=True,
+        tailing="purge",
     )
 )

@@ -17,34 +17,32 @@ from semcast.history.schema import Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.gossip_outline import outlines
 from semcast.pipeline.verify.gossip_parts import BY_PARTS, judge_parts
-from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody, place_in_log
+from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
-from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, KEPT, LOST, STABLE, UNWANTED
+from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
+from semcast.specs.gossip.logs import gossip_admitted
 from semcast.specs.gossip.members import gossip_members
 
 _SPAN = ("debtor", "author", "first", "last")
 
 
-MEMBERS = "gossip_members"
-"""Judged by views alone, which are few rows."""
+MEMBERS, ADMITTED = BY_OUTLINE = "gossip_members", "gossip_admitted"
+"""Judged by views, and by the outline of a run: few rows."""
 
 _OBLIGATIONS = (
-    "gossip_logged",
     "gossip_delivery",
     "gossip_agreement",
     "gossip_receipts",
     "gossip_collected",
-    "gossip_durable",
     "at_most_once",
     "at_least_once",
 )
-JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, MEMBERS}
+JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, *BY_OUTLINE}
 """What is judged here. Nothing else holds."""
 
 
@@ -68,6 +66,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
     for run in runs.get(MEMBERS, ()):
         whole = History(known[run].info, given.run_index.stays.histories[run].events)
         found.verdicts.append((run, gossip_members(whole)))
+    found.verdicts += [(run, gossip_admitted(known[run].history)) for run in runs.get(ADMITTED, ())]
     return found
 
 
@@ -93,12 +92,10 @@ class _Obligations:
     def violations(self) -> DataFrame:
         """All that is lacking, or that should not be there, still by numbers."""
         claims = (
-            self._logged,
             self._delivery,
             self._agreement,
             self._receipts,
             self._collected,
-            self._durable,
             self._at_most_once,
             self._at_least_once,
         )
@@ -278,19 +275,6 @@ class _Obligations:
 
     # What logs have
 
-    def _logged(self, name: str, runs: list[str]) -> None:
-        """What a sender that is there at the end multicast was logged."""
-        senders: list[tuple[int, int]] = []
-        for run in runs:
-            history = self._rows.known[run].history
-            for process in history.processes:
-                if process not in history.gone:
-                    debtor = self._debtor(name, run, process, "is in no log")
-                    senders.append((self._rows.number(run, process), debtor))
-        table = fn.broadcast(self._rows.run_index.table(senders, "author", "debtor"))
-        self._asked.append(self._rows.sent.join(table, "author").select(*_SPAN))
-        self._held.append(self._rows.kept.join(table, "author").select(*_SPAN))
-
     def _collected(self, name: str, runs: list[str]) -> None:
         """Where a log keeps what is not stable, nothing else is left in it."""
         logs: list[tuple[int, int]] = []
@@ -307,24 +291,3 @@ class _Obligations:
         rows = self._rows.in_logs.join(table, "log")
         self._asked.append(rows.where(fn.col("kind") != COLLECT.value).select(*_SPAN))
         self._held.append(rows.where(fn.col("kind") == COLLECT.value).select(*_SPAN))
-
-    def _durable(self, name: str, runs: list[str]) -> None:
-        """A logger that starts again has all that was on its disk."""
-        table: list[tuple[int, ...]] = []
-        for run in runs:
-            known = self._rows.known[run]
-            places = {id(log): place for place, log in enumerate(known.ledger.logs)}
-            for opened, log, _ in known.ledger.recovered:
-                debtor = self._debtor(name, run, opened.process, "is not in the log any more")
-                incarnations = [who for who in known.history.processes if who.name == log.logger]
-                place = (incarnations.index(opened.process) << INDEX_BITS) + opened.index
-                who = self._rows.number(run, opened.process)
-                table.append((self._rows.logs[run, places[id(log)]], who, place, debtor))
-        openings = fn.broadcast(self._rows.run_index.table(table, "log", "opener", "opened", "debtor"))
-        rows = self._rows.in_logs.select("*", place_in_log("place")).join(openings, "log")
-        earlier = fn.col("place") < fn.col("opened")
-        is_collect = fn.col("kind") == COLLECT.value
-        self._asked.append(rows.where(earlier & ~is_collect).select(*_SPAN))
-        self._held.append(rows.where(earlier & is_collect).select(*_SPAN))
-        openers = self._rows.run_index.table([(who, debtor) for _, who, _, debtor in table], "who", "debtor")
-        self._held.append(self._rows.of(KEPT).join(fn.broadcast(openers), "who").select(*_SPAN))

@@ -18,6 +18,7 @@ from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
 from semcast.specs.gossip.kinds import (
     ABANDONED,
+    ADMIT,
     BEGIN,
     DETACHED,
     DISCONNECT,
@@ -32,7 +33,7 @@ from semcast.specs.gossip.kinds import (
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
-_KINDS = (START, BEGIN, OPENED, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
+_KINDS = (START, BEGIN, ADMIT, OPENED, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 

@@ -19,9 +19,16 @@ from semcast.history.schema import SCHEMA, Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip_outline import Outline
 from semcast.pipeline.verify.violations import known_violations, told_by
-from semcast.specs import Verdict
-from semcast.specs.gossip.kinds import COLLECT, KEPT, LOG, OPENED, PLACED
-from semcast.specs.gossip.logs import gossip_chains, gossip_compacted
+from semcast.specs import Status, Verdict
+from semcast.specs.gossip.filtering import gossip_filter
+from semcast.specs.gossip.kinds import CLOSED, COLLECT, KEPT, LETGO, LOG, LOST, OPENED, PLACED
+from semcast.specs.gossip.logs import (
+    gossip_chains,
+    gossip_closed,
+    gossip_compacted,
+    gossip_durable,
+    gossip_logged,
+)
 from semcast.specs.gossip.positions import gossip_positions
 from semcast.specs.gossip.starting import gossip_beginning
 
@@ -43,6 +50,10 @@ class Parts:
 
 BY_PARTS: dict[str, Parts] = {
     "gossip_positions": Parts(gossip_positions, (OPENED, LOG, PLACED), by_stream=False),
+    "gossip_logged": Parts(gossip_logged, (Kind.MULTICAST, LOG, KEPT)),
+    "gossip_durable": Parts(gossip_durable, (LOG, KEPT, COLLECT, LETGO)),
+    "gossip_closed": Parts(gossip_closed, (CLOSED,)),
+    "gossip_filter": Parts(gossip_filter, (Kind.MULTICAST, Kind.DELIVER, LOST)),
     "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT)),
     "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
     "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
@@ -63,7 +74,9 @@ def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, S
             found.unknown[run, name] = "a log or a stream has too many rows for one task"
             continue
         verdict: Verdict = pickle.loads(packed)  # noqa: S301 (bytes that our own tasks made)
-        if verdict.count:
+        if verdict.status is Status.UNKNOWN:
+            found.unknown[run, name] = verdict.detail
+        elif verdict.count:
             broken.append(told_by(run, verdict))
     found.violations.append(known_violations(given.run_index.spark, broken))
     return found

@@ -14,7 +14,7 @@ from semcast.core.ids import MemberId
 from semcast.history.schema import Kind
 from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
-from semcast.pipeline.verify.folds import INDEX, INDEX_BITS
+from semcast.pipeline.verify.folds import INDEX_BITS
 from semcast.pipeline.verify.gossip_outline import Outline
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations, with_author, with_number
@@ -147,16 +147,6 @@ def _nothing() -> list[Column]:
     return [fn.lit(0).alias("first"), fn.lit(0).alias("last")]
 
 
-def _forgotten(rows: GossipRows, name: str, runs: list[str]) -> DataFrame:
-    """What senders let go before it was on any disk. A debtor is a row: it holds what was logged by then."""
-    place = fn.shiftleft("who", INDEX_BITS) + fn.col("index")
-    gone = rows.of(LETGO).join(_in_runs(rows, runs), "who", "left_semi")
-    asked = gone.select(place.alias("debtor"), "author", "at_ns", "first", "last")
-    written = rows.of(LOG, KEPT).select("author", "at_ns", "first", "last")
-    lacking = without(asked, _by_then(asked, written, ["author"]))
-    return _of_rows(lacking, name, "was forgotten by its sender before it was logged")
-
-
 def _by_then(asked: DataFrame, done: DataFrame, same: list[str]) -> DataFrame:
     """What of rows (debtor, author, at_ns, first, last) lies in other rows that are not later."""
     one = chunked(asked, chunk=_BIN)
@@ -168,15 +158,6 @@ def _by_then(asked: DataFrame, done: DataFrame, same: list[str]) -> DataFrame:
         .select("debtor", "author", first.alias("first"), last.alias("last"))
         .where("first <= last")
     )
-
-
-def _of_rows(spans: DataFrame, name: str, reason: str) -> DataFrame:
-    """Spans whose debtor is the place of a row, as violations there."""
-    at = fn.col("debtor")
-    cases = spans.select(
-        "*", fn.shiftright(at, INDEX_BITS).alias("who"), at.bitwiseAND(fn.lit(INDEX)).alias("index")
-    )
-    return numbered_violations(cases, name, reason, index=fn.col("index"))
 
 
 def _logged_again(rows: GossipRows, name: str, runs: list[str]) -> DataFrame:
@@ -263,7 +244,6 @@ ByRows = Callable[[GossipRows, str, list[str]], DataFrame]
 BY_ROWS: tuple[tuple[str, ByRows], ...] = (
     ("gossip_start", _not_started),
     ("gossip_progress", _waiting),
-    ("gossip_durable", _forgotten),
     ("gossip_collected", _logged_again),
     ("gossip_collection", _collected_early),
 )

@@ -12,7 +12,7 @@ from semcast.history import Event, RunInfo
 from semcast.pipeline.session import SMALL_ROWS
 from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.forms import PROPERTIES, Case, Findings, Need, needs
-from semcast.pipeline.verify.violations import Violation
+from semcast.pipeline.verify.violations import NOBODY, Violation
 from semcast.specs import Status
 
 _MAX_REASONS = 3
@@ -199,7 +199,9 @@ def _shown(event: Event) -> Offence:
 
 
 def as_violation(verdict: Verdict) -> Violation:
-    """The cases of a verdict from memory as one row of violations, at its first event."""
+    """The cases of a verdict from memory as one row of violations, at its first event if there is one."""
+    if not verdict.sample:
+        return verdict.run, verdict.property, NOBODY, None, 0, 0, verdict.count, None, verdict.detail
     first = verdict.sample[0]
     process, about = first.process, first.message
     assert process is not None

@@ -45,6 +45,9 @@ OUTPUT = pa.schema(
 """Violations as they are written: in the column names of histories."""
 
 
+NOBODY = ("-", 0)
+"""The process of a violation that no event shows: something is missing, and the reason says what."""
+
 Violation = tuple[str, str, tuple[str, int], tuple[str, int] | None, int, int, int, int | None, str]
 """One that the driver knows of, in the order of the columns."""
 
@@ -82,9 +85,11 @@ def output_row(violation: Violation) -> dict[str, object]:
 
 def told_by(run: str, verdict: Verdict) -> Violation:
     """The cases of a checker in memory as one violation: the first of them, as often as there are cases."""
+    reason = verdict.detail.partition("; ")[0]
+    if not verdict.offending:
+        return run, verdict.property, NOBODY, None, 0, 0, verdict.count, None, reason
     event = verdict.offending[0]
     process = event.process.name, event.process.incarnation
-    reason = verdict.detail.partition("; ")[0]
     return run, verdict.property, process, None, 0, 0, verdict.count, event.index, reason
 
 

@@ -84,6 +84,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """The identity of that log: its logger, and the incarnation that began it."""
     members: Hash | None = None
     """The hash of who is known to be there, salted in the same way."""
+    gap: bool = False
+    """Whether it asks for a gap at once, and not for all that is missing at the end of a round."""
 
 
 class Heartbeats(Frame, frozen=True, array_like=True, tag=73, gc=False):

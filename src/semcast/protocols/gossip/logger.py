@@ -295,6 +295,16 @@ class Logger(Stack):
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One alone."""
+        self.on_frames(now, source, (frame,))
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """A burst is placed and synced together, and acknowledged once."""
+        for frame in frames:
+            self._on_frame(now, source, frame)
+        self._flush(now)
+
+    def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
         handler = self._handler(source, type(frame))
         if source == self._me or handler is None or not self.roster.heard(now, source):
@@ -305,7 +315,6 @@ class Logger(Stack):
             self._heard_at[source.name] = now
             self._end_former(source.name)
         handler(now, source, frame)
-        self._flush(now)
 
     def _handler(self, source: MemberId, kind: type[Frame]) -> Handler | None:
         """What to do about a frame; little, before the log is in use."""

@@ -50,6 +50,7 @@ from semcast.protocols.gossip.lbrm import Lbrm
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.pbcast import Pbcast
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.rate import Rate
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.rpbcast import Rpbcast
@@ -74,6 +75,7 @@ class GossipTimer(Timer):
     ROUND = "round"
     HEARTBEAT = "heartbeat"
     REPORT = "report"
+    RATE = "rate"
     PRESENCE = "presence"
 
 
@@ -98,6 +100,7 @@ class Member(Stack):
     session_kind: type[Session] = Session
     desk_kind: type[Desk] = Desk
     peers_kind: type[Peers] = Peers
+    rate_kind: type[Rate] = Rate
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -123,6 +126,7 @@ class Member(Stack):
             Data: self._on_data,
             Idle: self._on_idle,
             Notice: self._on_notice,
+            Gossip: self._on_gossip,
             Say: self._on_say,
             Said: self._on_said,
             Presence: self._on_presence,
@@ -153,6 +157,7 @@ class Member(Stack):
         self.repair = self.repairs[settings.protocol](self.desk)
         self.acknowledging = Acknowledging(self.receiver, out)
         self.fetching = Fetching(self.desk)
+        self.rate = self.rate_kind(settings.gossip_period, on=settings.paced and settings.logs)
         self.receiver.unread = lambda: self.reader.unread
 
     # Life
@@ -228,6 +233,9 @@ class Member(Stack):
             check_message(payload, annotation)
         for taken, payload in enumerate(payloads):
             waits_for = self._waits_for()
+            if waits_for is None and self.rate.limit is not None and self.rate.room(now) < 1:
+                waits_for = "rate"
+                self.out.set_timer(GossipTimer.RATE, now + self.rate.pause())
             if waits_for is not None:
                 self.stats.refused += 1
                 self._block(waits_for)
@@ -258,6 +266,7 @@ class Member(Stack):
     def _send(self, now: Nanos, payload: bytes, annotation: Annotation | None) -> None:
         batch = batch_of(self._me, self.sender.seq + 1, [payload], annotation)
         self.sender.sent(now, batch)
+        self.rate.sent()
         self.stats.sent += 1
         self.desk.idle.data(self._me, batch.first)
         self.desk.buffer.add(batch, self.desk.round)
@@ -314,6 +323,14 @@ class Member(Stack):
             self._ask_at_once(now, stream, before + 1, frame.seq - 1)
         if self.fetching.behind:
             self.fetching.go_on()
+
+    def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
+        """What it wants of this sender is looked at, too."""
+        if not frame.gap:
+            own = [span for sender, spans in frame.wanted if sender == self._me for span in spans]
+            self.rate.heard(source.name, own, self.sender.seq)
+        if not self.repair.on_frame(now, source, frame):
+            self.stats.malformed += 1
 
     def _on_idle(self, now: Nanos, source: MemberId, frame: Idle) -> None:
         self.desk.mark_idle(now, source, frame.seq)
@@ -562,6 +579,8 @@ class Member(Stack):
         elif timer is GossipTimer.ROUND:
             self._round(now)
             self.out.set_timer(GossipTimer.ROUND, now + self.settings.gossip_period)
+        elif timer is GossipTimer.RATE:
+            self._unblock()
         elif timer is GossipTimer.HEARTBEAT:
             self._heartbeat(now)
         else:
@@ -576,6 +595,7 @@ class Member(Stack):
         self._look_for_logger(now)
         if self.settings.logs:
             self._resend(now)
+        self.rate.on_round(now, self.sender.seq)
         if self.session.admitted:
             self.acknowledging.on_round(self.session.logger)
             self.repair.on_round(now)
@@ -641,12 +661,20 @@ class Member(Stack):
         """Whether own messages fill queue and reserve."""
         return self.reader.waits and not self.receiver.has_room(self.settings.reserve_messages)
 
+    def caveat(self) -> str:
+        """Without a logger much less is promised."""
+        if self.settings.logs:
+            return ""
+        return "no logger: what no member has any more is lost (pbcast's promise)"
+
     def held_back(self) -> HeldBack | None:
-        """Its logger, or its own program; nobody else ever."""
+        """Its logger, most receivers, or its own program; no single receiver ever."""
         if not self._blocked:
             return None
         if self.sender.room() < 1:
             return HeldBack(self.session.logger, "it has not logged what was sent")
+        if self.rate.limit is not None and self._waits_for() is None:
+            return HeldBack(None, "most receivers cannot follow")
         return HeldBack(self._me, "its program does not read")
 
     def buffered(self) -> int:

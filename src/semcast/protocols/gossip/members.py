@@ -9,7 +9,7 @@ long is forgotten everywhere at about the same time. Who says goodbye is remembe
 Without a `presence` period membership is fixed: the list that members begin with, and nobody else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from hashlib import blake2b
 
 from semcast.core.events import ViewChange
@@ -81,7 +81,7 @@ class Roster:
         for member in members:
             if member.name != me.name:
                 self._put(Entry(member, self._standing(member, Standing.MEMBER), 0))
-        self._initial = frozenset(self._entries)
+        self._initial: Container[str] = self._entries if self._fixed else frozenset(self._entries)
         self._told = View(0, ())
         self._changed = True
 
@@ -222,9 +222,13 @@ class Roster:
         if former is not None:
             if former.member == entry.member and former.standing is entry.standing:
                 return
-            self._digest -= former.digest()
-        self._digest += entry.digest()
+            self._count(former, -1)
+        self._count(entry, 1)
         self._see_change(entry)
+
+    def _count(self, entry: Entry, times: int) -> None:
+        if not self._fixed:  # nobody compares lists that do not change
+            self._digest += times * entry.digest()
 
     def _see_change(self, entry: Entry) -> None:
         self._changed = True
@@ -275,7 +279,7 @@ class Roster:
         for each in list(self._entries.values()):
             if now - each.heard_at >= limit and each.member.name != self._me.name:
                 del self._entries[each.member.name]
-                self._digest -= each.digest()
+                self._count(each, -1)
                 self._see_change(Entry(each.member, Standing.GONE, now))
                 if each.standing is not Standing.GONE:
                     self._failed.add(each.member)

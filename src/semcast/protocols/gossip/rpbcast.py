@@ -21,7 +21,7 @@ class Rpbcast(Repair):
         """4.1: at once, and not only at the next round."""
         target = self.desk.peers.choose()
         if target is not None:
-            self._gossip(now, target, [(stream.sender, [gap])])
+            self._gossip(now, target, [(stream.sender, [gap])], gap=True)
 
     def on_round(self, now: Nanos) -> None:
         """tick: RTX for `missing` to the logger, GOSSIP(gmissing) to one member, also if it is empty."""
@@ -39,7 +39,14 @@ class Rpbcast(Repair):
         for stream in self.desk.receiver.lagging():
             stream.age(self.desk.round - self.desk.settings.gossip_rounds)
 
-    def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:
+    def _gossip(
+        self,
+        now: Nanos,
+        target: MemberId,
+        lacking: list[tuple[MemberId, list[Span]]],
+        *,
+        gap: bool = False,
+    ) -> None:
         desk = self.desk
         asked = wanted(lacking)
         desk.stats.requested += bool(asked)
@@ -49,7 +56,7 @@ class Rpbcast(Repair):
         log, logged = desk.logged.some(desk.round) if room else (None, [])
         idle = desk.idle.hash(desk.me, desk.round)
         members = desk.members(desk.me, desk.round)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members))
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""

@@ -79,6 +79,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often a session reports to its logger. It counts as away after three in vain."""
     window: int = 256
     """Messages beyond what is logged that a sender sends."""
+    paced: bool = True
+    """Whether a sender slows down when most receivers cannot follow; without a logger it does not."""
     hold: int = 1024
     """Messages of a stream that wait for others before them; what comes beyond that is asked for later."""
     queue_messages: int = 1024

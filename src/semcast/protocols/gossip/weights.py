@@ -27,18 +27,17 @@ class Weights:
     def append(self, weight: Weight) -> None:
         """Another place, behind all others."""
         place = len(self._weights) + 1
-        first = place - (place & -place)
-        below = place - 1
-        sums = others = 0
+        first, below = place - (place & -place), place - 1
+        sums, others = weight or 0, int(weight is None)
+        self._weights.append(weight)
+        self._total += sums
+        self._without += others
         while below > first:  # the parts that this place sums up are there already
             sums += self._sums[below]
             others += self._others[below]
             below -= below & -below
-        self._weights.append(None)
         self._sums.append(sums)
         self._others.append(others)
-        self._add(place, 0, 1)
-        self.put(place - 1, weight)
 
     def put(self, place: int, weight: Weight) -> None:
         """Change the weight of a place."""

@@ -5,14 +5,17 @@ is in the total order, so all daemons have it complete at the same position, or 
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from semcast.core.ids import MemberId
 from semcast.protocols.lightweight.groups import Daemon, Group, Map
-from semcast.protocols.lightweight.ids import Position
-from semcast.protocols.lightweight.messages import Census, Client, Listed
+from semcast.protocols.lightweight.ids import Epoch, Position
+from semcast.protocols.lightweight.messages import Census, Client, Listed, Membership
 from semcast.protocols.lightweight.settings import MAX_CENSUS
 
-_MEMBERSHIP = 40
+T = TypeVar("T")
+
+_MEMBERSHIP = 12
 """Bytes of a membership in a census, about."""
 
 
@@ -38,33 +41,78 @@ class Gathering:
         union = Map()
         told: dict[str, list[tuple[Daemon, Listed]]] = {}
         for daemon in sorted(self.parts):
+            reader = _Reader(union, told, daemon)
             for part in self.parts[daemon]:
-                _add_part(union, told, daemon, part)
+                reader.read(part)
         for group in union.groups.values():
             group.sort()
         return union, told
 
 
-def _add_part(union: Map, told: dict[str, list[tuple[Daemon, Listed]]], daemon: Daemon, part: Census) -> None:
-    for listed in part.groups:
-        told.setdefault(listed.name, []).append((daemon, listed))
-    for client, memberships in part.clients:
-        if client not in union.clients:
-            union.came(client, daemon)
-        for number, joined, fresh in memberships:
-            if number >= len(part.groups):
-                continue  # no correct daemon says it, and all ignore it
-            listed = part.groups[number]
-            group = union.groups.get(listed.name) or Group(listed.name, vs=listed.vs)
-            group.vs = group.vs or listed.vs
-            if client not in group.members:
-                union.join(client, group, joined, fresh=fresh)
+class _Reader:
+    """Puts the parts of one daemon together, in order."""
+
+    def __init__(self, union: Map, told: dict[str, list[tuple[Daemon, Listed]]], daemon: Daemon) -> None:
+        self._union, self._told, self._daemon = union, told, daemon
+        self._groups: list[Listed] = []
+        self._epochs: list[Epoch] = []
+
+    def read(self, part: Census) -> None:
+        """The next part. What no correct daemon says is ignored, by all."""
+        union, daemon = self._union, self._daemon
+        self._groups += part.groups
+        self._epochs += part.epochs
+        for listed in part.groups:
+            self._told.setdefault(listed.name, []).append((daemon, listed))
+        for client, memberships in part.clients:
+            if client not in union.clients:
+                union.came(client, daemon)
+            for number, epoch, index, fresh in memberships:
+                if number < len(self._groups) and epoch < len(self._epochs):
+                    joined = Position(self._epochs[epoch], index)
+                    self._join(client, self._groups[number], joined, fresh=fresh)
+
+    def _join(self, client: Client, listed: Listed, joined: Position, *, fresh: bool) -> None:
+        group = self._union.groups.get(listed.name) or Group(listed.name, vs=listed.vs)
+        group.vs = group.vs or listed.vs
+        if client not in group.members:
+            self._union.join(client, group, joined, fresh=fresh)
 
 
 def census_of(map_: Map, me: MemberId, most_bytes: int) -> list[Census]:
     """What a daemon says of its own clients, in as many parts as it takes."""
     chunks = list(_chunks(map_, me, most_bytes)) or [[]]
-    return [_part(map_, me, chunk, number, len(chunks)) for number, chunk in enumerate(chunks, 1)]
+    groups: _Numbers[str] = _Numbers()
+    epochs: _Numbers[Epoch] = _Numbers()
+    parts = []
+    for number, chunk in enumerate(chunks, 1):
+        clients = [
+            (client, [_membership(client, *each, groups, epochs) for each in memberships])
+            for client, memberships in chunk
+        ]
+        listed = [_listed(map_.groups[name], me) for name in groups.take_new()]
+        parts.append(Census(number, len(chunks), listed, epochs.take_new(), clients))
+    return parts
+
+
+class _Numbers(Generic[T]):
+    """Numbers for things, as they come up."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+        self._new: list[T] = []
+
+    def of(self, thing: T) -> int:
+        """The number of something."""
+        if thing not in self._numbers:
+            self._numbers[thing] = len(self._numbers)
+            self._new.append(thing)
+        return self._numbers[thing]
+
+    def take_new(self) -> list[T]:
+        """What has come up since the last call."""
+        new, self._new = self._new, []
+        return new
 
 
 Chunk = list[tuple[Client, list[tuple[Group, Position]]]]
@@ -76,27 +124,24 @@ def _chunks(map_: Map, me: MemberId, most_bytes: int) -> Iterator[Chunk]:
     for client, known in map_.clients.items():
         if known.daemon != me:
             continue
-        chunk.append((client, []))
-        size, count = size + _MEMBERSHIP, count + 1
-        for name in known.groups:
-            group = map_.groups[name]
-            if size >= most_bytes or count >= MAX_CENSUS:
+        pieces: list[Group | None] = [None, *(map_.groups[name] for name in known.groups)]
+        for group in pieces:
+            if chunk and (size >= most_bytes or count >= MAX_CENSUS - 1):
                 yield chunk
-                chunk, size, count = [(client, [])], 0, 1
-            chunk[-1][1].append((group, group.members[client]))
-            size, count = size + _MEMBERSHIP + len(name), count + 1
+                chunk, size, count = [], 0, 0
+            if not chunk or chunk[-1][0] != client:
+                chunk.append((client, []))
+            if group is not None:
+                chunk[-1][1].append((group, group.members[client]))
+            size, count = size + _MEMBERSHIP + len(group.name if group else client.name), count + 1
     if chunk:
         yield chunk
 
 
-def _part(map_: Map, me: MemberId, chunk: Chunk, number: int, parts: int) -> Census:
-    groups = list(dict.fromkeys(group.name for _, memberships in chunk for group, _ in memberships))
-    numbers = {name: at for at, name in enumerate(groups)}
-    clients = [
-        (client, [(numbers[group.name], joined, client in group.fresh) for group, joined in memberships])
-        for client, memberships in chunk
-    ]
-    return Census(number, parts, [_listed(map_.groups[name], me) for name in groups], clients)
+def _membership(
+    client: Client, group: Group, joined: Position, groups: _Numbers[str], epochs: _Numbers[Epoch]
+) -> Membership:
+    return groups.of(group.name), epochs.of(joined.epoch), joined.index, client in group.fresh
 
 
 def _listed(group: Group, me: MemberId) -> Listed:

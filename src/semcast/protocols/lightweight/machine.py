@@ -13,12 +13,10 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.lightweight.census import Gathering, census_of, same_view
+from semcast.protocols.lightweight.delivering import Delivering
 from semcast.protocols.lightweight.events import (
     Cause,
-    Delivered,
     Placed,
-    PrivateDelivered,
-    Undeliverable,
 )
 from semcast.protocols.lightweight.groups import Daemon, Group, Map
 from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
@@ -61,6 +59,7 @@ class Machine:
 
     requests_kind: ClassVar[type[Requests]] = Requests
     placing_kind: ClassVar[type[Placing]] = Placing
+    delivering_kind: ClassVar[type[Delivering]] = Delivering
 
     def __init__(self, me: MemberId, settings: LightweightSettings, out: Outbox) -> None:
         self.me = me
@@ -71,6 +70,7 @@ class Machine:
         self.notes = Notes(out, wanted=settings.notes)
         self.requests = self.requests_kind(me, settings, self.notes, self._local_ready)
         self.placing = self.placing_kind()
+        self.delivering = self.delivering_kind(self.requests.sessions, self.notes, self.stats)
         self.map = Map()
         self.members: frozenset[Daemon] = frozenset()
         """The daemons of the configuration."""
@@ -235,6 +235,7 @@ class Machine:
             self._teller.left(session, group.name)
         group.remove(client, daemon)
         group.departed.add(client)
+        self._warned.get(group.name, set()).discard(client)
         if group.members:
             self._changed(group, cause, Delta(left=(client,)))
         else:
@@ -243,75 +244,6 @@ class Machine:
     def _delete(self, group: Group) -> None:
         del self.map.groups[group.name]
         self._said.pop(group.name, None)
-
-    def _on_cast(self, cast_: Cast, position: Position) -> None:
-        count, groups = len(cast_.payloads), cast_.groups
-        self.notes.ordered(position, cast_.client, "cast", cast_.seq, count, groups, cast_.view)
-        here = self._receivers(cast_)
-        if not here:
-            return
-        size = sum(map(len, cast_.payloads))
-        event = Delivered(cast_.client, cast_.seq, groups, position, cast_.payloads, size)
-        for session in here.values():
-            session.put(event)
-        self.stats.delivered += count * len(here)
-        if self.notes.wanted:
-            for client, session in here.items():
-                if not session.closed:
-                    self.notes.delivered(client, cast_, position, self._views_of(client, cast_))
-
-    def _receivers(self, cast_: Cast) -> dict[Client, Session]:
-        """The local clients in any of its groups, each once."""
-        if len(cast_.groups) == 1:
-            return self._members_here(cast_.groups[0], cast_)
-        found: dict[Client, Session] = {}
-        for name in cast_.groups:
-            found.update(self._members_here(name, cast_))
-        return found
-
-    def _members_here(self, name: str, cast_: Cast) -> dict[Client, Session]:
-        """Those of one group; a message of a member of a `vs` group is for those who are in its view."""
-        group = self.map.groups.get(name)
-        if group is None or not group.local:
-            return {}
-        if not group.vs:
-            return group.local
-        if cast_.view is not None and not self._in_sending_view(group, cast_):
-            return {}
-        if not group.fresh:
-            return group.local
-        return {client: session for client, session in group.local.items() if client not in group.fresh}
-
-    def _in_sending_view(self, group: Group, cast_: Cast) -> bool:
-        """Whether local clients are in the view of the sender, and were together with it ever since."""
-        return group.view == cast_.view and self.map.clients[cast_.client].daemon in group.kept
-
-    def _views_of(self, client: Client, cast_: Cast) -> dict[str, ViewId | None]:
-        return {
-            name: self.map.groups[name].view
-            for name in cast_.groups
-            if client in self._members_here(name, cast_)
-        }
-
-    def _on_private(self, private: Private, position: Position) -> None:
-        client, seq = private.client, private.seq
-        self.notes.ordered(position, client, "private", seq, 1)
-        to = self._addressee(private.to)
-        if to is None:
-            session = self.requests.sessions.get(client)
-            if session is not None and not session.closed:
-                session.put(Undeliverable(seq, private.to))
-                self.notes.private(client, "undeliverable", client, seq, position)
-            return
-        session = self.requests.sessions.get(to)
-        if session is not None and not session.closed:
-            session.put(PrivateDelivered(client, seq, position, private.payload))
-            self.stats.delivered += 1
-            self.notes.private(to, "delivered", client, seq, position)
-
-    def _addressee(self, to: Client) -> Client | None:
-        """Whose session a private message is for, if it is there."""
-        return to if to in self.map.clients else None
 
     # Views
 
@@ -469,7 +401,9 @@ _HANDLERS: dict[type, Callable[[Machine, Operation, Position], None]] = cast(
         Gone: lambda machine, message, position: machine._on_gone(message, position),
         Join: lambda machine, message, position: machine._on_join(message, position),
         Leave: lambda machine, message, position: machine._on_leave(message, position),
-        Cast: lambda machine, message, position: machine._on_cast(message, position),
-        Private: lambda machine, message, position: machine._on_private(message, position),
+        Cast: lambda machine, message, position: machine.delivering.cast(machine.map, message, position),
+        Private: lambda machine, message, position: machine.delivering.private(
+            machine.map, message, position
+        ),
     },
 )

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from semcast.core.ids import MemberId
-from semcast.protocols.lightweight.ids import Epoch, Number, Position, ViewId
+from semcast.protocols.lightweight.ids import Change, Epoch, Number, ViewId
 from semcast.protocols.lightweight.settings import (
     MAX_CENSUS,
     MAX_GROUP,
@@ -23,7 +23,11 @@ Client = MemberId
 """`alice@d`, with the session in the place of the incarnation."""
 GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP)]
 Part = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTS)]
-Index = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CENSUS)]
+Index = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CENSUS * MAX_PARTS)]
+Membership = tuple[Index, Index, Change, bool]
+"""The number of the group, that of the epoch in which the client joined, where in it, and whether it was told
+of no view yet."""
+Memberships = Annotated[list[Membership], msgspec.Meta(max_length=MAX_CENSUS)]
 
 
 class Came(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -101,19 +105,16 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Census(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
-    """A part of what a daemon knows of its own clients. One with many groups is in several places."""
+    """A part of what a daemon knows of its own clients. One with many groups is in several parts.
+
+    Groups and epochs are said once, and then have numbers, which go on from part to part.
+    """
 
     part: Part
     parts: Part
     groups: Annotated[list[Listed], msgspec.Meta(max_length=MAX_CENSUS)]
-    clients: Annotated[
-        list[
-            tuple[Client, Annotated[list[tuple[Index, Position, bool]], msgspec.Meta(max_length=MAX_CENSUS)]]
-        ],
-        msgspec.Meta(max_length=MAX_CENSUS),
-    ]
-    """Each with its memberships: the number of the group in this part, when it joined, whether it has yet to
-    be told of a view."""
+    epochs: Annotated[list[Epoch], msgspec.Meta(max_length=MAX_CENSUS)]
+    clients: Annotated[list[tuple[Client, Memberships]], msgspec.Meta(max_length=MAX_CENSUS)]
 
 
 Operation = Came | Gone | Join | Leave | Cast | Private | Flushed

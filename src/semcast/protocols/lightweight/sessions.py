@@ -54,6 +54,7 @@ class Session:
         """What it asked for, and the ring was not given."""
         self._settings = settings
         self._overfull = overfull  # where those go who have too much to take
+        self._over = False  # it is one of them
         self._events: deque[ClientEvent] = deque()
         self._bytes = 0  # of messages that wait for it
         self._sends = self._send_bytes = 0  # of what waits for the ring
@@ -65,13 +66,15 @@ class Session:
     # To the client
 
     def put(self, event: ClientEvent) -> None:
-        """The next thing that it is told, in the order of the daemons."""
-        if not self.closed:
-            self._events.append(event)
-            self._bytes += _size(event)
-            settings = self._settings
-            if len(self._events) > settings.queue_messages or self._bytes > settings.queue_bytes:
-                self._overfull.append(self)
+        """The next thing that it is told, in the order of the daemons; one that has too much is put out."""
+        if self.closed or self._over:
+            return
+        self._events.append(event)
+        self._bytes += _size(event)
+        settings = self._settings
+        if len(self._events) > settings.queue_messages or self._bytes > settings.queue_bytes:
+            self._over = True
+            self._overfull.append(self)
 
     def take(self, most: int | None = None) -> list[ClientEvent]:
         """What it is told next, at most so many events."""

@@ -71,6 +71,7 @@ class Lightweight(Stack):
         self.inner = below(me, rng, self._inner_out)
         self._handed = 0  # messages that the stack below took
         self._refused = False  # it has no room
+        self._leaving = False  # nothing is sent any more
         self._awaited = 0  # confirmations
         self._news: ViewChange | None = None  # the view that the application was not told of
         self._timer: Nanos | None = None
@@ -83,7 +84,8 @@ class Lightweight(Stack):
         self.settle(now)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
-        """The daemon ends; its clients are gone from all groups with it."""
+        """The daemon ends; its clients are gone from all groups with it. Nothing more of theirs is sent."""
+        self._leaving = True
         self.inner.leave(now, cause)
         self.settle(now)
 
@@ -162,7 +164,7 @@ class Lightweight(Stack):
                     self._hear(each)
                 continue
             due = machine.tend()
-            if inner.phase() == "left" or self._refused or not self._send(now):
+            if self._leaving or self._refused or not self._send(now):
                 break
         if due is not None and due != self._timer:
             self._timer = due
@@ -242,6 +244,7 @@ class Lightweight(Stack):
                 elif isinstance(event, Unblocked):
                     self._refused = False
                 elif isinstance(event, Left):
+                    self._leaving = True
                     self.machine.requests.close(event.cause)
                     self.out.deliver(event)
 

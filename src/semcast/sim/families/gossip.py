@@ -79,13 +79,11 @@ def _quiet(scenario: Scenario) -> Nanos:
 
 
 def _goes(stack: Stack, now: Nanos) -> None:
-    if isinstance(stack, Member):
-        stack.disconnect(now)
+    stack.disconnect(now)
 
 
 def _returns(stack: Stack, now: Nanos) -> None:
-    if isinstance(stack, Member):
-        stack.reconnect(now)
+    stack.reconnect(now)
 
 
 def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:

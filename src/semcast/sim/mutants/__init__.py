@@ -173,6 +173,7 @@ MUTANTS["rpbcast"] = {
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "acknowledge-on-receipt": Mutant(gossip.AcknowledgeOnReceipt),
     "filter-too-narrow": Mutant(gossip.FilterTooNarrow),
+    "one-slows-all": Mutant(gossip.OneSlowsAll, by_chance=False),
     "explicit-ignored": Mutant(gossip.ExplicitIgnored, by_chance=False),
     "spill-forgets": Mutant(gossip.SpillForgets),
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),

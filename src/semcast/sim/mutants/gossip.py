@@ -15,6 +15,7 @@ from semcast.protocols.gossip.frames import Confirm, Entry, Gossip, Inquire, Kno
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
 from semcast.protocols.gossip.members import Roster
+from semcast.protocols.gossip.rate import Rate
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.rpbcast import Rpbcast
@@ -61,9 +62,16 @@ class _NotesOnly(Rpbcast):
     def _age(self) -> None:
         pass
 
-    def _gossip(self, now: Nanos, target: MemberId, lacking: list[tuple[MemberId, list[Span]]]) -> None:
+    def _gossip(
+        self,
+        now: Nanos,
+        target: MemberId,
+        lacking: list[tuple[MemberId, list[Span]]],
+        *,
+        gap: bool = False,
+    ) -> None:
         if target.name not in self.desk.settings.loggers:
-            super()._gossip(now, target, lacking)
+            super()._gossip(now, target, lacking, gap=gap)
 
 
 class NotesOnly(Member):
@@ -154,6 +162,17 @@ class FilterTooNarrow(Member):
     """Passes over what its program wants."""
 
     receiver_kind = _NarrowReceiver
+
+
+class _AnybodysRate(Rate):
+    def _too_fast(self) -> bool:
+        return any(cannot for _, cannot in self._opinions.values())
+
+
+class OneSlowsAll(Member):
+    """Slows down for any receiver that cannot follow."""
+
+    rate_kind = _AnybodysRate
 
 
 class ExplicitIgnored(Member):

@@ -9,8 +9,9 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.protocols.lightweight import LightweightSettings, Machine, Session
 from semcast.protocols.lightweight.census import Gathering, same_view
+from semcast.protocols.lightweight.delivering import Delivering
 from semcast.protocols.lightweight.events import Cause, Delivered, Placed
-from semcast.protocols.lightweight.groups import Daemon, Group
+from semcast.protocols.lightweight.groups import Daemon, Group, Map
 from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
 from semcast.protocols.lightweight.machine import Told
 from semcast.protocols.lightweight.messages import (
@@ -100,15 +101,20 @@ class VoidForgotten(Machine):
         self.requests._again.clear()
 
 
+class _OncePerGroup(Delivering):
+    def cast(self, map_: Map, cast_: Cast, position: Position) -> None:
+        super().cast(map_, cast_, position)
+        for client, session in self.receivers(map_, cast_).items():
+            views = self.views_of(map_, client, cast_)
+            for _ in list(views)[1:]:
+                self._notes.delivered(client, cast_, position, views)
+                session.put(Delivered(client, cast_.seq, cast_.groups, position, cast_.payloads, 0))
+
+
 class DeliveredOncePerGroup(Machine):
     """Who is in several groups of a message is given it once for each."""
 
-    def _on_cast(self, cast_: Cast, position: Position) -> None:
-        super()._on_cast(cast_, position)
-        for client, session in self._receivers(cast_).items():
-            for _ in list(self._views_of(client, cast_))[1:]:
-                self.notes.delivered(client, cast_, position, self._views_of(client, cast_))
-                session.put(Delivered(client, cast_.seq, cast_.groups, position, cast_.payloads, 0))
+    delivering_kind: ClassVar[type[Delivering]] = _OncePerGroup
 
 
 class _Stamped(_Attached):
@@ -120,25 +126,32 @@ class _Stamped(_Attached):
         super()._ask(session, operation, count, safe=safe)
 
 
+class _ToThoseOfTheView(Delivering):
+    def members_here(self, map_: Map, name: str, cast_: Cast) -> dict[Client, Session]:
+        group = map_.groups.get(name)
+        if group is not None and cast_.view is not None and group.view != cast_.view:
+            return {}
+        return super().members_here(map_, name, cast_)
+
+
 class OpenInTheSendersView(_WithMachine):
     """A message from outside is for those who were in the group when it was sent."""
 
     requests_kind: ClassVar[type[Requests]] = _Stamped
+    delivering_kind: ClassVar[type[Delivering]] = _ToThoseOfTheView
 
-    def _members_here(self, name: str, cast_: Cast) -> dict[Client, Session]:
-        group = self.map.groups.get(name)
-        if group is not None and cast_.view is not None and group.view != cast_.view:
-            return {}
-        return super()._members_here(name, cast_)
+
+class _ByName(Delivering):
+    def addressee(self, map_: Map, to: Client) -> Client | None:
+        if to in map_.clients:
+            return to
+        return next((client for client in map_.clients if client.name == to.name), None)
 
 
 class PrivateToTheNextSession(Machine):
     """A private message is for whoever has the name now."""
 
-    def _addressee(self, to: Client) -> Client | None:
-        if to in self.map.clients:
-            return to
-        return next((client for client in self.map.clients if client.name == to.name), None)
+    delivering_kind: ClassVar[type[Delivering]] = _ByName
 
 
 # Views
@@ -248,11 +261,15 @@ class FlushedBeforeTheLastSend(_WithMachine):
         self.requests.sends.appendleft((encode(flushed), False))
 
 
+class _AlsoWhoWasApart(Delivering):
+    def in_sending_view(self, map_: Map, group: Group, cast_: Cast) -> bool:  # noqa: ARG002
+        return group.view == cast_.view
+
+
 class WhoeverIsInTheView(Machine):
     """A message goes to all in its view, also to those who were apart in between."""
 
-    def _in_sending_view(self, group: Group, cast_: Cast) -> bool:
-        return group.view == cast_.view
+    delivering_kind: ClassVar[type[Delivering]] = _AlsoWhoWasApart
 
 
 class MuteNeverGone(Machine):
@@ -293,7 +310,7 @@ class PlacedWhenOrdered(Machine):
 
 MUTANTS: dict[str, Mutant] = {
     "join-at-request": Mutant(daemon=JoinAtRequest),
-    "census-without-configuration": Mutant(daemon=CensusWithoutConfiguration),
+    "census-without-configuration": Mutant(daemon=CensusWithoutConfiguration, by_chance=False),
     "operations-untagged": Mutant(daemon=OperationsUntagged),
     "index-per-group": Mutant(daemon=IndexPerGroup),
     "merge-one-by-one": Mutant(daemon=MergeOneByOne),

@@ -101,6 +101,8 @@ def lw_one_event(history: History) -> Verdict:
                 _note_departure(row, groups)
             elif row.kind is LEFT:
                 groups.pop((row.client, row.text.group), None)
+                for what in ("transitional", "view"):  # who comes back is told anew
+                    told.pop((row.client, row.text.group, what), None)
             elif row.kind in (VIEW, TRANSITIONAL):
                 _look_at_change(row, told, groups, findings, rest=rest)
     return findings.verdict()

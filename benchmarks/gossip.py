@@ -1,0 +1,96 @@
+"""Gossip and loggers, live: ingest, acknowledgement and replay of a log, beside S-RM in the same run.
+
+The logger is a process of its own; the publisher, and then the subscriber, are this one.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+import semcast
+from benchmarks.rows import Row, against
+from semcast.bench import Case, measure
+
+COUNT = int(os.environ.get("SEMCAST_BENCH_LOGGED", "50_000"))
+ASKED = 500
+"""Messages for whose log a publisher waits, one by one."""
+MANY = 500
+
+
+def run() -> list[Row]:
+    """All rows."""
+    static = _rate(Case(stack="s-rm", order="fifo", count=COUNT))
+    free = _rate(Case(stack="gossip", order="fifo", count=COUNT))
+    small = asyncio.run(_log(64, COUNT))
+    large = asyncio.run(_log(1024, COUNT // 2))
+    return [
+        against("gossip, 64 B, no logger / s-rm", free, "messages/s", static, ">= 0.8"),
+        against("64 B, synced ingest / s-rm", small[0], "messages/s", static, ">= 100,000"),
+        against("64 B, synced ingest / no logger", small[0], "messages/s", free, ">= 0.9"),
+        against("1 KiB, synced ingest / s-rm", large[0], "messages/s", static, ">= 40,000"),
+        against("logged, median / 3 ms", small[1], "ms", 3.0, "<= 1"),
+        against("64 B, replay / s-rm", small[2], "messages/s", static, ">= 200,000"),
+        against("1 KiB, replay / s-rm", large[2], "messages/s", static, ">= 60,000"),
+    ]
+
+
+def _rate(case: Case) -> float:
+    """At the slowest member."""
+    return min(each.rate for each in measure(case))
+
+
+async def _log(size: int, count: int) -> tuple[float, float, float]:
+    """Messages a second that are taken in and synced, milliseconds until one is, and replayed a second."""
+    group = f"bench-log-{token_hex(4)}"
+    with _logger(group):
+        async with semcast.join(
+            group, stack="gossip", name="p", receive=False, durable=True, bind="127.0.0.1:0"
+        ) as publisher:
+            await publisher.send(b"first", logged=True)
+            payloads = [bytes(size)] * MANY
+            began = time.perf_counter()
+            for _ in range(count // MANY):
+                await publisher.send_many(payloads)
+            await publisher.send(b"last", logged=True)
+            ingest = count / (time.perf_counter() - began)
+            waits = sorted([await _logged(publisher) for _ in range(ASKED)])
+            began = time.perf_counter()
+            read = await _read(group, count + ASKED + 2)
+            return ingest, 1e3 * waits[ASKED // 2], read / (time.perf_counter() - began)
+
+
+async def _logged(publisher: semcast.Group) -> float:
+    began = time.perf_counter()
+    await publisher.send(b"asked", logged=True)
+    return time.perf_counter() - began
+
+
+async def _read(group: str, count: int) -> int:
+    found = 0
+    async with semcast.subscribe(group, start="all", queue_messages=1 << 16, bind="127.0.0.1:0") as log:
+        async for batch in log:
+            found += len(batch)
+            if found >= count:
+                break
+    return found
+
+
+@contextmanager
+def _logger(group: str) -> Iterator[None]:
+    with tempfile.TemporaryDirectory(prefix="semcast-bench-", dir=Path.cwd()) as folder:
+        words = ["-m", "semcast", "logger", folder, "--group", group, "--json", "--bind", "127.0.0.1:0"]
+        process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE)  # noqa: S603
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield
+        finally:
+            process.terminate()
+            process.communicate()
