@@ -62,7 +62,7 @@ CAUGHT_AT = {
     ("rpbcast", "at-most-once-from-logger"): 10,
     ("rpbcast", "logged-before-synced"): 8,
     ("rpbcast", "confirm-before-synced"): 8,
-    ("rpbcast", "disconnected-forgotten"): 6,
+    ("rpbcast", "disconnected-forgotten"): 2,
     ("rpbcast", "compact-before-logged"): 5,
     ("rpbcast", "compact-across-operation"): 1,
     ("rpbcast", "receipt-lost-with-segment"): 4,
