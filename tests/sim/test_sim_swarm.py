@@ -50,9 +50,10 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
+    ("rpbcast", "compacts-in-part"): 5,
     ("rpbcast", "positions-given-anew"): 4,
     ("rpbcast", "expires-newest-first"): 30,
-    ("rpbcast", "start-ignored"): 30,
+    ("rpbcast", "start-ignored"): 85,
     ("rpbcast", "filter-too-narrow"): 19,
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
