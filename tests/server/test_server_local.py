@@ -54,7 +54,7 @@ def test_all_levels(tmp_path: Path) -> None:
 
 
 def test_a_long_query_holds_up_nobody_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["semcast.engine.database"], "MAX_SECONDS", 1.5)
+    monkeypatch.setattr(sys.modules["semcast.engine.reading"], "MAX_SECONDS", 1.5)
 
     async def work(db: Client) -> None:
         await db.execute("create table t(a)")
