@@ -1,4 +1,4 @@
-"""Gossip and loggers, live: ingest, acknowledgement and replay of a log, beside S-RM in the same run.
+"""Gossip and loggers, live: ingest, acknowledgement and replay of a log, beside S-RM and peers in one run.
 
 The logger is a process of its own; the publisher, and then the subscriber, are this one.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 
 import semcast
+from benchmarks import logpeers
 from benchmarks.rows import Row, against
 from semcast.bench import Case, measure
 
@@ -38,6 +39,8 @@ def run() -> list[Row]:
         against("logged, median / 3 ms", small[1], "ms", 3.0, "<= 1"),
         against("64 B, replay / s-rm", small[2], "messages/s", static, ">= 200,000"),
         against("1 KiB, replay / s-rm", large[2], "messages/s", static, ">= 60,000"),
+        *logpeers.rows(logpeers.Rates(small[0], small[2]), 64),
+        *logpeers.rows(logpeers.Rates(large[0], large[2]), 1024),
     ]
 
 

@@ -9,7 +9,9 @@ import tempfile
 from secrets import token_hex
 
 import semcast
+from semcast.engine.database import SqlReceipt
 from semcast.engine.levels import ReadLevel
+from semcast.engine.results import SqlResult
 
 NAMES = ("east", "north", "west")
 
@@ -18,6 +20,12 @@ async def streets(db: semcast.Database, level: ReadLevel) -> dict[object, object
     """Where each taxi is, as a dispatcher knows it."""
     found = await db.query("select id, street from taxi order by id", level=level)
     return {row[0]: row[1] for row in found.rows}
+
+
+async def ordered(report: SqlResult | SqlReceipt) -> None:
+    """Wait until a report has its place: from then on a linear query sees it at every dispatcher."""
+    assert isinstance(report, SqlReceipt)
+    await report.ordered()
 
 
 async def main() -> None:
@@ -30,8 +38,8 @@ async def main() -> None:
 
         east, north, west = await asyncio.gather(*(dispatcher(each) for each in NAMES))
         await east.execute("create table taxi(id integer primary key, street text, at integer)")
-        await east.put("taxi", {"id": 1}, {"street": "High St"}, at=100)
-        await north.put("taxi", {"id": 2}, {"street": "Mill Rd"}, at=101)
+        await ordered(await east.put("taxi", {"id": 1}, {"street": "High St"}, at=100))
+        await ordered(await north.put("taxi", {"id": 2}, {"street": "Mill Rd"}, at=101))
 
         await north.close()
         await east.close()
@@ -42,7 +50,7 @@ async def main() -> None:
         print("west, alone, knows", await streets(west, "dirty"))
 
         east, north = await asyncio.gather(dispatcher("east"), dispatcher("north"))
-        await north.put("taxi", {"id": 2}, {"street": "Station Sq"}, at=300)
+        await ordered(await north.put("taxi", {"id": 2}, {"street": "Station Sq"}, at=300))
         known = [await streets(each, "linear") for each in (east, north, west)]
         print("together they know", known[0])
         assert known == [{1: "Low St", 2: "Station Sq"}] * 3
