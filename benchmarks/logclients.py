@@ -5,6 +5,7 @@ Both protocols are lines of text, so no library stands between the measurement a
 
 import json
 import socket
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -42,6 +43,19 @@ class Client:
         found: bytes = self._file.read(size)
         return found
 
+    def repeat(self, request: bytes, count: int, answer: Callable[[], object]) -> None:
+        """Send a request so many times, and read the answer to each; no more than a window is under way."""
+        under_way = 0
+        for first in range(0, count, WINDOW // 4):
+            several = min(WINDOW // 4, count - first)
+            self.socket.sendall(request * several)
+            under_way += several
+            while under_way >= WINDOW:
+                answer()
+                under_way -= 1
+        for _ in range(under_way):
+            answer()
+
 
 class JetStream(Client):
     """A stream in files, as a client of NATS sees it."""
@@ -65,18 +79,8 @@ class JetStream(Client):
 
     def publish(self, count: int, size: int) -> None:
         """Publish so many messages; every one is acknowledged."""
-        payload = bytes(size)
-        one = b"PUB %s %s %d\r\n%s\r\n" % (_SUBJECT.encode(), _INBOX.encode(), size, payload)
-        under_way = 0
-        for first in range(0, count, WINDOW // 4):
-            several = min(WINDOW // 4, count - first)
-            self.socket.sendall(one * several)
-            under_way += several
-            while under_way >= WINDOW:
-                self._message()
-                under_way -= 1
-        for _ in range(under_way):
-            self._message()
+        one = f"PUB {_SUBJECT} {_INBOX} {size}\r\n".encode() + bytes(size) + b"\r\n"
+        self.repeat(one, count, self._message)
 
     def replay(self, count: int) -> None:
         """Read the stream from its beginning."""
@@ -107,17 +111,7 @@ class RedisStream(Client):
 
     def publish(self, count: int, size: int) -> None:
         """Add so many messages; every one is answered."""
-        one = _command(b"XADD", b"log", b"*", b"p", bytes(size))
-        under_way = 0
-        for first in range(0, count, WINDOW // 4):
-            several = min(WINDOW // 4, count - first)
-            self.socket.sendall(one * several)
-            under_way += several
-            while under_way >= WINDOW:
-                self._answer()
-                under_way -= 1
-        for _ in range(under_way):
-            self._answer()
+        self.repeat(_command(b"XADD", b"log", b"*", b"p", bytes(size)), count, self._answer)
 
     def replay(self, count: int) -> None:
         """Read the stream from its beginning."""
