@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 import semcast
-from semcast.core.events import Left, Minority
+from semcast.core.events import Away, Left, Minority
 from semcast.core.ids import MemberId
 from semcast.core.views import View
 from semcast.group.logs import GroupLog, NetworkLog
@@ -92,6 +92,15 @@ def test_trouble_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
         "g: a is cut off from the majority: 1 can be reached, 2 are needed; it waits",
         "g: a#1 left: put out: too slow",
         "g: a#1 comes back as a#2",
+    ]
+
+
+def test_a_logger_that_does_not_answer_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    log = GroupLog("g", MemberId("a", 1))
+    for _ in range(3):
+        log.on_events(0, [Away()])
+    assert [record.getMessage() for record in caplog.records] == [
+        "g: no logger answers a#1; it goes on when one does: does `semcast logger` run?"
     ]
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from semcast.core.events import (
+    Away,
     Delivery,
     Event,
     Left,
@@ -62,6 +63,7 @@ class GroupLog(Onlooker):
         self._member = member
         self._left: Left | None = None
         self._refused: dict[tuple[MemberId, str], float] = {}  # who was not let in and why, told when
+        self._unheard = -_AGAIN  # when it was told last that no logger hears this member
 
     def joins(self, stack: str, host: str, port: int) -> None:
         """It begins to look for others."""
@@ -99,7 +101,7 @@ class GroupLog(Onlooker):
     # What a turn tells
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
-        """Ends and minorities, and views where the stack announces them."""
+        """Ends, minorities and loggers that do not answer, and views where the stack announces them."""
         for event in events:
             if isinstance(event, ViewChange):
                 self._view(event)
@@ -107,6 +109,8 @@ class GroupLog(Onlooker):
                 self._out(event)
             elif isinstance(event, NotAdmitted):
                 self._not_admitted(event)
+            elif isinstance(event, Away):
+                self._away()
             elif isinstance(event, Minority):
                 _GROUP.warning(
                     "%s: %s is cut off from the majority: %d can be reached, %d are needed; it waits",
@@ -115,6 +119,17 @@ class GroupLog(Onlooker):
                     event.reachable,
                     event.needed,
                 )
+
+    def _away(self) -> None:
+        """Who loses its logger may lose it over and over: once in a while is enough."""
+        now = time.monotonic()
+        if now - self._unheard >= _AGAIN:
+            self._unheard = now
+            _GROUP.warning(
+                "%s: no logger answers %s; it goes on when one does: does `semcast logger` run?",
+                self._group,
+                plain(str(self._member)),
+            )
 
     def _not_admitted(self, event: NotAdmitted) -> None:
         """Who is refused comes again and again: once in a while is enough."""
