@@ -84,7 +84,8 @@ class GossipLab(Lab):
 
     def purged(self, name: str) -> list[int]:
         """Numbers that a member has a receipt for."""
-        return [each.id.seq for each in self.seats[name].events if isinstance(each, Purged)]
+        receipts = [each for each in self.seats[name].events if isinstance(each, Purged)]
+        return [seq for each in receipts for seq in range(each.id.seq, each.id.seq + each.count)]
 
     def stop(self, *frames: type[Frame], source: str = "", dest: str = "") -> Callable[[], None]:
         """Lose these frames, from one member or to one, until the returned function is called."""

@@ -1,6 +1,6 @@
 """What the parts of a member have in common: who it is, what it knows, and what leaves it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
@@ -14,7 +14,7 @@ from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span, numbers_of, spans_of
+from semcast.protocols.gossip.spans import Span, first_of, numbers_of, spans_of
 from semcast.protocols.gossip.streams import WANTED
 from semcast.wire.annotations import to_wire
 
@@ -70,6 +70,8 @@ class Desk:
         logged = self.logged.numbers if settings.logs else None
         self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
+        self.fetched: Container[MemberId] = ()
+        """Streams that are asked for in another way (`fetching.py`)."""
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:
         """Repair what is kept here; returns what was here once and is forgotten.
@@ -122,13 +124,15 @@ class Desk:
             self.stats.control_frames += 1
             self.out.send(target, Forgotten(number, spans))
 
-    def ask_logger(self, asked: Asked) -> None:
-        """RTX."""
+    def ask_logger(self, asked: Asked) -> list[tuple[MemberId, list[Span]]]:
+        """RTX; returns what there was room for in a frame."""
         spans = wanted(asked)
-        if spans and self.logger is not None:
-            self.stats.requested += 1
-            self.stats.control_frames += 1
-            self.out.send(self.logger, Want(self.round, spans))
+        if not spans or self.logger is None:
+            return []
+        self.stats.requested += 1
+        self.stats.control_frames += 1
+        self.out.send(self.logger, Want(self.round, spans))
+        return spans
 
     def give_up_overdue(self) -> None:
         """Without a logger: what peers did not give in time is lost."""
@@ -138,11 +142,16 @@ class Desk:
                 self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
 
     def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
-        """What to ask for now, of every stream; those that lack least come last, in turn with the rounds."""
-        most = min(WANTED, self.settings.hold)
-        found = [
-            (stream.sender, stream.missing(peers=peers, most=most))
-            for stream in self.receiver.lagging_from(self.round)
-            if not (peers and stream.frozen)
-        ]
-        return [(sender, spans) for sender, spans in found if spans]
+        """What to ask for now, of every stream, in turn with the rounds; not more than there is room for."""
+        most, credit = min(WANTED, self.settings.hold), self.receiver.credit()
+        found: list[tuple[MemberId, list[Span]]] = []
+        for stream in self.receiver.lagging_from(self.round):
+            if credit < 1:
+                break
+            if stream.sender in self.fetched or (peers and stream.frozen):
+                continue
+            spans = first_of(stream.missing(peers=peers, most=most), credit)
+            if spans:
+                found.append((stream.sender, spans))
+                credit -= sum([last - first + 1 for first, last in spans])
+        return found

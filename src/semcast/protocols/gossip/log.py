@@ -8,7 +8,7 @@ Its receipt stays until every session is past it; then receipts become one numbe
 was replaced.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
@@ -81,7 +81,7 @@ class LogStream:
                 break
         self.known = max(self.known, self.contiguous)
 
-    def missing(self, last: int | None = None) -> Iterator[Span]:
+    def missing(self, last: int | None = None) -> list[Span]:
         """What is not settled, up to a number or to the highest heard of."""
         upto = self.known if last is None else last
         return gaps(self.contiguous + 1, upto, self.beyond(), self.holes)
@@ -119,16 +119,13 @@ class LogStream:
 
     def replacement(self, seq: int) -> int:
         """What replaced a message, as far as that is known here."""
-        by = self.receipts[seq]
-        while by in self.receipts:
-            by = self.receipts[by]
-        return by
+        return _last_of(self.receipts, seq)
 
     def newest(self, seq: int) -> int | None:
         """What replaces a message that is here, where the log is not compacted; None if nothing does."""
-        by = self.superseded.get(seq)
-        while by in self.superseded:
-            by = self.superseded[by]
+        if seq not in self.superseded:
+            return None
+        by = _last_of(self.superseded, seq)
         return by if by in self.messages else None
 
     def merge(self, below: int) -> None:
@@ -214,6 +211,16 @@ class LogStream:
         victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
+
+
+def _last_of(chain: dict[int, int], seq: int) -> int:
+    """Where a chain of replacements ends; it is made shorter, so that a long one is gone along once."""
+    by = chain[seq]
+    while by in chain:
+        by = chain[by]
+    while chain[seq] != by:
+        chain[seq], seq = by, chain[seq]
+    return by
 
 
 def _between(numbers: Mapping[int, object], first: int, last: int) -> list[int]:

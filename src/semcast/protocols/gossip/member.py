@@ -249,7 +249,7 @@ class Member(Stack):
             return "logger"
         reserve = self.settings.reserve_messages if self.reader.waits else 0
         dropped = not self.reader.receives or self.reader.closing
-        return None if dropped or self.receiver.has_room(reserve) else "program"
+        return None if dropped or self.receiver.room(reserve=reserve) else "program"
 
     def _block(self, why: str) -> None:
         if not self._blocked:
@@ -291,6 +291,16 @@ class Member(Stack):
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One alone."""
+        self.on_frames(now, source, (frame,))
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Frames of one member; what they leave to be fetched is asked for once."""
+        for frame in frames:
+            self._on_frame(now, source, frame)
+        self.fetching.go_on()
+
+    def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted."""
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
@@ -317,12 +327,10 @@ class Member(Stack):
         before = stream.known
         stream.hear_of(frame.seq, self.desk.round)
         batch = batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation))
-        if self.receiver.take(stream, batch):
-            self.desk.buffer.add(batch, self.desk.round)
+        for part in self.receiver.take(stream, batch):
+            self.desk.buffer.add(part, self.desk.round)
         if self.settings.eager and before + 1 < frame.seq:
             self._ask_at_once(now, stream, before + 1, frame.seq - 1)
-        if self.fetching.behind:
-            self.fetching.go_on()
 
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
         """What it wants of this sender is looked at, too."""
@@ -346,8 +354,9 @@ class Member(Stack):
 
     def _ask_at_once(self, now: Nanos, stream: Stream, first: int, last: int) -> None:
         last = min(last, stream.next + min(WANTED, self.settings.hold))
-        if first <= last:
-            self.repair.on_gap(now, stream, (first, last))
+        gaps = stream.gaps(first, last)
+        if gaps and stream.sender not in self.fetching.behind and self.receiver.credit():
+            self.repair.on_gaps(now, stream, gaps)
 
     def _stream(self, sender: MemberId, heard: int) -> Stream | None:
         """A stream, opened where it is new and its start is known; None if it is over, or not begun."""
@@ -376,7 +385,6 @@ class Member(Stack):
                 continue
             stream.hear_of(by, self.desk.round)
             self.receiver.purge(stream, first, min(last, stream.known), by)
-        self.fetching.go_on()
 
     def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         self.out.send(source, Said(frame.fresh, self.sender.seq))
@@ -447,7 +455,6 @@ class Member(Stack):
             if stream is not None and sender != self._me:
                 self.fetching.learn(stream, seq)
                 stream.hear_of(seq, self.desk.round)
-        self.fetching.go_on()
 
     def _look_at_logged(self) -> None:
         """What is logged need not be kept, and makes room for more."""
@@ -462,7 +469,6 @@ class Member(Stack):
         if stream is not None and frame.sender != self._me:
             stream.hear_of(max((last for _, last in frame.spans), default=0), self.desk.round)
             self.receiver.lose(stream, frame.spans, frame.why)
-            self.fetching.go_on()
 
     def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
         if self.session.on_confirm(frame):
@@ -482,7 +488,6 @@ class Member(Stack):
             if stream is not None and sender != self._me:
                 self.fetching.learn(stream, seq)
                 stream.hear_of(seq, self.desk.round)
-        self.fetching.go_on()
 
     def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
         if frame.sender == self._me:
@@ -598,6 +603,7 @@ class Member(Stack):
         self.rate.on_round(now, self.sender.seq)
         if self.session.admitted:
             self.acknowledging.on_round(self.session.logger)
+            self.fetching.on_round()
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)
 
@@ -659,7 +665,7 @@ class Member(Stack):
 
     def overflowing(self) -> bool:
         """Whether own messages fill queue and reserve."""
-        return self.reader.waits and not self.receiver.has_room(self.settings.reserve_messages)
+        return self.reader.waits and not self.receiver.room(reserve=self.settings.reserve_messages)
 
     def caveat(self) -> str:
         """Without a logger much less is promised."""

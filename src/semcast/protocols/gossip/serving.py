@@ -8,12 +8,12 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.desk import NOTICES, Asked, data_of
+from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
-from semcast.protocols.gossip.streams import WANTED
 
 
 class Serving:
@@ -45,11 +45,11 @@ class Serving:
         unwanted: list[int] = []
         expired: list[int] = []
         abandoned: list[int] = []
-        for seq in numbers_of(spans, WANTED):
+        for seq in numbers_of(spans, WINDOW):
             batch = stream.messages.get(seq)
             by = stream.newest(seq) if compacted else None
             if by is not None:
-                purged.append((seq, seq, by))
+                _note_purged(purged, seq, by)
             elif batch is not None and filter_ and not matches(batch, filter_):
                 unwanted.append(seq)
             elif batch is not None:
@@ -57,7 +57,7 @@ class Serving:
                     self._stats.retransmitted += 1
                     self._out.send(target, data_of(batch, number))
             elif seq in stream.receipts:
-                purged.append((seq, seq, stream.replacement(seq)))
+                _note_purged(purged, seq, stream.replacement(seq))
             elif seq in stream.holes:
                 abandoned.append(seq)
             elif seq in stream.expired or seq <= stream.floor:
@@ -80,3 +80,11 @@ class Serving:
         for part in some_spans(spans_of(sorted(set(seqs)))):
             if part:
                 self._out.send(target, Gone(sender, part, why))
+
+
+def _note_purged(purged: list[tuple[int, int, int]], seq: int, by: int) -> None:
+    """Messages in a row that one other replaced are one receipt."""
+    if purged and purged[-1][1] == seq - 1 and purged[-1][2] == by:
+        purged[-1] = purged[-1][0], seq, by
+    else:
+        purged.append((seq, seq, by))
