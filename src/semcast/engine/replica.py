@@ -32,7 +32,7 @@ from semcast.engine.requests import Requests
 from semcast.engine.service import Expectation, Procedure, Service
 from semcast.engine.session import Session
 from semcast.engine.store import ServiceStore, Store, Todo, by_name
-from semcast.engine.waiting import Waiter, Waiters, forgotten, tell_loop, within
+from semcast.engine.waiting import Waiter, Waiters, forgotten, stop_soon, tell_loop, within
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.group import Group
 from semcast.group.settings import GroupSettings, check_group, resolve
@@ -49,6 +49,8 @@ _HEADER = 64
 QUEUE_MESSAGES = 1 << 15
 """Actions that are applied at a time, at most."""
 SEND_MESSAGES = 1 << 15
+_PATIENCE = 3.0
+"""Seconds for what was delivered before the end: the rest is in the log, and done when it starts again."""
 
 
 class _Hooks(NamedTuple):
@@ -129,9 +131,9 @@ class Replica:
             await self.group.close()
         finally:
             if self._applying is not None:
-                await asyncio.wait([self._applying])
+                await stop_soon(self._applying, _PATIENCE)
             self._end(GroupClosedError(f"{self.name} is closed"))
-            self._applier.close()
+            await self._applier.close()
             self._store.close()
         if self._failure is not None:
             raise self._failed()
@@ -430,7 +432,7 @@ class Replica:
 
     async def _look(self, client: str) -> Shown:
         """What a dirty read shows, with all that was asked for here before."""
-        found: asyncio.Future[Shown] = self._loop.create_future()
+        found: asyncio.Future[Shown] = self._waiters.word()
 
         def look(stack: Stack, now: Nanos) -> None:
             assert isinstance(stack, Replication)
@@ -446,7 +448,7 @@ class Replica:
 
     async def in_turn(self, look: Callable[[Replication], T]) -> T:
         """What can be seen of the server, in its own thread."""
-        found: asyncio.Future[T] = self._loop.create_future()
+        found: asyncio.Future[T] = self._waiters.word()
 
         def tell(stack: Stack, _now: Nanos) -> None:
             assert isinstance(stack, Replication)

@@ -149,6 +149,9 @@ class Replication(Stack):
         self._settle(now)
 
     def _up(self) -> None:
+        """The epoch is on the disk, unless that took so long that the server has left meanwhile."""
+        if self._gone:
+            return
         if self.machine.state is State.OUT:
             self._go_outside()
         else:
@@ -177,6 +180,7 @@ class Replication(Stack):
         wanted = self._leaving or left
         if self._gone or not wanted.again:
             self._gone = True
+            self._stay_away()
             self.out.deliver(wanted)
             return
         self._leaving = None
@@ -184,6 +188,11 @@ class Replication(Stack):
             self._go_outside()
         else:
             self.machine.journal.sync(self._come_back)
+
+    def _stay_away(self) -> None:
+        """Whatever comes from its disk or from others by now, it asks for nothing, and does not come back."""
+        self._outside = None
+        self.out.cancel_timer(ReplicationTimer.PULL)
 
     def phase(self) -> str:
         """The state of the algorithm; a server in a primary is operational."""
@@ -235,6 +244,8 @@ class Replication(Stack):
 
     def _come_back(self) -> None:
         """All that this server lacked is on its disk."""
+        if self._gone:
+            return
         self._outside = None
         self.out.cancel_timer(ReplicationTimer.PULL)
         if self.inner.phase() == "left":
