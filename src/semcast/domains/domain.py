@@ -10,7 +10,7 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
 from semcast.domains.checks import check_groups, check_order, portions
 from semcast.domains.desk import Desk
-from semcast.domains.events import DomainEvent
+from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.light import Flavour, LightGroup, Settled
 from semcast.domains.link import CastRequest, JoinRequest, LeaveRequest, Link, PrivateRequest
 from semcast.domains.waiting import Waiting
@@ -330,6 +330,10 @@ class Domain:
         Ends when this program closes the domain.
         """
         return self._desk.stream.whole.events()
+
+    def batches(self) -> AsyncIterator[Sequence[tuple[str, DomainDelivery]]]:
+        """The same in lists: runs of messages to groups (`Batch`), and what happens between them."""
+        return self._desk.stream.whole.batches()
 
     def poll(self) -> Sequence[tuple[str, DomainEvent]]:
         """The next events, if there are any yet: for programs that do not iterate."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
-from semcast.domains.events import DomainEvent
+from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.stream import Outlet
 from semcast.protocols.lightweight.events import GroupView
 from semcast.protocols.lightweight.ids import ViewId
@@ -119,6 +119,11 @@ class LightGroup:
         """
         async for _, event in self.outlet.events():
             yield event
+
+    async def batches(self) -> AsyncIterator[Sequence[DomainDelivery]]:
+        """The same in lists: runs of messages (`Batch`), and changes of view between them."""
+        async for deliveries in self.outlet.batches():
+            yield [delivery for _, delivery in deliveries]
 
     # By the domain
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from semcast.core.events import Left, Skipped
 from semcast.core.messages import Message
-from semcast.domains.events import DomainEvent, DomainView, messages_of
+from semcast.domains.events import DomainDelivery, DomainEvent, DomainView, batch_of, messages_of
 from semcast.protocols.lightweight.events import Delivered
 
 Told = DomainEvent | Delivered
@@ -122,12 +122,15 @@ class Outlet:
         if not self._waiting:
             return ()
         group, told, weight = self._waiting.popleft()
-        self.held -= weight
-        if self.held <= self._bound < self.held + weight:
-            self._took()
+        self._free(weight)
         if type(told) is Delivered:
             return [(group, message) for message in messages_of(told)]
         return [(group, cast("DomainEvent", told))]
+
+    def _free(self, weight: int) -> None:
+        self.held -= weight
+        if self.held <= self._bound < self.held + weight:
+            self._took()
 
     async def events(self) -> AsyncIterator[tuple[str, DomainEvent]]:
         """One by one. A loop that was left can be taken up again."""
@@ -146,6 +149,35 @@ class Outlet:
                     await self._arrival()
         finally:
             self._loops -= 1
+
+    async def batches(self) -> AsyncIterator[list[tuple[str, DomainDelivery]]]:
+        """In lists, with runs of messages to groups as one."""
+        self._loops += 1
+        try:
+            self.begin()
+            while True:
+                if more := [*self._unread, *self._all()]:
+                    self._unread.clear()
+                    yield more
+                    await asyncio.sleep(0)  # there may always be more, and others want to run, too
+                elif self._is_over():
+                    return
+                else:
+                    await self._arrival()
+        finally:
+            self._loops -= 1
+
+    def _all(self) -> list[tuple[str, DomainDelivery]]:
+        """Everything that waits."""
+        found: list[tuple[str, DomainDelivery]] = []
+        weights = 0
+        while self._waiting:
+            group, told, weight = self._waiting.popleft()
+            weights += weight
+            found.append((group, batch_of(told) if type(told) is Delivered else cast("DomainEvent", told)))
+        if weights:
+            self._free(weights)
+        return found
 
     async def _arrival(self) -> None:
         self.arrived.clear()
