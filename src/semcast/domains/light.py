@@ -1,6 +1,6 @@
 """`LightGroup`: a group of a domain, as one of its members sees it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +38,8 @@ class LightGroup:
         """The latest view; the program may not have iterated up to it. None until there is one."""
         self.over = ""
         """Why this program is in the group no more, if that is so."""
+        self.released: Callable[[], Awaitable[None]] = _nothing
+        """Called when this program has left the group."""
         self._view_id: ViewId | None = None
         self._vs = False
         self._blocked = False  # its view ends: nothing is sent until the next one is there
@@ -54,7 +56,10 @@ class LightGroup:
 
     async def leave(self) -> None:
         """Leave the group, behind everything that was sent there. Its iterator ends."""
-        await self.domain.leave(self)
+        try:
+            await self.domain.leave(self)
+        finally:
+            await self.released()
 
     async def close(self) -> None:
         """The same as `leave`."""
@@ -164,3 +169,7 @@ class LightGroup:
     def sending_view(self) -> ViewId | None:
         """The view that its messages name."""
         return self._view_id if self._vs else None
+
+
+async def _nothing() -> None:
+    """Nobody wants to know."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import cast
 
 from semcast.core.events import Left, Skipped
@@ -132,27 +132,51 @@ class Outlet:
         if self.held <= self._bound < self.held + weight:
             self._took()
 
+    def enter(self) -> None:
+        """A loop begins."""
+        self._loops += 1
+
+    def leave(self) -> None:
+        """It ends, or was left: it can be taken up again."""
+        self._loops -= 1
+
     async def events(self) -> AsyncIterator[tuple[str, DomainEvent]]:
         """One by one. A loop that was left can be taken up again."""
-        self._loops += 1
+        self.enter()
         try:
-            self.begin()
             while True:
                 while self._unread:
                     yield self._unread.popleft()
-                if more := self.poll():
-                    self._unread.extend(more)
-                    await self._let_others_run(len(more))
-                elif self._is_over():
+                if not await self.fetch():
                     return
-                else:
-                    await self._arrival()
         finally:
-            self._loops -= 1
+            self.leave()
+
+    async def fetch(self, timeout: float | None = None) -> bool:
+        """Have something to read; False at the end, or if nothing has come for so many seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not (more := self.poll()):
+                    if self._is_over():
+                        return False
+                    await self._arrival()
+        except TimeoutError:
+            return False
+        self._unread.extend(more)
+        await self._let_others_run(len(more))
+        return True
+
+    def left_over(self) -> Iterator[tuple[str, DomainEvent]]:
+        """What was fetched."""
+        while self._unread:
+            try:
+                yield self._unread.popleft()
+            except IndexError:
+                return  # another thread was faster
 
     async def batches(self) -> AsyncIterator[list[tuple[str, DomainDelivery]]]:
         """In lists, with runs of messages to groups as one."""
-        self._loops += 1
+        self.enter()
         try:
             self.begin()
             while True:
@@ -165,7 +189,7 @@ class Outlet:
                 else:
                     await self._arrival()
         finally:
-            self._loops -= 1
+            self.leave()
 
     def _all(self) -> list[tuple[str, DomainDelivery]]:
         """Everything that waits."""
