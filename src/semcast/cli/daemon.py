@@ -209,7 +209,7 @@ def _print_unit(args: argparse.Namespace) -> int:
 
 def _ask(args: argparse.Namespace) -> int:
     from semcast.daemon.asking import ask  # noqa: PLC0415
-    from semcast.daemon.places import find_daemon  # noqa: PLC0415
+    from semcast.domains.places import find_daemon  # noqa: PLC0415
 
     if args.action == "drop" and not args.about:
         raise UsageError("drop: name a client")

@@ -2,47 +2,28 @@
 
 from random import Random
 
+import msgspec
+
 from semcast.core.handover import Handover
-from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
-from semcast.group.families.ring import RingGroupSettings, ring_settings
+from semcast.group.families.lightweight import FAMILY, below_of
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
-from semcast.protocols.lightweight import LIGHTWEIGHT, Lightweight, LightweightSettings
-from semcast.protocols.ring import Ring
-
-_KIND = (MemberId("domain"),)
-"""Tells the datagrams of daemons from those of other families."""
-
-
-def _alike(_settings: GroupSettings) -> tuple[MemberId, ...]:
-    return _KIND
+from semcast.protocols.lightweight import Lightweight, LightweightSettings
 
 
 def family_of(light: LightweightSettings) -> Family:
-    """Daemons of lightweight groups, with these settings."""
+    """That of all domains, with these settings: programs that are their own daemons are in the same ring."""
 
     def build(site: Site, rng: Random, out: Outbox) -> Stack:
-        ring = ring_settings(site.settings, site.datagram)
+        return Lightweight(site.member, light, below_of(site), rng, out)
 
-        def below(me: MemberId, rng: Random, out: Outbox) -> Stack:
-            return Ring(me, ring, rng, out)
-
-        return Lightweight(site.member, light, below, rng, out)
-
-    return Family(
-        name=LIGHTWEIGHT.name,
-        protocol=LIGHTWEIGHT,
-        settings=RingGroupSettings,
-        build=build,
-        alike=_alike,
-        kinds=(_KIND,),
-    )
+    return msgspec.structs.replace(FAMILY, build=build)
 
 
 class DaemonMember:

@@ -12,12 +12,12 @@ from semcast.daemon.access import Access
 from semcast.daemon.doors import Door, Web, tcp_door, unix_door
 from semcast.daemon.member import DaemonMember
 from semcast.daemon.pages import Pages
-from semcast.daemon.places import default_socket
 from semcast.daemon.server import DaemonServer
+from semcast.domains.places import default_socket
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import check_group, resolve
 from semcast.protocols.clients.host import HostSettings
-from semcast.protocols.lightweight import LightweightSettings
+from semcast.protocols.lightweight import LIGHTWEIGHT, LightweightSettings
 
 FRAME_OVERHEAD = 1 << 16
 """Bytes of a frame besides its messages."""
@@ -71,7 +71,7 @@ def open_daemon(wanted: DaemonSettings) -> DaemonServer:
     doors = _doors(wanted, access, light.run_bytes + FRAME_OVERHEAD)
     try:
         member = DaemonMember(
-            wanted.domain, resolve({"policy": "block", **wanted.member, "stack": "ring"}), light
+            wanted.domain, resolve({**wanted.member, "stack": LIGHTWEIGHT.name, "receive": False}), light
         )
     except BaseException:
         for door in doors:

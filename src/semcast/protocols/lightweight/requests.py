@@ -80,6 +80,13 @@ class Requests:
         full = f"{name}@{self._me.name}"
         if not name or "@" in name or len(full.encode()) > MAX_NAME:
             raise Refused(f"{name!r} is no name: 1 to {MAX_NAME - len(self._me.name) - 1} bytes, no @")
+        return self._begin(name, full, number)
+
+    def connect_host(self, number: int) -> Session:
+        """The program that this daemon is a part of: it goes by the name of the daemon, which has no @."""
+        return self._begin(self._me.name, self._me.name, number)
+
+    def _begin(self, name: str, full: str, number: int) -> Session:
         if full in self._names:
             raise Refused(f"{name!r} is taken")
         if len(self.sessions) >= self._settings.clients:

@@ -1,0 +1,340 @@
+"""`Domain`: one identity and one ordered stream over any number of groups."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.views import View
+from semcast.domains.checks import check_groups, check_order, portions
+from semcast.domains.desk import Desk
+from semcast.domains.events import DomainEvent
+from semcast.domains.light import Flavour, LightGroup, Settled
+from semcast.domains.link import CastRequest, JoinRequest, LeaveRequest, Link, PrivateRequest
+from semcast.domains.waiting import Waiting
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, SendTimeoutError
+from semcast.group.signals import ENDING, SignalWatch
+
+QUEUE = 1024
+"""Messages that wait for who reads, before no more are taken from the daemon."""
+
+
+class Domain:
+    """This program in a domain. Made by `semcast.domain`, or by `semcast.connect`.
+
+    Args:
+        name: of the domain.
+        link: to the daemon that it is a client of, in this process or elsewhere.
+        queue: messages that wait for who reads.
+    """
+
+    def __init__(self, name: str, link: Link, *, queue: int = QUEUE) -> None:
+        self.name = name
+        self._application = asyncio.get_running_loop()
+        self._waiting = Waiting(name, self._check_open)
+        self._desk = self._waiting.desk = Desk(link, queue, self._waiting.wake, self.is_over)
+        self._link = link
+        self._signals = SignalWatch()
+        self._over = asyncio.Event()  # nothing is left of it
+        self._entered = self._opened = self._closed = False
+        self.on_close: Callable[[], None] = _nothing
+        """Called once, when it begins to close."""
+
+    # Life
+
+    def __await__(self) -> Generator[Any, None, "Domain"]:
+        """`floor = await domain(...)`, where `async with` does not fit; then `close` is up to the program."""
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> "Domain":
+        if self._entered or self._closed:
+            raise GroupError(f"{self.name} was entered before: a domain is used once, make another")
+        self._entered = True
+        try:
+            self._desk.begin(await self._link.open(self._desk.hear))
+        except BaseException:
+            self._closed = True
+            await self._link.close()
+            raise
+        self._opened = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave all groups, and stop. What was sent reaches everybody first, if that takes but seconds."""
+        if self._closed:
+            await self._over.wait()  # somebody else has begun to
+            return
+        self._closed = True
+        self._signals.stop()
+        self.on_close()
+        try:
+            if self._opened:
+                self._desk.end()
+                self._waiting.wake()
+            await self._link.close()
+        finally:
+            self._over.set()
+
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._check_open()
+        self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
+
+    def is_over(self) -> bool:
+        """Whether this program has closed the domain; raises where it ended otherwise."""
+        if self._closed:
+            return True
+        self._check_open()
+        return False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise GroupClosedError(f"{self.name} is closed")
+        if not self._opened:
+            raise GroupError(f"{self.name} is not open: `async with domain(...) as ...`, or await it first")
+        if self._desk.failure is not None:
+            raise GroupClosedError(str(self._desk.failure)) from self._desk.failure
+
+    # About it
+
+    @property
+    def member(self) -> MemberId:
+        """Who this program is, in all groups; another one after each `Rejoining`."""
+        if not self._opened:
+            self._check_open()
+        return self._desk.books.member
+
+    @property
+    def link(self) -> Link:
+        """How it is connected."""
+        return self._link
+
+    def groups(self) -> Sequence[LightGroup]:
+        """Those that this program is in, or asked to be in."""
+        return tuple(self._desk.groups.values())
+
+    # Groups
+
+    async def join(self, group: str, *, flavour: Flavour = "evs", timeout: float | None = None) -> LightGroup:
+        """Be in a group; returns once this program is in its first view.
+
+        Args:
+            group: its name.
+            flavour: `vs` for sending view delivery: a message is delivered in the view that its sender was
+                in, and sending waits while a view ends. The first member of a group decides for all.
+            timeout: seconds, at most; then TimeoutError, and it is not in the group.
+        """
+        check_groups((group,))
+        if flavour not in ("evs", "vs"):
+            raise ConfigurationError(f"flavour {flavour!r}: there are evs and vs")
+        self._check_open()
+        groups = self._desk.groups
+        if group in groups:
+            raise GroupError(f"{self.member} is in {group!r} already, or about to be, or to leave it")
+        if len(groups) >= self._desk.terms.memberships:
+            raise GroupError(f"{self.member} is in {len(groups)} groups, and may not be in more")
+        outlet = self._desk.outlet(group)
+        seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs")
+        asked = False
+        try:
+            async with asyncio.timeout(timeout):
+                await self._waiting.until(lambda: self._desk.room_for(1, 0))
+                asked = True
+                self._desk.stream.add(group, outlet)
+                self._desk.submit(JoinRequest(group, seat.wants_vs))
+                await self._waiting.until(lambda: seat.view is not None)
+        except BaseException:
+            self._give_up(seat, asked=asked)
+            raise
+        return seat
+
+    def _give_up(self, seat: LightGroup, *, asked: bool) -> None:
+        """Who waited for a group does so no more."""
+        if not asked:
+            self._desk.groups.pop(seat.name, None)
+        elif not self._closed and self._desk.failure is None:
+            seat.leaves()
+            self._desk.submit(LeaveRequest(seat.name))
+
+    async def leave(self, group: LightGroup) -> None:
+        """Leave a group, behind everything that was sent there."""
+        if group.over or self._closed or self._desk.failure is not None:
+            return
+        try:
+            if not group.leaving:
+                await self._waiting.until(lambda: self._desk.room_for(1, 0))
+                if not group.leaving:
+                    group.leaves()
+                    self._desk.submit(LeaveRequest(group.name))
+            await self._waiting.until(lambda: bool(group.over))
+        except GroupClosedError:
+            if not self._closed:
+                raise
+
+    def check_member(self, group: LightGroup) -> None:
+        """Raise where this program is in the group no more."""
+        if group.over or group.leaving:
+            raise GroupClosedError(f"{group.name} of {self.name}: {group.over or 'this program leaves it'}")
+
+    async def wait_for(self, group: LightGroup, members: int, timeout: float | None = None) -> View:
+        """Wait until a group has so many members; returns the view. TimeoutError says who is there."""
+
+        def gathered() -> bool:
+            self.check_member(group)
+            return group.view is not None and len(group.view.members) >= members
+
+        try:
+            await self._waiting.until(gathered, timeout)
+        except TimeoutError:
+            there = ", ".join(map(str, group.members())) or "nobody"
+            raise TimeoutError(f"{group.name} of {self.name}: {there} after {timeout} s") from None
+        assert group.view is not None
+        return group.view
+
+    # Sending
+
+    async def send(
+        self,
+        group: str,
+        payload: bytes,
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast one message to a group, whether this program is in it or not.
+
+        Args:
+            group: its name. If nobody is in it, the message is for nobody.
+            payload: what to send.
+            order: `agreed`, or `safe`: delivered only once every daemon has it.
+            timeout: seconds to wait for room, at most; then `SendTimeoutError`.
+            confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
+                this program was put out before that was known.
+        """
+        return await self._cast((group,), [payload], order, timeout, confirm)
+
+    async def send_many(
+        self,
+        group: str,
+        payloads: Sequence[bytes],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast several messages to a group; returns the id of the last.
+
+        They are handed over in portions, so those of other tasks may come between. If waiting for room fails
+        in the middle, `accepted` of the error says how many were handed over: these are sent.
+        """
+        return await self._cast((group,), payloads, order, timeout, confirm)
+
+    async def cast(
+        self,
+        groups: Sequence[str],
+        payload: bytes,
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast one message to several groups, at one place in the order of all.
+
+        Who is in several of them is given it once.
+        """
+        return await self._cast(groups, [payload], order, timeout, confirm)
+
+    async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
+        """A message to one program of the domain, at a place in the same order.
+
+        It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
+        """
+        [(_, size)] = portions([payload], 1, self._terms_bytes())
+        await self._room(1, size, None, timeout)
+        return MessageId(self.member, self._desk.submit(PrivateRequest(member, payload)))
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything that this program sent has its place, and every daemon has it."""
+        self._check_open()
+        placed = self._desk.books.placing()
+        await self._waiting.until(placed.done, timeout)
+        placed.result()
+
+    async def _cast(
+        self,
+        groups: Sequence[str],
+        payloads: Sequence[bytes],
+        order: str,
+        timeout: float | None,
+        confirm: Settled | None,
+    ) -> MessageId:
+        names, safe = check_groups(groups), check_order(order)
+        if confirm not in (None, "delivered", "safe"):
+            raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
+        most = self._terms_bytes()
+        runs = list(portions(payloads, self._desk.terms.run_messages, most))
+        accepted = last = 0
+        seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
+        for run, size in runs:
+            try:
+                await self._room(len(run), size, seat, timeout)
+            except GroupError as error:
+                error.accepted = accepted
+                raise
+            view = None if seat is None else seat.sending_view
+            last = self._desk.submit(CastRequest(names, run, view, safe)) + len(run) - 1
+            accepted += len(run)
+        sent = MessageId(self.member, last)
+        if confirm is not None:
+            await self.flush()
+        return sent
+
+    def _terms_bytes(self) -> int:
+        self._check_open()
+        return self._desk.terms.run_bytes
+
+    async def _room(self, count: int, size: int, seat: LightGroup | None, timeout: float | None) -> None:
+        """Wait until so much may be sent: as a member of a group, if it is one."""
+        await self._waiting.let_others_run(count)
+        self._check_open()
+
+        def open_for_it() -> bool:
+            if seat is not None and not seat.may_send and not seat.over:
+                return False
+            return self._desk.room_for(count, size)
+
+        if not open_for_it():
+            try:
+                await self._waiting.until(open_for_it, timeout)
+            except TimeoutError:
+                raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None
+
+    # Receiving
+
+    def __aiter__(self) -> AsyncIterator[tuple[str, DomainEvent]]:
+        """What happens, one by one, in the one order of the domain: `async for group, event in floor`.
+
+        With each event comes the name of its group; of a message to several, the first that this program is
+        in; "" for what happens to this program. A loop that was left can be taken up again: nothing is lost.
+        Ends when this program closes the domain.
+        """
+        return self._desk.stream.whole.events()
+
+    def poll(self) -> Sequence[tuple[str, DomainEvent]]:
+        """The next events, if there are any yet: for programs that do not iterate."""
+        return self._desk.stream.whole.poll()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
