@@ -448,7 +448,7 @@ class Member(Stack):
         self._look_for_logger(now)
         if self.settings.logs:
             self.sending.resend(now, list(self.roster.loggers().values()))
-        self.rate.on_round(now, self.sender.seq)
+        self.rate.on_round(now, self.sender.seq, len(self._peers))
         if self.session.admitted:
             self.acknowledging.on_round(self.session.logger)
             self.fetching.on_round()
