@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         LightGroup,
         PrivateMessage,
         Undeliverable,
+        connect,
         domain,
     )
     from semcast.engine import (
@@ -71,10 +72,10 @@ if TYPE_CHECKING:
         Subscription,
         UnconfirmedError,
         assignments,
-        join,
         live,
         subscribe,
     )
+    from semcast.joining import join
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -108,6 +109,7 @@ _HOMES = {
         "LightGroup",
         "PrivateMessage",
         "Undeliverable",
+        "connect",
         "domain",
     ),
     "semcast.engine": (
@@ -152,10 +154,10 @@ _HOMES = {
         "Subscription",
         "UnconfirmedError",
         "assignments",
-        "join",
         "live",
         "subscribe",
     ),
+    "semcast.joining": ("join",),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""
@@ -237,6 +239,7 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
     "domain",
     "join",
