@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         LightGroup,
         PrivateMessage,
         Undeliverable,
+        connect,
         domain,
     )
     from semcast.engine import (
@@ -108,6 +109,7 @@ _HOMES = {
         "LightGroup",
         "PrivateMessage",
         "Undeliverable",
+        "connect",
         "domain",
     ),
     "semcast.engine": (
@@ -237,6 +239,7 @@ __all__ = [
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
     "domain",
     "join",

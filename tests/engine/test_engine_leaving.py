@@ -126,14 +126,15 @@ def test_while_its_first_sync_is_under_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("where", "withheld"),
-    [(State.EXCHANGE_STATES, "_withhold_state"), (State.CONSTRUCT, "_withhold_cpc")],
+    [(State.EXCHANGE_STATES, "exchanging.withhold_state"), (State.CONSTRUCT, "primaries.withhold_cpc")],
 )
 def test_in_the_middle_of_an_exchange(tmp_path: Path, where: State, withheld: str) -> None:
     """The other has a disk that never comes to an end: both wait for it."""
 
     async def scenario() -> None:
         a, b = server(tmp_path, "a", "a", "b"), server(tmp_path, "b", "a", "b")
-        setattr(stack(b).machine, withheld, lambda _tell: None)
+        part, _, method = withheld.partition(".")
+        setattr(getattr(stack(b).machine, part), method, lambda _tell: None)
         entering = [entered(each) for each in (a, b)]
         await until(lambda: all(stack(each).machine.state is where for each in (a, b)))
         await until(lambda: len(stack(a).view().members) == 2)

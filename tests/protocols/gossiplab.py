@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from semcast.core import Batch, Frame, Item, MemberId, Outbox
-from semcast.core.events import Note, Purged
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MICROSECOND, MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
 from semcast.testing import Keeper, Lab
@@ -77,6 +77,12 @@ class GossipLab(Lab):
         application = self.seats[name].application
         assert isinstance(application, Keeper)
         return [payload for each in application.taken if isinstance(each, Batch) for payload in each.payloads]
+
+    def lost(self, name: str) -> list[Lost]:
+        """What the program of a member was told that it will not be given."""
+        application = self.seats[name].application
+        assert isinstance(application, Keeper)
+        return [each for each in application.taken if isinstance(each, Lost)]
 
     def notes(self, name: str, kind: str) -> list[Note]:
         """Rows for the history."""

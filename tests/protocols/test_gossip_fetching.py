@@ -12,7 +12,7 @@ from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Data, Want
-from semcast.protocols.gossip.member import GossipTimer
+from semcast.protocols.gossip.timers import GossipTimer
 
 MANY = 3000
 LIVES, EACH = 12, 200

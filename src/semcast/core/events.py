@@ -215,7 +215,6 @@ Event = (
     | Blocked
     | Unblocked
     | Purged
-    | Lost
     | Away
     | Back
     | Confirmed

@@ -1,5 +1,6 @@
 """Domains: many groups, one identity, one ordered stream."""
 
+from semcast.domains.connecting import connect
 from semcast.domains.domain import Domain
 from semcast.domains.events import (
     DomainEvent,
@@ -23,5 +24,6 @@ __all__ = [
     "PrivateMessage",
     "Terms",
     "Undeliverable",
+    "connect",
     "domain",
 ]

@@ -21,6 +21,7 @@ class Books:
         self.placed = 0
         """Requests up to this one have a place, and all daemons have them."""
         self._open: deque[tuple[int, int]] = deque()  # messages that have none: first and last of each run
+        self._refused: deque[tuple[int, int]] = deque()  # requests that never have one: first and last
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def note(self, request: Request) -> int:
@@ -32,7 +33,9 @@ class Books:
         return first
 
     def place(self, upto: int) -> None:
-        """All up to this one have a place."""
+        """All up to this one have a place; with those that were refused and need none."""
+        while self._refused and self._refused[0][0] <= upto + 1:
+            upto = max(upto, self._refused.popleft()[1])
         self.placed = upto
         while self._open and self._open[0][1] <= upto:
             self._open.popleft()
@@ -49,6 +52,14 @@ class Books:
         else:
             self._waiting.append((self.last, future))
         return future
+
+    def refuse(self, seq: int, count: int, error: Exception) -> None:
+        """Nothing comes of these; who waits for them hears that."""
+        self._refused.append((seq, seq + count - 1))
+        for upto, future in self._waiting:
+            if upto >= seq and not future.done():
+                future.set_exception(error)
+        self.place(self.placed)
 
     def end(self, error: Exception) -> None:
         """The session is over."""

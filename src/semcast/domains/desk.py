@@ -8,7 +8,7 @@ from semcast.core.ids import MessageId
 from semcast.domains.books import Books
 from semcast.domains.events import Undeliverable, private_of, transitional_of, view_of
 from semcast.domains.light import LightGroup
-from semcast.domains.link import JoinRequest, Link, ReadyRequest, Request, Terms
+from semcast.domains.link import JoinRequest, Link, ReadyRequest, Refusal, Request, Terms
 from semcast.domains.stream import Outlet, Stream
 from semcast.group.errors import GroupError, UnconfirmedError
 from semcast.protocols.lightweight.events import (
@@ -54,7 +54,7 @@ class Desk:
         self._coming: asyncio.Task[None] | None = None  # back, as another member
         self._hearing = False
         self._skipping: asyncio.TimerHandle | None = None  # it may be that nobody wants to read
-        self._handlers: dict[type, Callable[[ClientEvent], None]] = {
+        self._handlers: dict[type, Callable[..., None]] = {
             Delivered: self._on_delivered,
             Placed: self._on_placed,
             GroupView: self._on_view,
@@ -64,6 +64,7 @@ class Desk:
             PrivateDelivered: self._on_private,
             NobodyThere: self._on_undeliverable,
             Out: self._on_out,
+            Refusal: self._on_refusal,
         }
 
     def begin(self, terms: Terms) -> None:
@@ -170,6 +171,13 @@ class Desk:
     def _on_undeliverable(self, event: ClientEvent) -> None:
         assert type(event) is NobodyThere
         self.stream.put_private(Undeliverable(MessageId(self.books.member, event.seq), event.to))
+
+    def _on_refusal(self, event: "ClientEvent | Refusal") -> None:
+        assert type(event) is Refusal
+        self.books.refuse(event.seq, event.count, GroupError(event.text))
+        seat = self.groups.get(event.group)
+        if seat is not None and seat.view is None:
+            self._forget(event.group, event.text)
 
     def _forget(self, group: str, cause: str) -> None:
         seat = self.groups.pop(group, None)

@@ -162,7 +162,9 @@ class Domain:
                 asked = True
                 self._desk.stream.add(group, outlet)
                 self._desk.submit(JoinRequest(group, seat.wants_vs))
-                await self._waiting.until(lambda: seat.view is not None)
+                await self._waiting.until(lambda: seat.view is not None or bool(seat.over))
+                if seat.view is None:
+                    raise GroupError(f"{group!r} of {self.name}: {seat.over}")
         except BaseException:
             self._give_up(seat, asked=asked)
             raise

@@ -65,6 +65,16 @@ def numbers_of(request: Request) -> int:
     return 0 if type(request) is ReadyRequest else 1
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """The daemon does not allow a request: it has a number, and nothing comes of it."""
+
+    seq: int
+    count: int
+    group: str
+    """That it was to join or to leave; empty for anything else."""
+    text: str
+
+
 class Terms(msgspec.Struct, frozen=True):
     """What holds in a session."""
 
@@ -107,7 +117,7 @@ class Link(Protocol):
     def submit(self, request: Request) -> None:
         """Ask for something, in order. After the end of a session it is ignored: it stays unsettled."""
 
-    def take(self) -> Sequence[ClientEvent]:
+    def take(self) -> "Sequence[ClientEvent | Refusal]":
         """The next events, in the order of the daemons; empty where there are none yet.
 
         What is not taken waits in the daemon, and a program that takes too little is put out. The last event

@@ -438,12 +438,12 @@ class Replication(Stack):
 
     def _watch_service(self) -> None:
         """Its own clients wait for a service that is slow, and nobody else does."""
-        machine, held = self.machine, self.machine.holds
-        machine.holds = not self._has_room()
-        if machine.holds and self._backlog.full and self._running:
-            machine.stall("the service of this server is too slow")
-        elif held and not machine.holds:
-            machine.flush()
+        making, held = self.machine.making, self.machine.making.holds
+        making.holds = not self._has_room()
+        if making.holds and self._backlog.full and self._running:
+            self.machine.stall("the service of this server is too slow")
+        elif held and not making.holds:
+            making.flush()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -520,7 +520,7 @@ class Replication(Stack):
             return None
         if self.machine.unfit:
             return HeldBack(self.me, self.machine.unfit)
-        if self.machine.holds:
+        if self.machine.making.holds:
             return HeldBack(self.me, "its service is slower than the order of all")
         return HeldBack(None, f"the server is in {self.machine.state.value}")
 

@@ -8,7 +8,7 @@ Its receipt stays until every session is past it; then receipts become one numbe
 was replaced.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
@@ -55,15 +55,30 @@ class LogStream:
         """Whether it is here, or was and left for a reason."""
         return seq <= self.contiguous or seq in self.messages or seq in self.receipts or seq in self.holes
 
+    def unsettled(self, first: int, last: int) -> list[Span]:
+        """Of these, what is neither here, nor was and left for a reason."""
+        if first > self.known:
+            return [(first, last)]
+        if last <= self.contiguous:
+            return []
+        return spans_of(seq for seq in range(first, last + 1) if not self.settled(seq))
+
     def store(self, batch: Batch) -> None:
-        """Take a message in."""
-        seq = batch.first
-        if seq not in self.messages:
-            self.size += batch.size
-        self.messages[seq] = batch
-        self._ahead[seq] = None
-        self.known = max(self.known, seq)
-        self._see_what_it_replaces(batch)
+        """Take messages in."""
+        messages = self.messages
+        if len(batch.payloads) == 1:
+            self.size += 0 if batch.first in messages else batch.size
+            messages[batch.first] = batch
+            self._see_what_it_replaces(batch)
+        else:
+            fresh = dict(_singles(batch))
+            self.size += batch.size - sum([messages[seq].size for seq in fresh.keys() & messages.keys()])
+            messages.update(fresh)
+        if batch.first == self.contiguous + 1:
+            self.contiguous = batch.last
+        else:
+            self._ahead.update(dict.fromkeys(range(batch.first, batch.last + 1)))
+        self.known = max(self.known, batch.last)
         self.advance()
 
     def advance(self) -> None:
@@ -211,6 +226,13 @@ class LogStream:
         victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
+
+
+def _singles(batch: Batch) -> Iterator[tuple[int, Batch]]:
+    """A run as batches of one, by number: any of them may leave on its own."""
+    sender = batch.sender
+    for seq, payload in enumerate(batch.payloads, batch.first):
+        yield seq, Batch(sender, seq, [payload], None, len(payload))
 
 
 def _last_of(chain: dict[int, int], seq: int) -> int:

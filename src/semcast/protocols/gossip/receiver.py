@@ -19,7 +19,7 @@ from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.spans import Span, Spans
 from semcast.protocols.gossip.streams import Stream
 
 _OPEN = 64
@@ -47,6 +47,7 @@ class Receiver:
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
+        self._lost: dict[tuple[MemberId, str], Spans] = {}  # what will not come, by stream and cause
         self._opened = 0
         self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
         self._senders: list[MemberId] = []  # of all open streams, sorted
@@ -195,8 +196,8 @@ class Receiver:
             for begin, end in stream.skip(first, last):
                 self._note_lost(stream.sender, begin, end, why)
                 if why != "unwanted":
-                    self._out.deliver(Lost(stream.sender, begin, end, why))
-                    self._stats.skipped += 1
+                    self._lost.setdefault((stream.sender, why), Spans()).add(begin, end)
+                    self._stats.skipped += end - begin + 1
         self.advance(stream)
 
     def _note_lost(self, sender: MemberId, first: int, last: int, why: str) -> None:
@@ -220,6 +221,16 @@ class Receiver:
         """Purge what is obsolete of what waits."""
         self._queue.reclaim(len(self._queue))
         self._tell_purged()
+
+    @property
+    def tells_of_losses(self) -> bool:
+        """Whether the program has yet to be told that something will not come."""
+        return bool(self._lost)
+
+    def losses(self) -> list[Lost]:
+        """What it has not been told of. A program that does not read is told of few long spans later."""
+        lost, self._lost = self._lost, {}
+        return [Lost(sender, *span, why) for (sender, why), spans in lost.items() for span in spans]
 
     def deliver(self, most: int) -> list[Batch]:
         """Hand over what waits, and take in what waits behind it."""

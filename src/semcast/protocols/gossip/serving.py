@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
@@ -12,16 +13,19 @@ from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import matches
+from semcast.protocols.gossip.runs import runs_of
 from semcast.protocols.gossip.service import ServiceLimit
+from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
 
 
 class Serving:
     """Answers from the log, within the service limit."""
 
-    def __init__(self, books: Books, rate: int, stats: Statistics, out: Outbox) -> None:
+    def __init__(self, books: Books, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
         self._books = books
-        self._limit = ServiceLimit(rate)
+        self._limit = ServiceLimit(settings.repairs_per_second)
+        self._frame_bytes = settings.frame_bytes
         self._stats = stats
         self._out = out
 
@@ -39,6 +43,7 @@ class Serving:
         self, now: Nanos, target: MemberId, stream: LogStream, spans: Iterable[Span], number: int
     ) -> None:
         purged: list[tuple[int, int, int]] = []
+        found: list[Batch] = []
         row = self._books.rows.of(target)
         compacted = row is not None and row.compacted
         filter_ = "" if row is None else row.filter
@@ -53,9 +58,7 @@ class Serving:
             elif batch is not None and filter_ and not matches(batch, filter_):
                 unwanted.append(seq)
             elif batch is not None:
-                if self._limit.take(now):
-                    self._stats.retransmitted += 1
-                    self._out.send(target, data_of(batch, number))
+                found.append(batch)
             elif seq in stream.receipts:
                 _note_purged(purged, seq, stream.replacement(seq))
             elif seq in stream.holes:
@@ -64,11 +67,19 @@ class Serving:
                 expired.append(seq)
             elif seq <= stream.merged and (not purged or purged[-1][1] < seq):
                 purged.append((seq, stream.merged_from(seq), 0))
+        self._send(now, target, found, number)
         for start in range(0, len(purged), NOTICES):
             self._out.send(target, Notice(stream.sender, purged[start : start + NOTICES]))
         self._tell_gone(target, stream.sender, expired, "expired")
         self._tell_gone(target, stream.sender, abandoned, "abandoned")
         self._tell_gone(target, stream.sender, unwanted, "unwanted")
+
+    def _send(self, now: Nanos, target: MemberId, found: list[Batch], number: int) -> None:
+        """Messages, in as few frames as they fit into."""
+        count = self._limit.some(now, len(found))
+        self._stats.retransmitted += count
+        for run in runs_of(found[:count], self._frame_bytes):
+            self._out.send(target, data_of(run, number))
 
     def _tell_gone(
         self,

@@ -163,7 +163,7 @@ class Lightweight(Stack):
         machine.now = now
         while True:
             self._drain()
-            if inner.deliverable():
+            if inner.deliverable() and not machine.requests.held:
                 for each in inner.deliver(now, _PLENTY):
                     self._hear(each)
                 continue

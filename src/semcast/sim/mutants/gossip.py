@@ -215,11 +215,11 @@ class SlowMemberBlocks(Member):
         if isinstance(frame, Gossip) and any(sender == self._me for sender, _ in frame.wanted):
             self._wanted_at = now
         super()._on_frame(now, source, frame)
-        self._unblock()
+        self.sending.unblock()
 
-    def _waits_for(self) -> str | None:
+    def _hindrance(self) -> str | None:
         asked = self._wanted_at >= 0 and self._now - self._wanted_at < 2 * self.settings.gossip_period
-        return "logger" if asked else super()._waits_for()
+        return "logger" if asked else None
 
 
 class ForgetsUnlogged(Member):
