@@ -57,6 +57,7 @@ class LocalLink:
         self.group: Group | None = None
         """The ring of daemons, once it is open."""
         self._application = asyncio.get_running_loop()
+        self._list = min(_LIST, settings.queue_messages)
         self._last = 0  # the number of the last session
         # Written by the program:
         self._asked: deque[Request] = deque()
@@ -238,7 +239,7 @@ class LocalLink:
             return
         stirred = False
         while len(session) and len(self._told) < _LISTS:
-            self._told.append(session.take(_LIST))
+            self._told.append(session.take(self._list))
             stirred = True
         if session.closed and not self.over:
             self.over = stirred = True
