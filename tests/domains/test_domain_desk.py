@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 from tests.domains.fake import OTHER, FakeLink, installed, message, view_id
 
@@ -11,7 +12,7 @@ import semcast
 from semcast.core.events import Left
 from semcast.core.ids import MemberId, MessageId
 from semcast.domains.link import CastRequest, JoinRequest, LeaveRequest, PrivateRequest, ReadyRequest
-from semcast.protocols.lightweight.events import Block, LeftGroup, Placed
+from semcast.protocols.lightweight.events import Block, LeftGroup, Placed, Replaced
 from semcast.protocols.lightweight.events import Undeliverable as NobodyThere
 
 ME, AGAIN = MemberId("me", 1), MemberId("me", 2)
@@ -238,6 +239,29 @@ def test_a_private_message_to_nobody_comes_back() -> None:
         assert link.submitted == [PrivateRequest(OTHER, b"hello")]
         link.tell(NobodyThere(1, OTHER))
         assert await take(floor, 1) == [("", semcast.Undeliverable(sent, OTHER))]
+
+    play(scenario)
+
+
+def test_what_a_message_is_about_goes_along() -> None:
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        await group.send(b"1", item="bid")
+        await group.send_items([("bid", b"2"), ("ask", b"3")])
+        assert link.submitted[1:] == [
+            CastRequest(("a",), [b"1"], items=["bid"]),
+            CastRequest(("a",), [b"2", b"3"], items=["bid", "ask"]),
+        ]
+        receipt = Replaced(OTHER, ("a",), 1, 2, 2, 4)
+        link.tell(receipt, msgspec.structs.replace(message("a", 3, 2), items=["bid", ""]))
+        heard = [event for _, event in await take(floor, 3)][1:]
+        assert [event.annotation for event in heard if isinstance(event, semcast.Message)] == [
+            semcast.Item("bid"),
+            None,
+        ]
+        assert (floor.receipts(), floor.receipts()) == ([receipt], [])
+        with pytest.raises(semcast.ConfigurationError, match="at most"):
+            await group.send(b"x", item="i" * 1000)
 
     play(scenario)
 
