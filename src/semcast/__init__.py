@@ -72,10 +72,10 @@ if TYPE_CHECKING:
         Subscription,
         UnconfirmedError,
         assignments,
-        join,
         live,
         subscribe,
     )
+    from semcast.joining import join
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -154,10 +154,10 @@ _HOMES = {
         "Subscription",
         "UnconfirmedError",
         "assignments",
-        "join",
         "live",
         "subscribe",
     ),
+    "semcast.joining": ("join",),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""

@@ -58,7 +58,7 @@ def test_messages_are_spread_over_a_round() -> None:
     now = sent = 0
     for now in range(SECOND, 2 * SECOND, 10 * MILLISECOND):
         while rate.room(now):
-            rate.sent()
+            rate.sent(1)
             sent += 1
     assert rate.limit * 0.8 <= sent <= rate.limit * 1.3
     assert rate.room(now) == 0

@@ -10,9 +10,10 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
 from semcast.domains.checks import check_groups, check_order, portions
 from semcast.domains.desk import Desk
-from semcast.domains.events import DomainEvent
+from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.light import Flavour, LightGroup, Settled
 from semcast.domains.link import CastRequest, JoinRequest, LeaveRequest, Link, PrivateRequest
+from semcast.domains.stream import Outlet
 from semcast.domains.waiting import Waiting
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, SendTimeoutError
 from semcast.group.signals import ENDING, SignalWatch
@@ -118,6 +119,15 @@ class Domain:
     def link(self) -> Link:
         """How it is connected."""
         return self._link
+
+    @property
+    def outlet(self) -> Outlet:
+        """What `async for` reads; for what is built on top of a domain."""
+        return self._desk.stream.whole
+
+    def called_by(self, caller: Callable[[], object]) -> None:
+        """Tell who is calling by this; else it is the task. Who reads must not wait for itself."""
+        self._desk.stream.caller = caller
 
     def groups(self) -> Sequence[LightGroup]:
         """Those that this program is in, or asked to be in."""
@@ -333,9 +343,9 @@ class Domain:
         """
         return self._desk.stream.whole.events()
 
-    def poll(self) -> Sequence[tuple[str, DomainEvent]]:
-        """The next events, if there are any yet: for programs that do not iterate."""
-        return self._desk.stream.whole.poll()
+    def batches(self) -> AsyncIterator[Sequence[tuple[str, DomainDelivery]]]:
+        """The same in lists: runs of messages to groups (`Batch`), and what happens between them."""
+        return self._desk.stream.whole.batches()
 
 
 def _nothing() -> None:

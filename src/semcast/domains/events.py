@@ -6,7 +6,7 @@ import msgspec
 
 from semcast.core.events import Left, Rejoining, Skipped, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId
-from semcast.core.messages import Message
+from semcast.core.messages import Batch, Message
 from semcast.core.views import View
 from semcast.protocols.lightweight.events import Delivered, GroupTransitional, GroupView, PrivateDelivered
 from semcast.protocols.lightweight.ids import Epoch, ViewId
@@ -57,6 +57,16 @@ DomainEvent = (
     | Skipped
 )
 """What happens in a group, or (with no group) to this program."""
+
+
+DomainDelivery = Batch | DomainEvent
+"""What it hears in lists: runs of messages to groups, and the rest."""
+
+
+def batch_of(run: Delivered) -> Batch:
+    """A run of messages as one."""
+    order = _place(run.position.epoch, run.position.index)
+    return Batch(run.sender, run.first, run.payloads, size=run.size, order=order)
 
 
 def messages_of(run: Delivered) -> list[DomainMessage]:

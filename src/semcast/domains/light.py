@@ -1,12 +1,12 @@
 """`LightGroup`: a group of a domain, as one of its members sees it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
-from semcast.domains.events import DomainEvent
+from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.stream import Outlet
 from semcast.protocols.lightweight.events import GroupView
 from semcast.protocols.lightweight.ids import ViewId
@@ -38,6 +38,8 @@ class LightGroup:
         """The latest view; the program may not have iterated up to it. None until there is one."""
         self.over = ""
         """Why this program is in the group no more, if that is so."""
+        self.released: Callable[[], Awaitable[None]] = _nothing
+        """Called when this program has left the group."""
         self._view_id: ViewId | None = None
         self._vs = False
         self._blocked = False  # its view ends: nothing is sent until the next one is there
@@ -54,7 +56,10 @@ class LightGroup:
 
     async def leave(self) -> None:
         """Leave the group, behind everything that was sent there. Its iterator ends."""
-        await self.domain.leave(self)
+        try:
+            await self.domain.leave(self)
+        finally:
+            await self.released()
 
     async def close(self) -> None:
         """The same as `leave`."""
@@ -120,6 +125,11 @@ class LightGroup:
         async for _, event in self.outlet.events():
             yield event
 
+    async def batches(self) -> AsyncIterator[Sequence[DomainDelivery]]:
+        """The same in lists: runs of messages (`Batch`), and changes of view between them."""
+        async for deliveries in self.outlet.batches():
+            yield [delivery for _, delivery in deliveries]
+
     # By the domain
 
     def installed(self, event: GroupView, view: View) -> None:
@@ -159,3 +169,7 @@ class LightGroup:
     def sending_view(self) -> ViewId | None:
         """The view that its messages name."""
         return self._view_id if self._vs else None
+
+
+async def _nothing() -> None:
+    """Nobody wants to know."""

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import cast
 
 from semcast.core.events import Left, Skipped
 from semcast.core.messages import Message
-from semcast.domains.events import DomainEvent, DomainView, messages_of
+from semcast.domains.events import DomainDelivery, DomainEvent, DomainView, batch_of, messages_of
 from semcast.protocols.lightweight.events import Delivered
 
 Told = DomainEvent | Delivered
@@ -122,30 +122,86 @@ class Outlet:
         if not self._waiting:
             return ()
         group, told, weight = self._waiting.popleft()
-        self.held -= weight
-        if self.held <= self._bound < self.held + weight:
-            self._took()
+        self._free(weight)
         if type(told) is Delivered:
             return [(group, message) for message in messages_of(told)]
         return [(group, cast("DomainEvent", told))]
 
+    def _free(self, weight: int) -> None:
+        self.held -= weight
+        if self.held <= self._bound < self.held + weight:
+            self._took()
+
+    def enter(self) -> None:
+        """A loop begins."""
+        self._loops += 1
+
+    def leave(self) -> None:
+        """It ends, or was left: it can be taken up again."""
+        self._loops -= 1
+
     async def events(self) -> AsyncIterator[tuple[str, DomainEvent]]:
         """One by one. A loop that was left can be taken up again."""
-        self._loops += 1
+        self.enter()
         try:
-            self.begin()
             while True:
                 while self._unread:
                     yield self._unread.popleft()
-                if more := self.poll():
-                    self._unread.extend(more)
-                    await self._let_others_run(len(more))
+                if not await self.fetch():
+                    return
+        finally:
+            self.leave()
+
+    async def fetch(self, timeout: float | None = None) -> bool:
+        """Have something to read; False at the end, or if nothing has come for so many seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not (more := self.poll()):
+                    if self._is_over():
+                        return False
+                    await self._arrival()
+        except TimeoutError:
+            return False
+        self._unread.extend(more)
+        await self._let_others_run(len(more))
+        return True
+
+    def left_over(self) -> Iterator[tuple[str, DomainEvent]]:
+        """What was fetched."""
+        while self._unread:
+            try:
+                yield self._unread.popleft()
+            except IndexError:
+                return  # another thread was faster
+
+    async def batches(self) -> AsyncIterator[list[tuple[str, DomainDelivery]]]:
+        """In lists, with runs of messages to groups as one."""
+        self.enter()
+        try:
+            self.begin()
+            while True:
+                if more := [*self._unread, *self._all()]:
+                    self._unread.clear()
+                    yield more
+                    await asyncio.sleep(0)  # there may always be more, and others want to run, too
                 elif self._is_over():
                     return
                 else:
                     await self._arrival()
         finally:
-            self._loops -= 1
+            self.leave()
+
+    def _all(self) -> list[tuple[str, DomainDelivery]]:
+        """Everything that waits."""
+        found: list[tuple[str, DomainDelivery]] = []
+        weights = 0
+        while self._waiting:
+            group, told, weight = self._waiting.popleft()
+            weights += weight
+            found.append((group, batch_of(told) if type(told) is Delivered else cast("DomainEvent", told)))
+        if weights:
+            self._free(weights)
+        return found
 
     async def _arrival(self) -> None:
         self.arrived.clear()

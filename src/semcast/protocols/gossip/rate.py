@@ -58,9 +58,9 @@ class Rate:
         self._at = now
         return self._tokens // SECOND
 
-    def sent(self) -> None:
-        """A message was."""
-        self._tokens -= SECOND
+    def sent(self, count: int) -> None:
+        """So many were."""
+        self._tokens -= count * SECOND
 
     def pause(self) -> Nanos:
         """How long to wait for the next."""
