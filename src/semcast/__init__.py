@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     )
     from semcast.core.events import Away, Back, Lost, Merged, Minority
     from semcast.databases import database
+    from semcast.domains import (
+        Domain,
+        DomainEvent,
+        DomainMessage,
+        DomainView,
+        LightGroup,
+        PrivateMessage,
+        Undeliverable,
+        connect,
+        domain,
+    )
     from semcast.engine import (
         ActionError,
         Answer,
@@ -61,10 +72,10 @@ if TYPE_CHECKING:
         Subscription,
         UnconfirmedError,
         assignments,
-        join,
         live,
         subscribe,
     )
+    from semcast.joining import join
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -90,6 +101,17 @@ _HOMES = {
         "Minority",
     ),
     "semcast.databases": ("database",),
+    "semcast.domains": (
+        "Domain",
+        "DomainEvent",
+        "DomainMessage",
+        "DomainView",
+        "LightGroup",
+        "PrivateMessage",
+        "Undeliverable",
+        "connect",
+        "domain",
+    ),
     "semcast.engine": (
         "ActionError",
         "Answer",
@@ -132,10 +154,10 @@ _HOMES = {
         "Subscription",
         "UnconfirmedError",
         "assignments",
-        "join",
         "live",
         "subscribe",
     ),
+    "semcast.joining": ("join",),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""
@@ -168,6 +190,10 @@ __all__ = [
     "Confirmation",
     "Context",
     "Database",
+    "Domain",
+    "DomainEvent",
+    "DomainMessage",
+    "DomainView",
     "ForgottenError",
     "Group",
     "GroupClosedError",
@@ -178,6 +204,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "LightGroup",
     "Live",
     "LogBatch",
     "Lost",
@@ -188,6 +215,7 @@ __all__ = [
     "Minority",
     "Order",
     "Outcome",
+    "PrivateMessage",
     "Procedure",
     "Purged",
     "Receipt",
@@ -206,11 +234,14 @@ __all__ = [
     "Subscription",
     "TransitionalView",
     "UnconfirmedError",
+    "Undeliverable",
     "View",
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
+    "domain",
     "join",
     "live",
     "replicate",

@@ -32,6 +32,7 @@ VERBS = (
     "sql",
     "logger",
     "log",
+    "daemon",
 )
 """Each is a module of this package."""
 
