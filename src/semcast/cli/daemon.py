@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain
 from semcast.group.errors import ConfigurationError, GroupError
+from semcast.group.settings import parse_size
 
 if TYPE_CHECKING:
     from semcast.daemon.opening import DaemonSettings
@@ -64,6 +65,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--queue-messages", type=int, default=4096, metavar="N", help="that wait for a client"
     )
+    parser.add_argument("--queue-bytes", default="16MiB", metavar="SIZE", help="and bytes of messages")
     parser.add_argument(
         "--leave-after",
         type=float,
@@ -127,6 +129,7 @@ def _settings(args: argparse.Namespace) -> "DaemonSettings":
         key=args.key,
         allow_block=args.allow_block,
         queue_messages=args.queue_messages,
+        queue_bytes=parse_size(args.queue_bytes),
         leave_after=args.leave_after,
         member=member,
     )

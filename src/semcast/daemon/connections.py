@@ -13,8 +13,9 @@ from semcast.wire.websocket import HttpRequest, Messages, WebSocketError
 
 READ = 1 << 18
 """Bytes that are read from a client before it is the turn of the next."""
-_JSON = "semcast-client.json/1"
-_MSGPACK = "semcast-client/1"
+_JSON = "semcast-client.json.1"
+_MSGPACK = "semcast-client.1"
+"""Subprotocols of WebSockets; RFC 6455 allows no slash there."""
 
 
 class Layer(Protocol):

@@ -201,8 +201,8 @@ class DaemonServer:
             return
         if connection.waits == done:
             connection.waits = not done
-            mask = select.EPOLLIN if done else select.EPOLLIN | select.EPOLLOUT
-            self._poll.modify(connection.fileno(), mask)
+            # Nothing is read from who does not read: else it could have us answer, and keep the answers.
+            self._poll.modify(connection.fileno(), select.EPOLLIN if done else select.EPOLLOUT)
         if connection.link.over:
             self._ending.setdefault(connection, now + _LINGER)
 

@@ -297,7 +297,8 @@ class Host:
         """What it may not do, if there is something."""
         for group in groups:
             if not self.permissions.allow(guest.identity, action, group):
-                return f"{guest.identity} may not {action} {group!r}".rstrip(" '")
+                what = "send private messages" if action == "private" else f"{action} {group!r}"
+                return f"{guest.identity} may not {what}"
         return ""
 
     def _on_join(self, guest: Guest, join: Join, size: int) -> None:

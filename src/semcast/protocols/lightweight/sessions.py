@@ -10,7 +10,7 @@ from collections import deque
 import msgspec
 
 from semcast.core.ids import Nanos
-from semcast.protocols.lightweight.events import Block, ClientEvent, Delivered, Out, PrivateDelivered
+from semcast.protocols.lightweight.events import Block, ClientEvent, Delivered, Out, Placed, PrivateDelivered
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.messages import Client
 from semcast.protocols.lightweight.purging import purge
@@ -92,6 +92,9 @@ class Session:
             return
         if not self._events and self.news is not None:
             self.news[self.client] = self
+        if type(event) is Placed and self._events and type(self._events[-1]) is Placed:
+            self._events[-1] = event  # it says all that the one before says
+            return
         self._events.append(event)
         if type(event) is Delivered:
             self._bytes += event.size
