@@ -1,18 +1,22 @@
 """Who comes late, or back, catches up from the log at its own pace, not by rounds."""
 
 import sys
+from random import Random
 from types import FrameType
 from typing import Any
 
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core.annotations import Item
-from semcast.core.events import Away
+from semcast.core import Batch, Item, Outbox
+from semcast.core.events import Away, Delivery
+from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Data, Want
 from semcast.protocols.gossip.timers import GossipTimer
+from semcast.testing import Keeper
+from semcast.testing.seat import Seat
 
 MANY = 3000
 LIVES, EACH = 12, 200
@@ -110,6 +114,39 @@ def test_a_program_that_does_not_read_makes_its_member_ask_for_nothing() -> None
     r.run()
     lab.run(5 * SECOND)
     assert len(lab.got("r")) == LIVES * (EACH // 2 + 1)
+
+
+class Answers(Keeper):
+    """Answers each message of others from where it reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seat: Seat | None = None
+        self.answered = 0
+
+    def on_delivery(self, each: Delivery) -> None:
+        super().on_delivery(each)
+        if isinstance(each, Batch) and self.seat is not None and each.sender != self.seat.member:
+            self.answered += len(each.payloads)
+            self.seat.send_or_wait(Outgoing([b"answer"] * len(each.payloads)))
+
+
+def test_who_answers_all_it_reads_catches_up_with_a_whole_log() -> None:
+    """Its answers wait for room behind what it has yet to read, and for the logger: neither stops it."""
+    lab = many_streams(queue_messages=50, hold=100, reserve_messages=200)
+    application = Answers()
+    member = MemberId("r", 1)
+    stack = Member(member, lab.known, lab.settings, Random(1), Outbox())
+    seat = application.seat = lab.add(member, stack, application)
+    seat.start()
+    lab.run(5 * SECOND)
+    assert application.answered == LIVES * (EACH // 2 + 1)
+    assert len(lab.got("r")) == 2 * application.answered, "and it is given its answers"
+    assert stack.sender.logged == stack.sender.seq == application.answered
+    assert not [each for each in seat.events if isinstance(each, Away)]
+    log = lab.seats["log"].stack
+    assert isinstance(log, Logger)
+    assert log.books.streams[member].logged == application.answered
 
 
 def test_a_round_costs_by_gaps_and_not_by_messages() -> None:

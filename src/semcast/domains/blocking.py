@@ -61,12 +61,15 @@ class BlockingDomain(InThread[Domain]):
         group: str,
         payload: bytes,
         *,
+        item: str | None = None,
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
     ) -> MessageId:
         """Multicast one message to a group, as `Domain.send`."""
-        return self.call(self.domain.send(group, payload, order=order, timeout=timeout, confirm=confirm))
+        return self.call(
+            self.domain.send(group, payload, item=item, order=order, timeout=timeout, confirm=confirm)
+        )
 
     def send_many(
         self,
@@ -87,12 +90,15 @@ class BlockingDomain(InThread[Domain]):
         groups: Sequence[str],
         payload: bytes,
         *,
+        item: str | None = None,
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
     ) -> MessageId:
         """Multicast one message to several groups at one place, as `Domain.cast`."""
-        return self.call(self.domain.cast(groups, payload, order=order, timeout=timeout, confirm=confirm))
+        return self.call(
+            self.domain.cast(groups, payload, item=item, order=order, timeout=timeout, confirm=confirm)
+        )
 
     def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
         """A message to one program of the domain, as `Domain.send_to`."""
@@ -167,12 +173,15 @@ class BlockingLightGroup:
         self,
         payload: bytes,
         *,
+        item: str | None = None,
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
     ) -> MessageId:
         """Multicast one message to the group."""
-        return self.domain.call(self._group.send(payload, order=order, timeout=timeout, confirm=confirm))
+        return self.domain.call(
+            self._group.send(payload, item=item, order=order, timeout=timeout, confirm=confirm)
+        )
 
     def send_many(
         self,

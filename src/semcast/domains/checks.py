@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from semcast.group.errors import ConfigurationError, GroupError
-from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_TARGETS
+from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_ITEM, MAX_TARGETS
 
 
 def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
@@ -16,6 +16,13 @@ def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
                 f"{group!r} is no name of a group in a domain: 1 to {MAX_GROUP} characters"
             )
     return tuple(groups)
+
+
+def check_items(items: Sequence[str] | None) -> None:
+    """What messages are about."""
+    for item in items or ():
+        if not isinstance(item, str) or len(item) > MAX_ITEM:
+            raise ConfigurationError(f"item {item!r:.60}: at most {MAX_ITEM} characters")
 
 
 def check_order(order: str) -> bool:

@@ -1,6 +1,7 @@
 """Between a link and the groups of a program: what is asked for, and what is told, session after session."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
 from semcast.core.events import Left, Rejoining
@@ -21,9 +22,11 @@ from semcast.protocols.lightweight.events import (
     Out,
     Placed,
     PrivateDelivered,
+    Replaced,
 )
 from semcast.protocols.lightweight.events import Undeliverable as NobodyThere
 
+_RECEIPTS = 1 << 14
 _PATIENCE = 0.2
 """Seconds that much may wait where nobody ever iterated: the task that reads may be about to start."""
 
@@ -54,6 +57,8 @@ class Desk:
         self._coming: asyncio.Task[None] | None = None  # back, as another member
         self._hearing = False
         self._skipping: asyncio.TimerHandle | None = None  # it may be that nobody wants to read
+        self.receipts: deque[Replaced] = deque(maxlen=_RECEIPTS)
+        """What was dropped because this program was slow; the newest, where nobody looks."""
         self._handlers: dict[type, Callable[..., None]] = {
             Delivered: self._on_delivered,
             Placed: self._on_placed,
@@ -63,6 +68,7 @@ class Desk:
             LeftGroup: self._on_left,
             PrivateDelivered: self._on_private,
             NobodyThere: self._on_undeliverable,
+            Replaced: self._on_replaced,
             Out: self._on_out,
             Refusal: self._on_refusal,
         }
@@ -178,6 +184,10 @@ class Desk:
         seat = self.groups.get(event.group)
         if seat is not None and seat.view is None:
             self._forget(event.group, event.text)
+
+    def _on_replaced(self, event: ClientEvent | Refusal) -> None:
+        assert type(event) is Replaced
+        self.receipts.append(event)
 
     def _forget(self, group: str, cause: str) -> None:
         seat = self.groups.pop(group, None)

@@ -6,24 +6,26 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any
 
-from semcast.core.ids import MemberId, MessageId
+from semcast.core.ids import MemberId
 from semcast.core.views import View
-from semcast.domains.checks import check_groups, check_order, portions
+from semcast.domains.checks import check_groups
 from semcast.domains.desk import Desk
 from semcast.domains.events import DomainDelivery, DomainEvent
-from semcast.domains.light import Flavour, LightGroup, Settled
-from semcast.domains.link import CastRequest, JoinRequest, LeaveRequest, Link, PrivateRequest
+from semcast.domains.light import Flavour, LightGroup
+from semcast.domains.link import JoinRequest, LeaveRequest, Link
+from semcast.domains.sending import SendingSide
 from semcast.domains.stream import Outlet
 from semcast.domains.waiting import Waiting
-from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, SendTimeoutError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.signals import ENDING, SignalWatch
+from semcast.protocols.lightweight.events import Replaced
 
 QUEUE = 1024
 """Messages that wait for who reads, before no more are taken from the daemon."""
 
 
-class Domain:
-    """This program in a domain. Made by `semcast.domain`, or by `semcast.connect`.
+class Domain(SendingSide):
+    """This program in a domain. Made by `semcast.domain` or `semcast.connect`; `sending.py` is how it sends.
 
     Args:
         name: of the domain.
@@ -129,6 +131,12 @@ class Domain:
         """Tell who is calling by this; else it is the task. Who reads must not wait for itself."""
         self._desk.stream.caller = caller
 
+    def receipts(self) -> list[Replaced]:
+        """What this program was too slow for since the last call, and what it was given instead."""
+        receipts = list(self._desk.receipts)
+        self._desk.receipts.clear()
+        return receipts
+
     def groups(self) -> Sequence[LightGroup]:
         """Those that this program is in, or asked to be in."""
         return tuple(self._desk.groups.values())
@@ -212,125 +220,6 @@ class Domain:
             raise TimeoutError(f"{group.name} of {self.name}: {there} after {timeout} s") from None
         assert group.view is not None
         return group.view
-
-    # Sending
-
-    async def send(
-        self,
-        group: str,
-        payload: bytes,
-        *,
-        order: str = "agreed",
-        timeout: float | None = None,
-        confirm: Settled | None = None,
-    ) -> MessageId:
-        """Multicast one message to a group, whether this program is in it or not.
-
-        Args:
-            group: its name. If nobody is in it, the message is for nobody.
-            payload: what to send.
-            order: `agreed`, or `safe`: delivered only once every daemon has it.
-            timeout: seconds to wait for room, at most; then `SendTimeoutError`.
-            confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
-                this program was put out before that was known.
-        """
-        return await self._cast((group,), [payload], order, timeout, confirm)
-
-    async def send_many(
-        self,
-        group: str,
-        payloads: Sequence[bytes],
-        *,
-        order: str = "agreed",
-        timeout: float | None = None,
-        confirm: Settled | None = None,
-    ) -> MessageId:
-        """Multicast several messages to a group; returns the id of the last.
-
-        They are handed over in portions, so those of other tasks may come between. If waiting for room fails
-        in the middle, `accepted` of the error says how many were handed over: these are sent.
-        """
-        return await self._cast((group,), payloads, order, timeout, confirm)
-
-    async def cast(
-        self,
-        groups: Sequence[str],
-        payload: bytes,
-        *,
-        order: str = "agreed",
-        timeout: float | None = None,
-        confirm: Settled | None = None,
-    ) -> MessageId:
-        """Multicast one message to several groups, at one place in the order of all.
-
-        Who is in several of them is given it once.
-        """
-        return await self._cast(groups, [payload], order, timeout, confirm)
-
-    async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
-        """A message to one program of the domain, at a place in the same order.
-
-        It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
-        """
-        [(_, size)] = portions([payload], 1, self._terms_bytes())
-        await self._room(1, size, None, timeout)
-        return MessageId(self.member, self._desk.submit(PrivateRequest(member, payload)))
-
-    async def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything that this program sent has its place, and every daemon has it."""
-        self._check_open()
-        placed = self._desk.books.placing()
-        await self._waiting.until(placed.done, timeout)
-        placed.result()
-
-    async def _cast(
-        self,
-        groups: Sequence[str],
-        payloads: Sequence[bytes],
-        order: str,
-        timeout: float | None,
-        confirm: Settled | None,
-    ) -> MessageId:
-        names, safe = check_groups(groups), check_order(order)
-        if confirm not in (None, "delivered", "safe"):
-            raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
-        most = self._terms_bytes()
-        runs = list(portions(payloads, self._desk.terms.run_messages, most))
-        accepted = last = 0
-        seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
-        for run, size in runs:
-            try:
-                await self._room(len(run), size, seat, timeout)
-            except GroupError as error:
-                error.accepted = accepted
-                raise
-            view = None if seat is None else seat.sending_view
-            last = self._desk.submit(CastRequest(names, run, view, safe)) + len(run) - 1
-            accepted += len(run)
-        sent = MessageId(self.member, last)
-        if confirm is not None:
-            await self.flush()
-        return sent
-
-    def _terms_bytes(self) -> int:
-        self._check_open()
-        return self._desk.terms.run_bytes
-
-    async def _room(self, count: int, size: int, seat: LightGroup | None, timeout: float | None) -> None:
-        """Wait until so much may be sent: as a member of a group, if it is one."""
-        await self._waiting.let_others_run(count)
-        self._check_open()
-
-        def open_for_it() -> bool:
-            if seat is not None and not seat.may_send and not seat.over:
-                return False
-            return self._desk.room_for(count, size)
-
-        if not open_for_it():
-            try:
-                await self._waiting.until(open_for_it, timeout)
-            except TimeoutError:
-                raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None
 
     # Receiving
 

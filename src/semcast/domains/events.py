@@ -4,11 +4,17 @@ from itertools import count, repeat
 
 import msgspec
 
+from semcast.core.annotations import Item
 from semcast.core.events import Left, Rejoining, Skipped, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch, Message
 from semcast.core.views import View
-from semcast.protocols.lightweight.events import Delivered, GroupTransitional, GroupView, PrivateDelivered
+from semcast.protocols.lightweight.events import (
+    Delivered,
+    GroupTransitional,
+    GroupView,
+    PrivateDelivered,
+)
 from semcast.protocols.lightweight.ids import Epoch, ViewId
 
 _BITS = 53
@@ -66,14 +72,16 @@ DomainDelivery = Batch | DomainEvent
 def batch_of(run: Delivered) -> Batch:
     """A run of messages as one."""
     order = _place(run.position.epoch, run.position.index)
-    return Batch(run.sender, run.first, run.payloads, size=run.size, order=order)
+    items = run.items if run.items is not None and all(run.items) else None
+    return Batch(run.sender, run.first, run.payloads, size=run.size, order=order, items=items)
 
 
 def messages_of(run: Delivered) -> list[DomainMessage]:
     """The single messages of a run."""
     ids = map(MessageId, repeat(run.sender), count(run.first))
     orders = count(_place(run.position.epoch, run.position.index))
-    return list(map(DomainMessage, ids, run.payloads, repeat(None), orders, repeat(run.groups)))
+    notes = repeat(None) if run.items is None else [Item(item) if item else None for item in run.items]
+    return list(map(DomainMessage, ids, run.payloads, notes, orders, repeat(run.groups)))
 
 
 def private_of(event: PrivateDelivered) -> PrivateMessage:

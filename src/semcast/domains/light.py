@@ -86,13 +86,16 @@ class LightGroup:
         self,
         payload: bytes,
         *,
+        item: str | None = None,
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
     ) -> MessageId:
         """Multicast one message to the group, as `Domain.send`."""
         self._check()
-        return await self.domain.send(self.name, payload, order=order, timeout=timeout, confirm=confirm)
+        return await self.domain.send(
+            self.name, payload, item=item, order=order, timeout=timeout, confirm=confirm
+        )
 
     async def send_many(
         self,
@@ -105,6 +108,17 @@ class LightGroup:
         """Multicast several messages; returns the id of the last. As `Domain.send_many`."""
         self._check()
         return await self.domain.send_many(self.name, payloads, order=order, timeout=timeout, confirm=confirm)
+
+    async def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item; returns the id of the last."""
+        self._check()
+        return await self.domain.send_items(self.name, updates, order=order, timeout=timeout)
 
     async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
         """A message to one member alone, in the same order. As `Domain.send_to`."""

@@ -35,6 +35,15 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
     payloads: Sequence[bytes]
     view: ViewId | None = None
     safe: bool = False
+    items: Sequence[str] | None = None
+    """What each is about: it replaces earlier ones of this program to the same groups about the same."""
+
+    def alike(self, other: "CastRequest") -> bool:
+        """Whether both may travel as one run."""
+        mine, its = self, other
+        return (mine.groups, mine.view, mine.safe) == (its.groups, its.view, its.safe) and (
+            (mine.items is None) == (its.items is None)
+        )
 
 
 class PrivateRequest(msgspec.Struct, frozen=True, gc=False):

@@ -57,6 +57,7 @@ class LocalLink:
         self.group: Group | None = None
         """The ring of daemons, once it is open."""
         self._application = asyncio.get_running_loop()
+        self._list = min(_LIST, settings.queue_messages)
         self._last = 0  # the number of the last session
         # Written by the program:
         self._asked: deque[Request] = deque()
@@ -211,21 +212,20 @@ class LocalLink:
     def _together(self, first: CastRequest) -> CastRequest:
         """With those that follow and go the same way, as one run: their numbers are consecutive."""
         asked, payloads, size = self._asked, list(first.payloads), _size(first)
+        items = None if first.items is None else list(first.items)
         most = self._terms.send_messages // 4
         while asked:
             more = asked[0]
             if type(more) is not CastRequest or len(payloads) + len(more.payloads) > most:
                 break
             size += _size(more)
-            if size > _RUN_BYTES or (more.groups, more.view, more.safe) != (
-                first.groups,
-                first.view,
-                first.safe,
-            ):
+            if size > _RUN_BYTES or not first.alike(more):
                 break
             payloads += more.payloads
+            if items is not None and more.items is not None:
+                items += more.items
             asked.popleft()
-        return CastRequest(first.groups, payloads, first.view, first.safe)
+        return CastRequest(first.groups, payloads, first.view, first.safe, items)
 
     def _go_on(self, stack: Stack, now: Nanos) -> None:  # noqa: ARG002
         """The program took a list."""
@@ -238,7 +238,7 @@ class LocalLink:
             return
         stirred = False
         while len(session) and len(self._told) < _LISTS:
-            self._told.append(session.take(_LIST))
+            self._told.append(session.take(self._list))
             stirred = True
         if session.closed and not self.over:
             self.over = stirred = True
@@ -267,7 +267,14 @@ class LocalLink:
 
 def _ask(requests: Requests, session: Session, request: Request) -> None:
     if type(request) is CastRequest:
-        requests.cast(session, request.groups, request.payloads, view=request.view, safe=request.safe)
+        requests.cast(
+            session,
+            request.groups,
+            request.payloads,
+            view=request.view,
+            safe=request.safe,
+            items=request.items,
+        )
     elif type(request) is JoinRequest:
         requests.join(session, request.group, vs=request.vs)
     elif type(request) is LeaveRequest:

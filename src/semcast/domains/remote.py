@@ -22,7 +22,7 @@ from semcast.group.errors import ConfigurationError, GroupError
 from semcast.net.addresses import AddressError, split_address
 from semcast.protocols.clients.caller import Caller, Denial, Heard
 from semcast.protocols.clients.codec import Malformed, Stream, framed
-from semcast.protocols.lightweight.events import ClientEvent, Out, Replaced
+from semcast.protocols.lightweight.events import ClientEvent, Out
 from semcast.protocols.lightweight.settings import MAX_MEMBERSHIPS
 
 _LARGEST = 17 << 20
@@ -83,8 +83,6 @@ class RemoteLink:
 
     def __init__(self, place: Place, name: str = "", policy: str = "purge", window: int = 4096) -> None:
         self.place = place
-        self.receipts: list[Replaced] = []
-        """What was dropped because this program was slow."""
         self._options = name, place.token, policy, window
         self._caller = Caller(*self._options)
         self._connection: _Connection | None = None
@@ -272,7 +270,7 @@ class RemoteLink:
 
     def take(self) -> Sequence[ClientEvent | Refusal]:
         """The next events."""
-        found = [each for heard in self._caller.take() if (each := self._event(heard)) is not None]
+        found = [self._event(heard) for heard in self._caller.take()]
         if found:
             self._flush_soon()
         elif self._out and not self._out_told:
@@ -282,10 +280,7 @@ class RemoteLink:
             self._out, self._out_told = self._out or found[-1].cause, True
         return found
 
-    def _event(self, heard: Heard) -> ClientEvent | Refusal | None:
-        if type(heard) is Replaced:
-            self.receipts.append(heard)
-            return None
+    def _event(self, heard: Heard) -> ClientEvent | Refusal:
         if isinstance(heard, Denial):
             return Refusal(heard.seq, heard.count, heard.group, heard.text)
         return heard
@@ -319,14 +314,17 @@ class RemoteLink:
             place += 1
             if type(request) is CastRequest:
                 payloads = list(request.payloads)
+                items = None if request.items is None else list(request.items)
                 size = _size(request)
                 while place < len(queued) and _alike(request, queued[place]) and size < _RUN_BYTES:
                     more = queued[place]
                     assert type(more) is CastRequest
                     payloads += more.payloads
+                    if items is not None and more.items is not None:
+                        items += more.items
                     size += _size(more)
                     place += 1
-                caller.cast(request.groups, payloads, safe=request.safe)
+                caller.cast(request.groups, payloads, safe=request.safe, items=items)
             elif type(request) is JoinRequest:
                 caller.join(request.group, vs=request.vs)
             elif type(request) is LeaveRequest:
@@ -339,11 +337,7 @@ class RemoteLink:
 
 
 def _alike(one: CastRequest, other: Request) -> bool:
-    return type(other) is CastRequest and (one.groups, one.view, one.safe) == (
-        other.groups,
-        other.view,
-        other.safe,
-    )
+    return type(other) is CastRequest and one.alike(other)
 
 
 def _size(request: Request) -> int:

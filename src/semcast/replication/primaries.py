@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection
 from hashlib import blake2b
 
+import msgspec
+
 from semcast.core.ids import MemberId
 from semcast.replication.actions import RunId
 from semcast.replication.exchange import Exchange
@@ -88,12 +90,20 @@ class Primaries:
     def agreed(self) -> None:
         """A guest never installs: it stays vulnerable, and drops what it is given, until it may stop."""
         if self._standing.state is State.NO or self.guest:
+            self._remember_agreement()
             self._standing.shift_to(Cause.UNDECIDED)
             return
         self.install()
         self._standing.shift_to(Cause.INSTALLED)
         self._making.flush()
         self.go_if_removed()
+
+    def _remember_agreement(self) -> None:
+        """Nothing waits for the disk: it only helps to find out who forgets that it agreed (`amnesia`)."""
+        books = self._books
+        if books.vulnerable is not None:
+            agreed = msgspec.structs.replace(books.vulnerable, agreed=True)
+            self._standing.write(Learnt(books.prim, books.attempt, agreed, books.yellow))
 
     def decided(self) -> None:
         """In Un: somebody has installed it. A server that is no guest has installed it, too."""

@@ -24,8 +24,8 @@ _RESEND = 250 * MILLISECOND
 _PRESENCE = SECOND
 _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
-_WINDOW = 4096
-_REPAIRS = 200_000
+_WINDOW = 1 << 13
+_REPAIRS = 1_000_000
 _KEPT = 1 << 16
 """Messages that a member keeps for others."""
 

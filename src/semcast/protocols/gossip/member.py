@@ -17,7 +17,7 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
-from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
@@ -29,10 +29,8 @@ from semcast.protocols.gossip.frames import (
     Farewell,
     Gone,
     Gossip,
-    Holding,
     Idle,
     Inquire,
-    LetGo,
     Logged,
     Members,
     Notice,
@@ -43,7 +41,6 @@ from semcast.protocols.gossip.frames import (
     Say,
     Standing,
     Want,
-    some_spans,
 )
 from semcast.protocols.gossip.incoming import Incoming
 from semcast.protocols.gossip.lbrm import Lbrm
@@ -58,10 +55,8 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.sending import Sending
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
-from semcast.protocols.gossip.spans import Spans, first_of, within
-from semcast.protocols.gossip.streams import WANTED
+from semcast.protocols.gossip.supplying import Supplying
 from semcast.protocols.gossip.timers import GossipTimer
-from semcast.wire.limits import MAX_SEQ
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -133,6 +128,7 @@ class Member(Stack):
             settings, self.sender, self.rate, self.desk, lambda: self.reader, self._hindrance
         )
         self.incoming = Incoming(self.desk, self.session, self.roster, self.repair, self.fetching)
+        self.supplying = Supplying(self.desk, self.sender, self.session)
         self._assemble_handlers()
 
     def _assemble_handlers(self) -> None:
@@ -148,7 +144,7 @@ class Member(Stack):
             Members: self._on_members,
         }
         self._logger_handlers: dict[type[Frame], Handler] = {
-            Want: self._on_logger_want,
+            Want: self.supplying.on_want,
             Gone: lambda _now, _source, frame: self.incoming.on_gone(frame),
             Logged: self._on_logged,
             Confirm: self._on_confirm,
@@ -325,22 +321,6 @@ class Member(Stack):
 
     # From the logger
 
-    def _on_logger_want(self, now: Nanos, source: MemberId, frame: Want) -> None:
-        """The logger lacks something: of the own stream what is not logged, of others what is kept."""
-        own = [span for sender, spans in frame.wanted if sender == self._me for span in spans]
-        kept = self.desk.buffer.get(self._me)
-        had, asked = Spans(), first_of(Spans(own), WANTED)
-        for span in asked:
-            there = [] if kept is None else kept.messages.between(span[0], min(span[1], self.sender.logged))
-            for batch in there + self.sender.unlogged(*span):
-                had.add(batch.first, batch.last)
-                self.out.send(source, data_of(batch))
-        gone = [part for span in within(asked, 1, self.sender.logged) for part in had.gaps(*span)]
-        for some in some_spans(gone):
-            if some:
-                self.out.send(source, LetGo(some))
-        self.desk.serve(now, source, [each for each in frame.wanted if each[0] != self._me], 0)
-
     def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
         if self.desk.logged.learn(MemberId(source.name, frame.log), frame.upto):
             self.sending.see_logged()
@@ -383,18 +363,7 @@ class Member(Stack):
         return tuple(MessageId(self._me, seq) for seq in range(first, last + 1))
 
     def _on_inquire(self, _now: Nanos, source: MemberId, frame: Inquire) -> None:
-        """What is held here of a stream, and the highest number heard of."""
-        if not self.session.admitted:
-            return
-        stream, kept = self.receiver.streams.get(frame.sender), self.desk.buffer.get(frame.sender)
-        if stream is not None and frame.freeze and frame.sender != self._me:
-            stream.frozen = True
-        if stream is None and frame.freeze:
-            self.session.freeze(frame.sender)
-        known = 0 if stream is None else stream.known
-        held = [] if kept is None else within(kept.messages.spans(), frame.after + 1, MAX_SEQ)
-        some = next(some_spans(held))
-        self.out.send(source, Holding(frame.sender, frame.after, known, some, len(some) < len(held)))
+        self.supplying.on_inquire(source, frame)
 
     def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
         why = self.session.on_refused(frame)
@@ -448,7 +417,7 @@ class Member(Stack):
         self._look_for_logger(now)
         if self.settings.logs:
             self.sending.resend(now, list(self.roster.loggers().values()))
-        self.rate.on_round(now, self.sender.seq)
+        self.rate.on_round(now, self.sender.seq, len(self._peers))
         if self.session.admitted:
             self.acknowledging.on_round(self.session.logger)
             self.fetching.on_round()

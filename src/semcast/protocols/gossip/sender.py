@@ -1,7 +1,7 @@
 """The sending side (3.1): numbers, what no logger has acknowledged yet, and the heartbeat of an idle sender.
 
-Deviation: the window. The paper has no flow control; here a sender stops when it is `window` messages
-beyond what is logged, and for no other reason. Without a logger nothing waits.
+Deviation: the window. The paper has no flow control; here a sender stops when it is `window` messages, or
+`window_bytes`, beyond what is logged, and for no other reason. Without a logger nothing waits.
 """
 
 from collections import deque
@@ -38,13 +38,15 @@ class Sender:
         self._durable = settings.logs
         self._window = settings.window
         self._resend = settings.resend
+        self._window_bytes = settings.window_bytes
         self._sendbuf: deque[_Unlogged] = deque()
+        self._bytes = 0  # of these
         self._least, self._most = settings.heartbeat_least, settings.heartbeat_most
         self._pause = settings.heartbeat_least
 
     def room(self) -> int:
         """How many more messages may be sent."""
-        if self.fenced:
+        if self.fenced or self._bytes >= self._window_bytes:
             return 0
         return self._window - (self.seq - self.logged) if self._durable else 1 << 30
 
@@ -54,6 +56,7 @@ class Sender:
         self._pause = self._least
         if self._durable:
             self._sendbuf.append(_Unlogged(batch, now))
+            self._bytes += batch.size
         else:
             self.logged = self.seq
 
@@ -65,9 +68,11 @@ class Sender:
         first, self.logged = self.logged + 1, upto
         sendbuf = self._sendbuf
         while sendbuf and sendbuf[0].batch.last <= upto:
-            sendbuf.popleft()
+            self._bytes -= sendbuf.popleft().batch.size
         if sendbuf and sendbuf[0].batch.first <= upto:
-            sendbuf[0].batch = sendbuf[0].batch.cut(upto + 1, sendbuf[0].batch.last)
+            whole = sendbuf[0].batch
+            sendbuf[0].batch = whole.cut(upto + 1, whole.last)
+            self._bytes -= whole.size - sendbuf[0].batch.size
         return first, upto
 
     def overdue(self, now: Nanos) -> list[Batch]:

@@ -165,7 +165,7 @@ class FilterTooNarrow(Member):
 
 
 class _AnybodysRate(Rate):
-    def _too_fast(self) -> bool:
+    def _too_fast(self, others: int) -> bool:  # noqa: ARG002
         return any(cannot for _, cannot in self._opinions.values())
 
 
