@@ -120,6 +120,7 @@ CAUGHT_AT = {
     ("lightweight", "placed-when-ordered"): 40,
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
+    ("lightweight", "resumed-without-the-rest"): 24,
 }
 
 

@@ -6,6 +6,7 @@ of its queue, and a frame that makes no sense ends its connection.
 
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
+from typing import ClassVar
 
 import msgspec
 
@@ -71,6 +72,8 @@ class Host:
         wall: the time of day in milliseconds, for numbers of sessions.
         about: answers what administrators ask, as JSON.
     """
+
+    outlet_kind: ClassVar[type[Outlet]] = Outlet
 
     def __init__(
         self,
@@ -221,7 +224,7 @@ class Host:
         session.patient = hello.policy != "leave"
         session.holds = hello.policy == "block"
         token = self._secret() if identity.resumes else ""
-        outlet = Outlet(session, hello.window, self.settings.window_bytes, keeps=identity.resumes)
+        outlet = self.outlet_kind(session, hello.window, self.settings.window_bytes, keeps=identity.resumes)
         guest = Guest(session, identity, outlet, token, self.machine.settings)
         self.guests[session.client] = guest
         self._attach(guest, link)
