@@ -27,6 +27,7 @@ from semcast.protocols.gossip.frames import (
     Confirm,
     Data,
     Digest,
+    Disown,
     Farewell,
     Gone,
     Gossip,
@@ -143,6 +144,7 @@ class Member(Stack):
             Farewell: self._on_farewell,
             Refused: self._on_refused,
             Acknowledged: self._on_acknowledged,
+            Disown: self._on_disown,
         }
 
     def _assemble(self, settings: GossipSettings) -> None:
@@ -558,6 +560,13 @@ class Member(Stack):
 
     def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
         self.acknowledging.on_acknowledged(frame)
+
+    def _on_disown(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
+        """Loggers that never come back: what only they have is not logged."""
+        for name in frame.names:
+            self.roster.disown(name)
+            self.desk.logged.disown(name)
+        self._look_for_logger(now)
 
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         self.session.on_farewell(frame)
