@@ -11,6 +11,7 @@ with blocking.join("prices") as group:
 """
 
 from semcast.blocking_group import BlockingGroup, join
+from semcast.blocking_log import BlockingLog, log
 from semcast.databases import database_blocking as database
 from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.subscriptions import BlockingBatch, BlockingSubscription, subscribe
@@ -18,11 +19,13 @@ from semcast.subscriptions import BlockingBatch, BlockingSubscription, subscribe
 __all__ = [
     "BlockingBatch",
     "BlockingGroup",
+    "BlockingLog",
     "BlockingReplica",
     "BlockingSession",
     "BlockingSubscription",
     "database",
     "join",
+    "log",
     "replicate",
     "subscribe",
 ]

@@ -156,7 +156,7 @@ def test_a_logger_is_forgotten_in_the_folder_of_another(
 ) -> None:
     for _ in range(2):
         assert main(["log", "forget", str(folder), "log-2", "--json"]) == 0
-        assert printed(capsys) == [{"group": GROUP, "logger": "log-1", "forgotten": "log-2"}]
+        assert printed(capsys) == [{"group": GROUP, "forgotten": "log-2"}]
     [log] = log_folders(folder)
     assert list(log.books().forgotten) == ["log-2"]
     assert log.records == len(RECORDS) + 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import member_json, message_json, payload_text, plain
+from semcast.cli.log_forget import add_arguments as add_forget
 from semcast.cli.log_tail import add_arguments
 from semcast.storage.errors import StorageError
 
@@ -29,7 +30,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ("check", "whether every block is whole and every record makes sense", _check),
         ("replay", "print the messages of a log", _replay),
         ("trim", "drop the oldest messages of a log whose logger does not run", _trim),
-        ("forget", "have a logger that does not run go on without one that never comes back", _forget),
     ):
         action = actions.add_parser(name, help=about)
         action.add_argument("folder", metavar="DIR", type=Path, help="folder of a logger")
@@ -41,13 +41,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
             action.add_argument(
                 "--from", dest="first", type=int, default=0, metavar="SEQ", help="of each stream"
             )
-        if name == "forget":
-            action.add_argument("logger", metavar="LOGGER", help="name of the one that never comes back")
         if name == "trim":
             action.add_argument(
                 "--keep", type=int, required=True, metavar="N", help="messages of each stream that stay"
             )
 
+    add_forget(actions.add_parser("forget", help="go on without a logger that never comes back"))
     add_arguments(actions.add_parser("tail", help="print what a group logs, from any start, as it comes"))
 
 
@@ -170,18 +169,6 @@ def _trim(args: argparse.Namespace, logs: "list[LogFolder]") -> int:
             _print(group=log.group, dropped=dropped)
         else:
             print(f"{plain(log.group)}: dropped {dropped} messages")
-    return 0
-
-
-def _forget(args: argparse.Namespace, logs: "list[LogFolder]") -> int:
-    from semcast.logger.amending import forget  # noqa: PLC0415
-
-    for log in logs:
-        forget(args.folder, log, args.logger)
-        if args.json:
-            _print(group=log.group, logger=log.logger, forgotten=args.logger)
-        else:
-            print(f"{plain(log.group)}: {plain(log.logger)} goes on without {plain(args.logger)}")
     return 0
 
 

@@ -13,7 +13,7 @@ A forgotten logger that turns up is told so, and ends. Its name is never used ag
 
 from collections.abc import Callable
 
-from semcast.core.events import Answered, Note
+from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.gossip.books import Books
@@ -58,16 +58,16 @@ class Forgetting:
         self._colleagues = colleagues
         self._out = out
         self._known: dict[str, set[str]] = {}  # by logger: what it has on disk
-        self._waiting: dict[int, str] = {}  # tickets
+        self._waiting: list[tuple[str, Callable[[], None]]] = []
         self.then: Then = _nothing
         """Called when it is on disk that somebody is forgotten."""
 
-    def forget(self, name: str, ticket: int) -> None:
-        """An operator wants it. Raises ValueError where that cannot be."""
+    def forget(self, name: str, done: Callable[[], None]) -> None:
+        """An operator wants it; told when all have it on disk. Raises ValueError where that cannot be."""
         if name not in self._books.forgotten:
             self._check(name)
             self._write([name])
-        self._waiting[ticket] = name
+        self._waiting.append((name, done))
         self._journal.then(lambda _now: self._settle())
 
     def _check(self, name: str) -> None:
@@ -124,10 +124,12 @@ class Forgetting:
 
     def _settle(self) -> None:
         """Who asked is answered as soon as all that are left have it on disk."""
-        for ticket, name in list(self._waiting.items()):
+        waiting, self._waiting = self._waiting, []
+        for name, done in waiting:
             if all(name in self._known.get(other, ()) for other in self._colleagues.names):
-                del self._waiting[ticket]
-                self._out.deliver(Answered(ticket, "forgotten"))
+                done()
+            else:
+                self._waiting.append((name, done))
 
     def began(self, colleague: str) -> None:
         """Another logger lost its disk, and with it what it knew."""

@@ -12,6 +12,7 @@ import msgspec
 
 from semcast.core.ids import MAX_NAME, MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.queries import QUERIES
 from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
@@ -404,7 +405,7 @@ GossipFrame = (
     | Disowned
 )
 
-FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)
+FRAMES: tuple[type[Frame], ...] = (*get_args(GossipFrame), *QUERIES)
 """What the codec of a group of this family reads and writes."""
 
 

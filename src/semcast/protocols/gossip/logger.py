@@ -12,13 +12,14 @@ from random import Random
 from typing import Any
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Left, Note
+from semcast.core.events import Answered, Delivery, Left, Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.answering import Answering
 from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
@@ -66,7 +67,7 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
-from semcast.protocols.gossip.publishing import Publishing
+from semcast.protocols.gossip.publishing import Answer, Publishing
 from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Opened, decode
@@ -119,6 +120,7 @@ class Logger(Stack):
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
+        self.answering = Answering(self.books, self.reading, self._publish, self._forget, out)
         self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
         self._me = me
         self._rng = rng
@@ -268,7 +270,21 @@ class Logger(Stack):
         An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
         it had been logged before. Raises ValueError if it cannot be logged.
         """
-        stream = self.publishing.publish(key, payloads, annotations, ticket)
+
+        def answer(level: str, position: int) -> None:
+            self.out.deliver(Answered(ticket, level, position))
+
+        self._publish(now, key, payloads, annotations, answer)
+
+    def _publish(
+        self,
+        now: Nanos,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
+    ) -> None:
+        stream = self.publishing.publish(key, payloads, annotations, answer)
         if stream is not None:
             self.intake.published(stream, len(payloads))
         self._flush(now)
@@ -304,7 +320,11 @@ class Logger(Stack):
         self._flush(now)
 
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """What no correct member sends is dropped and counted."""
+        """What no correct member sends is dropped and counted. Who only asks is taken for no member."""
+        query = self.answering.handlers.get(type(frame))
+        if query is not None and not self._left and self.beginning.over:
+            query(now, source, frame)
+            return
         handler = self._handler(source, type(frame))
         if source == self._me or handler is None or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
@@ -446,7 +466,10 @@ class Logger(Stack):
         An `Answered` with the ticket says that all others have that on disk. What only the forgotten one had
         is lost, as with its disk. Raises ValueError where that cannot be.
         """
-        self.forgetting.forget(name, ticket)
+        self._forget(now, name, lambda: self.out.deliver(Answered(ticket, "forgotten")))
+
+    def _forget(self, now: Nanos, name: str, done: Callable[[], None]) -> None:
+        self.forgetting.forget(name, done)
         self._flush(now)
 
     def _on_disown(self, now: Nanos, source: MemberId, frame: Disown) -> None:

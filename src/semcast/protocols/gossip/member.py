@@ -51,6 +51,7 @@ from semcast.protocols.gossip.lbrm import Lbrm
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.pbcast import Pbcast
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.queries import Find
 from semcast.protocols.gossip.rate import Rate
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
@@ -293,7 +294,9 @@ class Member(Stack):
     # From the world
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """What no correct member sends is dropped and counted."""
+        """What no correct member sends is dropped and counted. Who looks for a logger is no member."""
+        if type(frame) is Find:
+            return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
