@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     )
     from semcast.core.events import Away, Back, Lost, Merged, Minority
     from semcast.databases import database
+    from semcast.domains import (
+        Domain,
+        DomainEvent,
+        DomainMessage,
+        DomainView,
+        LightGroup,
+        PrivateMessage,
+        Undeliverable,
+        connect,
+        domain,
+    )
     from semcast.engine import (
         ActionError,
         Answer,
@@ -70,11 +81,11 @@ if TYPE_CHECKING:
         Subscription,
         UnconfirmedError,
         assignments,
-        join,
         live,
         log,
         subscribe,
     )
+    from semcast.joining import join
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -100,6 +111,17 @@ _HOMES = {
         "Minority",
     ),
     "semcast.databases": ("database",),
+    "semcast.domains": (
+        "Domain",
+        "DomainEvent",
+        "DomainMessage",
+        "DomainView",
+        "LightGroup",
+        "PrivateMessage",
+        "Undeliverable",
+        "connect",
+        "domain",
+    ),
     "semcast.engine": (
         "ActionError",
         "Answer",
@@ -151,11 +173,11 @@ _HOMES = {
         "Subscription",
         "UnconfirmedError",
         "assignments",
-        "join",
         "live",
         "log",
         "subscribe",
     ),
+    "semcast.joining": ("join",),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""
@@ -188,6 +210,10 @@ __all__ = [
     "Confirmation",
     "Context",
     "Database",
+    "Domain",
+    "DomainEvent",
+    "DomainMessage",
+    "DomainView",
     "ForgottenError",
     "Group",
     "GroupClosedError",
@@ -198,6 +224,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "LightGroup",
     "Live",
     "Log",
     "LogBatch",
@@ -217,6 +244,7 @@ __all__ = [
     "Order",
     "OtherLogError",
     "Outcome",
+    "PrivateMessage",
     "Procedure",
     "Purged",
     "Receipt",
@@ -235,11 +263,14 @@ __all__ = [
     "Subscription",
     "TransitionalView",
     "UnconfirmedError",
+    "Undeliverable",
     "View",
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
+    "domain",
     "join",
     "live",
     "log",

@@ -3,15 +3,13 @@
 Deviations: a message is acknowledged after the sync (R-11), and to its sender, whoever brought it (R-8).
 """
 
-from collections.abc import Sequence
-
 from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.departing import Departing
+from semcast.protocols.gossip.desk import batch_in
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.frames import Data, Logged, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
@@ -19,17 +17,16 @@ from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.placing import Placing
-from semcast.protocols.gossip.records import Stored
 from semcast.protocols.gossip.retention import Retaining
-from semcast.protocols.gossip.spans import spans_of
-from semcast.wire.annotations import from_wire
+from semcast.protocols.gossip.spans import Spans
+from semcast.protocols.gossip.storing import store
 
 
 class Fresh:
     """What came since the log was flushed last."""
 
     def __init__(self) -> None:
-        self.stored: dict[MemberId, list[int]] = {}
+        self.stored: dict[MemberId, Spans] = {}
         self.upto: dict[MemberId, int] = {}
         """How far each stream goes without a gap, of those whose senders are to be acknowledged."""
 
@@ -92,23 +89,25 @@ class Intake:
 
     def on_data(self, _now: Nanos, source: MemberId, frame: Data) -> None:
         """3.2: store it, and acknowledge when it is on disk; acknowledge again what is."""
-        stream = self.stream(frame.sender)
-        if stream is None or self._ending.refuses(stream, source, frame.seq):
+        stream, batch = self.stream(frame.sender), batch_in(frame)
+        if batch is None:
+            self._stats.malformed += 1
+        if stream is None or batch is None or self._ending.refuses(stream, source, batch.first):
             return
-        self._idle.data(frame.sender, frame.seq)
-        if stream.settled(frame.seq):
-            self._stats.duplicates += 1
-            self.acknowledge(stream)
-            return
-        stream.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
-        self._journal.write(Stored(frame.sender, frame.seq, frame.payload, frame.annotation))
-        self._fresh.stored.setdefault(frame.sender, []).append(frame.seq)
+        if stream.last is not None and batch.last > stream.last:
+            batch = batch.cut(batch.first, stream.last)
+        self._idle.data(frame.sender, batch.last)
+        stored = self._fresh.stored.setdefault(frame.sender, Spans())
+        fresh = store(stream, batch, self._journal)
+        for part in fresh:
+            stored.add(part.first, part.last)
+        self._stats.duplicates += len(batch.payloads) - sum([len(part.payloads) for part in fresh])
         self.acknowledge(stream)
 
     def published(self, stream: LogStream, count: int) -> None:
         """The last messages of the own stream were written, as a batch."""
         last = stream.contiguous
-        self._fresh.stored.setdefault(stream.sender, []).extend(range(last - count + 1, last + 1))
+        self._fresh.stored.setdefault(stream.sender, Spans()).add(last - count + 1, last)
         self.acknowledge(stream)
 
     def hear_of(self, sender: MemberId, seq: int) -> None:
@@ -149,18 +148,15 @@ class Intake:
 
     def _on_log(self, fresh: Fresh) -> None:
         """What came in some turn is on disk."""
-        for sender, seqs in fresh.stored.items():
-            self._note(sender, seqs)
+        for sender, spans in fresh.stored.items():
+            for first, last in spans:
+                self._out.deliver(Note("log", sender=sender, seq=first, count=last - first + 1))
         for sender, upto in fresh.upto.items():
             stream = self._books.streams.get(sender)
             if stream is not None:
                 self._see_logged(stream, upto)
                 if not self._departing.is_former(sender) and sender != self._me:
                     self._out.send(sender, Logged(self._books.log, [(sender, stream.logged)]))
-
-    def _note(self, sender: MemberId, seqs: Sequence[int]) -> None:
-        for first, last in spans_of(sorted(seqs)):
-            self._out.deliver(Note("log", sender=sender, seq=first, count=last - first + 1))
 
     def _see_logged(self, stream: LogStream, upto: int) -> None:
         """More of a stream is on disk without a gap."""

@@ -121,7 +121,7 @@ class Logger(Stack):
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
         self.answering = Answering(self.books, self.reading, self._publish, self._forget, out)
-        self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
+        self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng
         self._peers = Peers((), settings.choice, rng)

@@ -5,6 +5,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 """
 
 from semcast.sim.mutants import (
+    calls,
     gossip,
     gossip_loggers,
     lightweight,
@@ -189,6 +190,7 @@ MUTANTS["rpbcast"] = {
     **_LOGGERS,
 }
 MUTANTS["lightweight"] = {**lightweight.MUTANTS}
+MUTANTS["calls"] = {**calls.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {
