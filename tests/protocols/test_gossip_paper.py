@@ -403,3 +403,16 @@ def test_a_restart_does_not_take_the_confirmation_of_the_incarnation_before() ->
     assert q.stack.phase() == "joining"
     lab.run(SHORT)
     assert q.stack.phase() == "operational"
+
+
+def test_a_confirmation_for_the_incarnation_before_is_not_taken() -> None:
+    """It asked with the same attempt; found by a swarm (lbrm, 353)."""
+    lab = GossipLab()
+    heal = lab.stop(Confirm)
+    lab.restart("q")
+    lab.run(5 * MILLISECOND)
+    lab.seats["q"].hear(MemberId("log"), Confirm(1, 0, 1, [(MemberId("p"), 5)], [], again=False))
+    assert lab.seats["q"].stack.phase() == "joining"
+    heal()
+    lab.run(SECOND)
+    assert lab.seats["q"].stack.phase() == "operational"

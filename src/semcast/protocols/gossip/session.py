@@ -170,7 +170,8 @@ class Session:
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
-        if self.admitted or frame.attempt != self._attempt or frame.part >= frame.parts:
+        mine = frame.attempt == self._attempt and frame.incarnation == self._me.incarnation
+        if self.admitted or not mine or frame.part >= frame.parts:
             return False
         if any(part.parts != frame.parts for part in self._confirmed.values()):
             self._confirmed.clear()
