@@ -116,6 +116,18 @@ class Skipped(msgspec.Struct, frozen=True):
     count: int
 
 
+class PrivateMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message for this member alone (`Group.send_to`), in its place among those for all."""
+
+    id: MessageId
+    payload: bytes
+
+    @property
+    def sender(self) -> MemberId:
+        """Who sent it."""
+        return self.id.sender
+
+
 class Blocked(msgspec.Struct, frozen=True):
     """Flow control refuses multicasts from now on."""
 
@@ -237,5 +249,6 @@ Delivery = (
     | Lost
     | Away
     | Back
+    | PrivateMessage
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -80,7 +80,7 @@ class Replica:
         except BaseException:
             self.group.discard()
             raise
-        self._requests.attach(self.group.call)
+        self._requests.attach(self.group.command)
         self._replication().handing.whole = True
         self._replication().vitals.wall = _milliseconds
         self._told = ""  # what was last said of this server in the log
@@ -441,7 +441,7 @@ class Replica:
             assert shown is not None
             tell_loop(self._loop, found, shown)
 
-        self.group.call(look)
+        self.group.command(look)
         return await found
 
     async def in_turn(self, look: Callable[[Replication], T]) -> T:
@@ -452,7 +452,7 @@ class Replica:
             assert isinstance(stack, Replication)
             tell_loop(self._loop, found, look(stack))
 
-        self.group.call(tell)
+        self.group.command(tell)
         return await found
 
     def session(self, client: str = "", token: str = "") -> Session:

@@ -1,12 +1,13 @@
 """What people import: join a group, send to it, watch what happens."""
 
-from semcast.core.events import Rejoining, Skipped, StateLost
+from semcast.core.events import PrivateMessage, Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.drafts import Order
 from semcast.group.errors import (
     BacklogError,
+    CallError,
     ConfigurationError,
     GroupClosedError,
     GroupError,
@@ -22,9 +23,13 @@ from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
 from semcast.group.subscribing import LogBatch, Subscription, subscribe
 from semcast.group.transaction import assignments
+from semcast.patterns.calls import CallAnswer, CallRequest
 
 __all__ = [
     "BacklogError",
+    "CallAnswer",
+    "CallError",
+    "CallRequest",
     "ConfigurationError",
     "Confirm",
     "Confirmation",
@@ -40,6 +45,7 @@ __all__ = [
     "Live",
     "LogBatch",
     "Order",
+    "PrivateMessage",
     "Rejoining",
     "ReplicatedDict",
     "SendTimeoutError",

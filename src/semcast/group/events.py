@@ -7,6 +7,7 @@ from semcast.core.events import (
     Lost,
     Merged,
     Minority,
+    PrivateMessage,
     Rejoining,
     Skipped,
     StateLost,
@@ -27,6 +28,7 @@ GroupEvent = (
     | Lost
     | Away
     | Back
+    | PrivateMessage
 )
 """What a program hears, one by one."""
 

@@ -19,7 +19,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
-from semcast.patterns.calls import ALL, MARK, ONE, Calls, Done, Notes, Request, Run, marked
+from semcast.patterns.calls import ALL, MARK, ONE, CallRequest, Calls, Done, Notes, Run, marked
 from semcast.sim.faults import Deed
 
 Below = Callable[[MemberId, Random, Outbox], Stack]
@@ -97,7 +97,7 @@ class Calling(Stack):
         """What waits to be multicast."""
         self.returned = 0
         """Calls that returned."""
-        self._working: list[tuple[Nanos, int, Request]] = []
+        self._working: list[tuple[Nanos, int, CallRequest]] = []
         self._works = 0
         self._sent = 0
         self._refused = self._leaving = False
@@ -147,7 +147,7 @@ class Calling(Stack):
         self.machine.call(now, b"?", replies, to, timeout)  # type: ignore[arg-type]
         self.settle(now)
 
-    def _work(self, now: Nanos, request: Request) -> None:
+    def _work(self, now: Nanos, request: CallRequest) -> None:
         if not self._silent:
             self._works += 1
             ready = now + (self._rng.randrange(self.settings.slow) if self.settings.slow else 0)
@@ -330,5 +330,3 @@ class Place(Deed, frozen=True, tag="call", kw_only=True):
         addressee = stacks[self.to]
         assert isinstance(addressee, Calling)
         return addressee.me
-
-

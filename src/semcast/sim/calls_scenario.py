@@ -95,9 +95,7 @@ def _vsync(rng: Random, size: int) -> VsyncSettings:
     return msgspec.structs.replace(settings, uniform=rng.random() < 0.3)
 
 
-def _calls(
-    rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, patient: bool
-) -> list[AnyFault]:
+def _calls(rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, patient: bool) -> list[AnyFault]:
     """Calls of all kinds, most of them around the moments when views change."""
     found: list[AnyFault] = []
     for _ in range(rng.choice((20, 40, 80))):
@@ -106,11 +104,12 @@ def _calls(
             at = rng.choice(moments) + rng.randrange(-30_000, 150_000) * MICROSECOND
         to = rng.choice((None, None, None, -1, -1, rng.randrange(size)))
         endless = patient and rng.random() < 0.5
+        wanted: str | int = rng.choice(("first", "majority", "majority", "all", "all", 2))
         found.append(
             Place(
                 min(max(at, MILLISECOND), duration - 1),
                 rng.randrange(size),
-                replies=rng.choice(("first", "majority", "majority", "all", "all", 2)) if to is None else "first",
+                replies=wanted if to is None else "first",
                 to=to,
                 timeout=None if endless else rng.choice((50, 300, 1000)) * MILLISECOND,
             )
