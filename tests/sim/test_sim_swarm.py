@@ -120,6 +120,10 @@ CAUGHT_AT = {
     ("lightweight", "placed-when-ordered"): 40,
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
+    ("calls", "majority-of-those-left"): 12,
+    ("calls", "transitional-ignored"): 24,
+    ("calls", "nobody-takes-over"): 24,
+    ("calls", "replies-overtake"): 5,
 }
 
 

@@ -30,8 +30,8 @@ _PLENTY = 1 << 16
 class CallsSettings(msgspec.Struct, frozen=True, tag="calls"):
     """What the programs of a scenario are like, by the numbers of their members."""
 
-    below: str = "ring"
-    """The stack: "ring" or "vsync"."""
+    synchrony: bool = False
+    """Whether the group has virtual synchrony; else it is a ring."""
     silent: tuple[int, ...] = ()
     """Programs that never answer."""
     idle: tuple[int, ...] = ()
@@ -167,6 +167,7 @@ class Calling(Stack):
         if self._rng.random() < self.settings.talks:
             self._sent += 1
             self.queue.append((str(self._sent).encode(), None))
+            self.out.deliver(Note("call-sent", self.me, self._sent, 1))
 
     def _collect(self) -> None:
         """What the machine wants to send comes behind what waits already."""
@@ -263,8 +264,6 @@ class Calling(Stack):
             self._refused = True
             return False
         self.queue.popleft()
-        if note is None:
-            self.out.deliver(Note("call-sent", self.me, int(payload), 1))
         return True
 
     def _drain(self) -> None:

@@ -9,27 +9,20 @@ from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import DetectorSettings, Order, VsyncSettings
 from semcast.sim.calling import CallsSettings, Place
 from semcast.sim.faults import AnyFault, Crash, Leave, Loss, Partition, Recover, Sleep
-from semcast.sim.scenario import Fixed, Scenario
+from semcast.sim.scenario import Scenario
 
 
-class CallsVariant(Fixed, frozen=True):
-    """What a swarm may fix; the rest is drawn."""
-
-    below: str | None = None
-
-
-def draw_calls(seed: int, fixed: CallsVariant | None = None) -> Scenario:
+def draw_calls(seed: int) -> Scenario:
     """A scenario with trouble in it. The same seed gives the same one for ever."""
     rng = Random(f"calls/{seed}")
-    below = rng.choice(("ring", "ring", "vsync"))
-    below = (fixed.below if fixed is not None else None) or below
+    synchrony = rng.choice((False, False, True))
     size = rng.choice((2, 3, 3, 4, 5))
     duration = rng.choice((1000, 2000)) * MILLISECOND
-    settings = _programs(rng, size, below)
+    settings = _programs(rng, size, synchrony=synchrony)
     faults = _faults(rng, size, duration)
     moments = [rng.randrange(50 * MILLISECOND, duration), *(fault.at for fault in faults)]
     moments += [fault.at + fault.duration for fault in faults if isinstance(fault, Partition | Sleep)]
-    faults += _calls(rng, size, duration, moments, patient=below == "ring" and not settings.silent)
+    faults += _calls(rng, size, duration, moments, patient=not synchrony and not settings.silent)
     return Scenario(
         seed=seed,
         stack="calls",
@@ -47,11 +40,11 @@ def draw_calls(seed: int, fixed: CallsVariant | None = None) -> Scenario:
     )
 
 
-def _programs(rng: Random, size: int, below: str) -> CallsSettings:
+def _programs(rng: Random, size: int, *, synchrony: bool) -> CallsSettings:
     silent = tuple(member for member in range(size) if rng.random() < 0.1)
     idle = tuple(member for member in range(size) if rng.random() < 0.1)
     return CallsSettings(
-        below=below,
+        synchrony=synchrony,
         silent=silent if rng.random() < 0.5 else (),
         idle=idle,
         slow=rng.choice((0, 1, 20, 150)) * MILLISECOND,

@@ -181,7 +181,7 @@ class RepliesOvertake(Calling):
 
 MUTANTS: dict[str, Mutant] = {
     "expected-when-made": Mutant(calls=ExpectedWhenMade),
-    "early-replies-dropped": Mutant(calls=EarlyRepliesDropped),
+    "early-replies-dropped": Mutant(calls=EarlyRepliesDropped, by_chance=False),
     "answers-only-in-its-view": Mutant(calls=AnswersOnlyInItsView),
     "majority-of-those-left": Mutant(calls=MajorityOfThoseLeft),
     "waits-for-the-impossible": Mutant(calls=WaitsForTheImpossible),
