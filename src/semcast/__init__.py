@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     )
     from semcast.core.events import Away, Back, Lost, Merged, Minority
     from semcast.databases import database
+    from semcast.domains import (
+        Domain,
+        DomainEvent,
+        DomainMessage,
+        DomainView,
+        LightGroup,
+        PrivateMessage,
+        Undeliverable,
+        connect,
+        domain,
+    )
     from semcast.engine import (
         ActionError,
         Answer,
@@ -55,7 +66,6 @@ if TYPE_CHECKING:
         Live,
         LogBatch,
         Order,
-        PrivateMessage,
         Rejoining,
         ReplicatedDict,
         SendTimeoutError,
@@ -65,10 +75,10 @@ if TYPE_CHECKING:
         Subscription,
         UnconfirmedError,
         assignments,
-        join,
         live,
         subscribe,
     )
+    from semcast.joining import join
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -94,6 +104,17 @@ _HOMES = {
         "Minority",
     ),
     "semcast.databases": ("database",),
+    "semcast.domains": (
+        "Domain",
+        "DomainEvent",
+        "DomainMessage",
+        "DomainView",
+        "LightGroup",
+        "PrivateMessage",
+        "Undeliverable",
+        "connect",
+        "domain",
+    ),
     "semcast.engine": (
         "ActionError",
         "Answer",
@@ -130,7 +151,6 @@ _HOMES = {
         "Live",
         "LogBatch",
         "Order",
-        "PrivateMessage",
         "Rejoining",
         "ReplicatedDict",
         "SendTimeoutError",
@@ -140,10 +160,10 @@ _HOMES = {
         "Subscription",
         "UnconfirmedError",
         "assignments",
-        "join",
         "live",
         "subscribe",
     ),
+    "semcast.joining": ("join",),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""
@@ -179,6 +199,10 @@ __all__ = [
     "Confirmation",
     "Context",
     "Database",
+    "Domain",
+    "DomainEvent",
+    "DomainMessage",
+    "DomainView",
     "ForgottenError",
     "Group",
     "GroupClosedError",
@@ -189,6 +213,7 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Item",
+    "LightGroup",
     "Live",
     "LogBatch",
     "Lost",
@@ -218,11 +243,14 @@ __all__ = [
     "Subscription",
     "TransitionalView",
     "UnconfirmedError",
+    "Undeliverable",
     "View",
     "ViewChange",
     "__version__",
     "assignments",
+    "connect",
     "database",
+    "domain",
     "join",
     "live",
     "replicate",

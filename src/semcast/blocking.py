@@ -12,16 +12,20 @@ with blocking.join("prices") as group:
 
 from semcast.blocking_group import BlockingGroup, join
 from semcast.databases import database_blocking as database
+from semcast.domains.blocking import BlockingDomain, BlockingLightGroup, domain
 from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.subscriptions import BlockingBatch, BlockingSubscription, subscribe
 
 __all__ = [
     "BlockingBatch",
+    "BlockingDomain",
     "BlockingGroup",
+    "BlockingLightGroup",
     "BlockingReplica",
     "BlockingSession",
     "BlockingSubscription",
     "database",
+    "domain",
     "join",
     "replicate",
     "subscribe",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from semcast.blocking_calls import HandlerThreads
 from semcast.core.events import Purged
@@ -34,10 +34,13 @@ from semcast.group import (
 )
 from semcast.group import join as join_async
 from semcast.group.calls import To
-from semcast.group.errors import GroupClosedError, GroupError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
 from semcast.patterns.calls import CallAnswer, CallRequest, Wanted
+
+if TYPE_CHECKING:
+    from semcast.domains.blocking_sharing import BlockingDomainJoin
 
 T = TypeVar("T")
 BlockingHandler = Callable[[CallRequest], bytes | None]
@@ -431,8 +434,36 @@ class BlockingGroup:
         self._loop.close()
 
 
+@overload
 def join(
-    group: str, *, config: Path | None = None, state: StateHooks | None = None, **settings: Any
-) -> BlockingGroup:
+    group: str,
+    *,
+    domain: None = None,
+    config: Path | None = None,
+    state: StateHooks | None = None,
+    **settings: Any,
+) -> BlockingGroup: ...
+
+
+@overload
+def join(group: str, *, domain: str, config: Path | None = None, **settings: Any) -> "BlockingDomainJoin": ...
+
+
+def join(
+    group: str,
+    *,
+    domain: str | None = None,
+    config: Path | None = None,
+    state: StateHooks | None = None,
+    **settings: Any,
+) -> "BlockingGroup | BlockingDomainJoin":
     """Become a member of a group; everything as for `semcast.join`."""
-    return BlockingGroup(group, config, settings, state)
+    if domain is None:
+        return BlockingGroup(group, config, settings, state)
+    if state is not None:
+        raise ConfigurationError("state is for groups by themselves, and this one is in a domain")
+    from semcast.domains.blocking_sharing import BlockingDomainJoin  # noqa: PLC0415 (as `semcast.join`)
+
+    flavour = settings.pop("flavour", "evs")
+    given = settings if config is None else {**settings, "config": config}
+    return BlockingDomainJoin(group, domain, flavour, given)

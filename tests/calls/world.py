@@ -105,7 +105,7 @@ class World:
 
     def rest(self, to: str | None = None) -> None:
         """Until nobody has anything to send."""
-        while any([self.carry(name, to) for name in (self.machines if to is None else to)]):
+        while sum(self.carry(name, to) for name in (self.machines if to is None else to)):
             pass
 
     def call(

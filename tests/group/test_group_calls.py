@@ -355,7 +355,9 @@ def test_what_makes_no_sense_is_refused() -> None:
 @pytest.mark.parametrize("stack", ["s-rm", "gossip"])
 def test_stacks_without_views_have_no_calls(stack: str) -> None:
     async def test(name: str) -> None:
-        fixed = {"members": ["a=127.0.0.1:47811", "b=127.0.0.1:47812"]} if stack == "s-rm" else {}
+        fixed: dict[str, Any] = (
+            {"members": ["a=127.0.0.1:47811", "b=127.0.0.1:47812"]} if stack == "s-rm" else {}
+        )
         group = semcast.join(name, name="a", stack=stack, **fixed)
         try:
             with pytest.raises(

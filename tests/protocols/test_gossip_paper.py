@@ -255,7 +255,7 @@ def test_what_comes_after_the_inquiry_is_not_taken() -> None:
         lab.crash("p")
         lab.stop(Closed)
         lab.run(100 * MILLISECOND)
-        lab.seats["q"].hear(MemberId("p"), Data(MemberId("p"), 2, b"late"))
+        lab.seats["q"].hear(MemberId("p"), Data(MemberId("p"), 2, [b"late"]))
         lab.run(100 * MILLISECOND)
         assert lab.got("q") == ([b"1"] if mutant is None else [b"1", b"late"])
 

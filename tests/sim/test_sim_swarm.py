@@ -68,7 +68,7 @@ CAUGHT_AT = {
     ("rpbcast", "compact-before-logged"): 5,
     ("rpbcast", "compact-across-operation"): 1,
     ("rpbcast", "receipt-lost-with-segment"): 5,
-    ("rpbcast", "recollected-message-readded"): 5,
+    ("rpbcast", "recollected-message-readded"): 8,
     ("rpbcast", "no-holes"): 28,
     ("rpbcast", "one-speaks-for-all"): 1,
     ("rpbcast", "asks-nobody"): 74,

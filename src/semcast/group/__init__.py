@@ -1,7 +1,8 @@
 """What people import: join a group, send to it, watch what happens."""
 
-from semcast.core.events import PrivateMessage, Rejoining, Skipped, StateLost
+from semcast.core.events import Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
+from semcast.core.messages import PrivateMessage
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.drafts import Order

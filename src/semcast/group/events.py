@@ -7,14 +7,13 @@ from semcast.core.events import (
     Lost,
     Merged,
     Minority,
-    PrivateMessage,
     Rejoining,
     Skipped,
     StateLost,
     TransitionalView,
     ViewChange,
 )
-from semcast.core.messages import Message
+from semcast.core.messages import Message, PrivateMessage
 
 GroupEvent = (
     Message

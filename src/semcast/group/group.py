@@ -187,7 +187,8 @@ class Group(SendingSide, CallingSide):
 
     async def _settle(self) -> None:
         try:
-            await asyncio.wait_for(self._settled.wait(), _SETTLE_PATIENCE)
+            async with asyncio.timeout(_SETTLE_PATIENCE):  # `wait_for` may swallow a cancellation
+                await self._settled.wait()
         except TimeoutError:
             stack = self._seat.stack
             self._log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
@@ -214,7 +215,8 @@ class Group(SendingSide, CallingSide):
             if not self._ended.is_set() and self._seat.failure is None:
                 self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
-                    await asyncio.wait_for(self._ended.wait(), _LEAVE_PATIENCE)
+                    async with asyncio.timeout(_LEAVE_PATIENCE):
+                        await self._ended.wait()
         finally:  # cancelled, perhaps, and perhaps once more: nothing is left behind
             self._stopping = asyncio.ensure_future(asyncio.to_thread(self._stop))
             self._stopping.add_done_callback(self._on_stopped)

@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import cast
 
-from semcast.core.events import PrivateMessage, Rejoining, ViewChange
+from semcast.core.events import Rejoining, ViewChange
 from semcast.core.handover import Handover
 from semcast.core.ids import MessageId
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.views import View
 from semcast.group.ahead import Ahead, Portion
 from semcast.group.calling import CallDesk, Heard
@@ -192,7 +192,7 @@ class Inbox:
                 if isinstance(envelope, Whisper):
                     if envelope.to == self._seat.member:
                         name = MessageId(each.sender, each.first + place)
-                        private.append(PrivateMessage(name, envelope.body))
+                        private.append(PrivateMessage(name, envelope.body, order=each.order))
                 else:
                     order = None if each.order is None else each.order + place
                     heard.append((each.sender, envelope, order))

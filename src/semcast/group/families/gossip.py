@@ -8,7 +8,7 @@ from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
-from semcast.group.registry import FAMILIES, Asked, Family, Site
+from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Asked, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention, Seeker
@@ -24,8 +24,8 @@ _RESEND = 250 * MILLISECOND
 _PRESENCE = SECOND
 _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
-_WINDOW = 4096
-_REPAIRS = 200_000
+_WINDOW = 1 << 13
+_REPAIRS = 1_000_000
 _KEPT = 1 << 16
 """Messages that a member keeps for others."""
 
@@ -101,7 +101,7 @@ def _check_choice(name: str, found: str, known: list[str]) -> None:
         raise ConfigurationError(f"{name} {found!r}: there are {', '.join(known)}")
 
 
-def gossip_settings(settings: GroupSettings) -> GossipSettings:
+def gossip_settings(settings: GroupSettings, frame_bytes: int) -> GossipSettings:
     """The stack's."""
     assert isinstance(settings, GossipGroupSettings)
     return GossipSettings(
@@ -116,6 +116,7 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
         repairs_per_second=_REPAIRS,
         gossip_messages=_KEPT,
         window=_WINDOW,
+        frame_bytes=frame_bytes,
         hold=2 * _WINDOW,
         queue_messages=settings.queue_messages,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
@@ -133,7 +134,7 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
 
 
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
-    settings, chosen = site.settings, gossip_settings(site.settings)
+    settings, chosen = site.settings, gossip_settings(site.settings, site.datagram - PACKET_OVERHEAD)
     assert isinstance(settings, GossipGroupSettings)
     if settings.logger:
         logger = Logger(site.member, (), chosen, rng, out)

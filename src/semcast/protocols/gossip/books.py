@@ -28,6 +28,7 @@ from semcast.protocols.gossip.records import (
     Record,
     Replaced,
     Stored,
+    StoredRun,
 )
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span
@@ -125,12 +126,24 @@ class Books:
     def _apply(
         self,
         stream: LogStream,
-        record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged | Placed | Published,
+        record: Stored
+        | StoredRun
+        | Replaced
+        | Collected
+        | Expired
+        | Holes
+        | Frozen
+        | Over
+        | Merged
+        | Placed
+        | Published,
     ) -> None:
         """What a record does to its stream."""
         match record:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+            case StoredRun(first=first, payloads=payloads):
+                stream.store(batch_of(record.sender, first, payloads))
             case Published(key=key, first=first, messages=messages):
                 self.keys.add(key, record.sender, first)
                 for seq, (payload, annotation) in enumerate(messages, first):

@@ -55,11 +55,11 @@ Parts = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 
 
 class Data(Frame, frozen=True, array_like=True, tag=70, gc=False):
-    """A message of a stream, from its sender, a peer or a log."""
+    """Consecutive messages of a stream, from its sender, a peer or a log; one, if it has an annotation."""
 
     sender: MemberId
-    seq: Seq
-    payload: bytes
+    first: Seq
+    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
     annotation: WireAnnotation | None = None
     answers: Number = 0
     """The round of the gossip that it answers, for measuring the round trip."""

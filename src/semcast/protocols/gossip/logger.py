@@ -14,7 +14,6 @@ from typing import Any
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Note
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
@@ -24,6 +23,7 @@ from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.desk import batch_in
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
@@ -67,17 +67,13 @@ from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.publishing import Publishing
 from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import (
-    Opened,
-    Stored,
-    decode,
-)
+from semcast.protocols.gossip.records import Opened, decode
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
-from semcast.protocols.gossip.spans import spans_of
-from semcast.wire.annotations import from_wire
+from semcast.protocols.gossip.spans import Spans, spans_of
+from semcast.protocols.gossip.storing import store
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -96,7 +92,7 @@ class Fresh:
     """What came since the log was flushed last."""
 
     def __init__(self) -> None:
-        self.stored: dict[MemberId, list[int]] = {}
+        self.stored: dict[MemberId, Spans] = {}
         self.upto: dict[MemberId, int] = {}
         """How far each stream goes without a gap, of those whose senders are to be acknowledged."""
 
@@ -128,7 +124,7 @@ class Logger(Stack):
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
-        self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
+        self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng
         self._peers = Peers((), settings.choice, rng)
@@ -269,7 +265,7 @@ class Logger(Stack):
         stream = self.publishing.publish(key, payloads, annotations, ticket)
         if stream is not None:
             last = stream.contiguous
-            self._fresh.stored.setdefault(self._me, []).extend(range(last - len(payloads) + 1, last + 1))
+            self._fresh.stored.setdefault(self._me, Spans()).add(last - len(payloads) + 1, last)
             self._acknowledge(stream)
         self._flush(now)
 
@@ -382,17 +378,19 @@ class Logger(Stack):
 
     def _on_data(self, _now: Nanos, source: MemberId, frame: Data) -> None:
         """3.2: store it, and acknowledge when it is on disk; acknowledge again what is."""
-        stream = self._stream(frame.sender)
-        if stream is None or self.ending.refuses(stream, source, frame.seq):
+        stream, batch = self._stream(frame.sender), batch_in(frame)
+        if batch is None:
+            self.stats.malformed += 1
+        if stream is None or batch is None or self.ending.refuses(stream, source, batch.first):
             return
-        self._idle.data(frame.sender, frame.seq)
-        if stream.settled(frame.seq):
-            self.stats.duplicates += 1
-            self._acknowledge(stream)
-            return
-        stream.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
-        self.journal.write(Stored(frame.sender, frame.seq, frame.payload, frame.annotation))
-        self._fresh.stored.setdefault(frame.sender, []).append(frame.seq)
+        if stream.last is not None and batch.last > stream.last:
+            batch = batch.cut(batch.first, stream.last)
+        self._idle.data(frame.sender, batch.last)
+        stored = self._fresh.stored.setdefault(frame.sender, Spans())
+        fresh = store(stream, batch, self.journal)
+        for part in fresh:
+            stored.add(part.first, part.last)
+        self.stats.duplicates += len(batch.payloads) - sum([len(part.payloads) for part in fresh])
         self._acknowledge(stream)
 
     def _acknowledge(self, stream: LogStream) -> None:
@@ -414,8 +412,8 @@ class Logger(Stack):
 
     def _on_log(self, fresh: Fresh) -> None:
         """What came in some turn is on disk."""
-        for sender, seqs in fresh.stored.items():
-            for first, last in spans_of(sorted(seqs)):
+        for sender, spans in fresh.stored.items():
+            for first, last in spans:
                 self.out.deliver(Note("log", sender=sender, seq=first, count=last - first + 1))
         for sender, upto in fresh.upto.items():
             stream = self.books.streams.get(sender)

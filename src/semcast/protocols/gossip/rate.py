@@ -3,8 +3,9 @@
 Receivers tell by what they ask for: who lacks a large part of what was sent last cannot take it, or the
 network before it cannot. A sender hears of them by gossip, and halves its rate when that is true of most of
 those it heard in the last rounds; else it adds a little each round. A minority that is slow does not slow it:
-what those miss, they fetch from the log. So there is no rate without a logger. Whether that can follow is for
-the window to see.
+what those miss, they fetch from the log. Nor does one that happens to be all that was heard: there must be
+most of four, or of all, where there are fewer. So there is no rate without a logger. Whether that can follow
+is for the window to see.
 
 Gossip that asks for a gap at once does not count: who loses much sends much of it, and would be heard too
 often.
@@ -19,6 +20,8 @@ from semcast.protocols.gossip.streams import WANTED
 
 _ROUNDS = 4
 """For how long an opinion counts, and how much of what was sent counts as sent last."""
+_ENOUGH = 4
+"""Of so many it takes most to slow a sender down, unless there are fewer."""
 _LACKS = 4
 """Who lacks one in so many cannot follow."""
 _STEPS = 8
@@ -58,9 +61,9 @@ class Rate:
         self._at = now
         return self._tokens // SECOND
 
-    def sent(self) -> None:
-        """A message was."""
-        self._tokens -= SECOND
+    def sent(self, count: int) -> None:
+        """So many were."""
+        self._tokens -= count * SECOND
 
     def pause(self) -> Nanos:
         """How long to wait for the next."""
@@ -75,8 +78,8 @@ class Rate:
             recent = min(last - self._sent[0], WANTED)
             self._opinions[name] = self._round, count * _LACKS > recent > 0
 
-    def on_round(self, now: Nanos, last: int) -> None:
-        """A round is over, in which the numbers up to `last` were given."""
+    def on_round(self, now: Nanos, last: int, others: int) -> None:
+        """A round is over, in which the numbers up to `last` were given; there are so many others."""
         if not self._on:
             return
         self._round += 1
@@ -85,17 +88,17 @@ class Rate:
         self._sent.append(last)
         for name in [name for name, (at, _) in self._opinions.items() if at < self._round - _ROUNDS]:
             del self._opinions[name]
-        if recent > 0 and self._too_fast():
+        if recent > 0 and self._too_fast(others):
             self._slow_down(now, recent * SECOND // lasted)
         elif self.limit is not None:
             self.limit += self._step
             if self.limit * lasted > _STEPS * SECOND * max(1, recent):
                 self.limit = None
 
-    def _too_fast(self) -> bool:
+    def _too_fast(self, others: int) -> bool:
         """Whether most of those that were heard cannot follow."""
         against = sum(cannot for _, cannot in self._opinions.values())
-        return 2 * against > len(self._opinions)
+        return 2 * against > max(len(self._opinions), min(others, _ENOUGH))
 
     def _slow_down(self, now: Nanos, rate: int) -> None:
         """Half of what was sent; and from there on up again."""

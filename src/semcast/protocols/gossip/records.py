@@ -23,6 +23,14 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
     annotation: WireAnnotation | None = None
 
 
+class StoredRun(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Consecutive messages without annotations."""
+
+    sender: MemberId
+    first: int
+    payloads: list[bytes]
+
+
 class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """A receipt: a message left the log because of a later one that is in it."""
 
@@ -150,6 +158,7 @@ class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
 Record = (
     Opened
     | Stored
+    | StoredRun
     | Replaced
     | Collected
     | Expired

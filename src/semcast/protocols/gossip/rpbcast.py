@@ -17,11 +17,11 @@ from semcast.protocols.gossip.streams import Stream
 class Rpbcast(Repair):
     """Ask a random peer, another one each round; then the logger."""
 
-    def on_gap(self, now: Nanos, stream: Stream, gap: Span) -> None:
+    def on_gaps(self, now: Nanos, stream: Stream, gaps: list[Span]) -> None:
         """4.1: at once, and not only at the next round."""
         target = self.desk.peers.choose()
         if target is not None:
-            self._gossip(now, target, [(stream.sender, [gap])], gap=True)
+            self._gossip(now, target, [(stream.sender, gaps)], gap=True)
 
     def on_round(self, now: Nanos) -> None:
         """tick: RTX for `missing` to the logger, GOSSIP(gmissing) to one member, also if it is empty."""

@@ -120,8 +120,10 @@ class Session:
 
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
+        if self._settings.logs and now - self._heard_at > _IN_VAIN * self._settings.report:
+            self.go_away()
         if self.logger is None:
-            return
+            return  # nobody is there to be asked
         if self.leaving and self._sender.logged == self._sender.seq:
             if self._settings.stays:
                 self._report(now)
@@ -134,8 +136,6 @@ class Session:
             self._report(now)
         for stream in self._unsure:
             self._ask_sender(stream)
-        if now - self._heard_at > _IN_VAIN * self._settings.report:
-            self.go_away()
 
     def go_away(self) -> None:
         """No logger hears it any more, or none will."""

@@ -60,12 +60,12 @@ class CompactBeforeLogged(Logger):
 
     def _on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
         stream = self._stream(frame.sender)
-        if stream is not None and not stream.settled(frame.seq) and self.settings.compact:
+        if stream is not None and not stream.settled(frame.first) and self.settings.compact:
             probe = type(stream)(frame.sender)
             for batch in stream.messages.values():
                 probe.store(batch)
-            probe.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
-            for seq, by in probe.obsolete(frame.seq, frame.seq):
+            probe.store(batch_of(frame.sender, frame.first, frame.payloads, from_wire(frame.annotation)))
+            for seq, by in probe.obsolete(frame.first, frame.first):
                 stream.replace(seq, by)
                 self.journal.write(Replaced(frame.sender, seq, by))
         super()._on_data(now, source, frame)
@@ -96,8 +96,8 @@ class ReceiptLostWithSegment(Logger):
 
 
 class _RememberingNothing(LogStream):
-    def settled(self, seq: int) -> bool:
-        return seq in self.messages
+    def unsettled(self, first: int, last: int) -> list[Span]:
+        return spans_of(seq for seq in range(first, last + 1) if seq not in self.messages)
 
 
 class RecollectedMessageReadded(Logger):
