@@ -284,7 +284,7 @@ def test_thousands_of_calls_at_once() -> None:
             for group in groups:
                 echo(group)
             calls = [
-                group.call(b"%d" % number, replies="majority")
+                group.call(b"%d" % number, replies="majority", timeout=None)
                 for group in groups[:2]
                 for number in range(1500)
             ]

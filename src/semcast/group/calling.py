@@ -32,6 +32,9 @@ _LOG = logging.getLogger("semcast.group")
 _WORDS = 1000
 """Characters of an error that a caller is told."""
 
+_TOGETHER = 64
+"""Answers that are handed over at once, at most."""
+
 Result = bytes | None
 Handler = Callable[[CallRequest], Result | Awaitable[Result]]
 """Answers a request: a plain function, or one that is awaited. What it raises is told to the caller."""
@@ -46,9 +49,9 @@ class CallDesk:
         group: its name, for errors.
         member: who this is.
         largest: bytes of a message, at most.
-        send: hands over a message with the mark; there is room.
-        has_room: whether there is.
-        room: waits until there is, for so many seconds at most.
+        send: hands over messages with the mark; there is room.
+        has_room: whether there is, for so many.
+        room: waits until there is for one, for so many seconds at most.
     """
 
     def __init__(
@@ -57,8 +60,8 @@ class CallDesk:
         member: MemberId,
         largest: int,
         *,
-        send: Callable[[bytes], object],
-        has_room: Callable[[], bool],
+        send: Callable[[Sequence[bytes]], object],
+        has_room: Callable[[int], bool],
         room: Callable[[float | None], Awaitable[None]],
     ) -> None:
         self.handler: Handler | None = None
@@ -102,7 +105,7 @@ class CallDesk:
     async def call(self, payload: bytes, replies: Wanted, to: Whom, timeout: float | None) -> CallAnswer:
         """Ask, and wait for what comes of it."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._has_room() or self._machine.outgoing:
+        if not self._has_room(1) or self._machine.outgoing:
             await self._room(timeout)
         left = None if deadline is None else max(0, round((deadline - time.monotonic()) * SECOND))
         try:
@@ -142,7 +145,7 @@ class CallDesk:
                 machine.on_envelope(now, *each)
             else:
                 machine.on_delivery(now, each)  # type: ignore[arg-type]
-            self._act()
+        self._act()
 
     def fail_calls(self, error: GroupError) -> None:
         """Nothing can be known any more about calls that wait, for now: tell who waits."""
@@ -226,8 +229,11 @@ class CallDesk:
         if self._flushing is not None or self._ended:
             return
         with suppress(GroupError):  # it is over, and somebody else is told
-            while outgoing and self._has_room():
-                self._send(outgoing.popleft())
+            while outgoing:
+                count = min(len(outgoing), _TOGETHER)
+                if not self._has_room(count):
+                    break
+                self._send([outgoing.popleft() for _ in range(count)])
             if outgoing:
                 self._flushing = self._loop.create_task(self._flush_later(), name=f"calls {self._group}")
 
@@ -241,7 +247,7 @@ class CallDesk:
                     await asyncio.sleep(0.01)  # others who wait are told; answers go on waiting
                     continue
                 if outgoing:
-                    self._send(outgoing.popleft())
+                    self._send([outgoing.popleft()])
         except GroupError:
             return  # it is over
         finally:

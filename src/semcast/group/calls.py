@@ -127,7 +127,7 @@ class CallingSide(ABC):
             raise GroupError(f"{member} is not in view {view.name} of {self.name}")
         if not self._room.open_for(1):
             await self._wait_for_call_room(timeout)
-        return self._drafts.marked(encode(Whisper(member, payload)))
+        return self._drafts.marked([encode(Whisper(member, payload))])
 
     # For programs without asyncio
 

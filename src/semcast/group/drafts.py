@@ -85,10 +85,11 @@ class Drafts:
         with self._numbering:
             return self._number(Outgoing(payloads, None, order == "safe", None, ticket, size))
 
-    def marked(self, payload: bytes) -> MessageId:
-        """One that belongs to calls."""
+    def marked(self, payloads: Sequence[bytes]) -> MessageId:
+        """Some that belong to calls; gives the last id."""
+        note, notes = (MARK, None) if len(payloads) == 1 else (None, [MARK] * len(payloads))
         with self._numbering:
-            return self._number(Outgoing([payload], MARK, False, None, None, len(payload)))
+            return self._number(Outgoing(payloads, note, False, notes, None, sum(map(len, payloads))))
 
     def updates(self, updates: Sequence[tuple[str, bytes]], order: Order, size: int) -> MessageId:
         """Several that were checked, each of an item; together, for stacks that take them so."""

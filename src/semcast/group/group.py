@@ -143,7 +143,7 @@ class Group(SendingSide, CallingSide):
             parts.member,
             parts.largest,
             send=self._drafts.marked,
-            has_room=lambda: self._room.open_for(1),
+            has_room=self._room.open_for,
             room=self._wait_for_call_room,
         )
         self._inbox.attach(self._desk)
