@@ -77,6 +77,8 @@ CAUGHT_AT = {
     ("rpbcast", "collects-own-sessions-only"): 6,
     ("rpbcast", "counts-one-logger-twice"): 13,
     ("rpbcast", "hearsay-keeps-alive"): 7,
+    ("rpbcast", "forgotten-awaited"): 6,
+    ("rpbcast", "forgotten-comes-back"): 65,
     ("replication", "estranged-takes-part"): 13,
     ("replication", "rolled-back-votes"): 38,
     ("replication", "red-before-green-in-exchange"): 12,

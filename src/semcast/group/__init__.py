@@ -17,6 +17,18 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group
 from semcast.group.joining import join
+from semcast.group.logclient import (
+    Log,
+    LogEnds,
+    LogEntry,
+    LogError,
+    LogIdentity,
+    LogOffsetError,
+    LogPage,
+    LogReceipt,
+    OtherLogError,
+    log,
+)
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
@@ -38,8 +50,17 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Live",
+    "Log",
     "LogBatch",
+    "LogEnds",
+    "LogEntry",
+    "LogError",
+    "LogIdentity",
+    "LogOffsetError",
+    "LogPage",
+    "LogReceipt",
     "Order",
+    "OtherLogError",
     "Rejoining",
     "ReplicatedDict",
     "SendTimeoutError",
@@ -52,5 +73,6 @@ __all__ = [
     "assignments",
     "join",
     "live",
+    "log",
     "subscribe",
 ]
