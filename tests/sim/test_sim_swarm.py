@@ -66,7 +66,7 @@ CAUGHT_AT = {
     ("rpbcast", "confirm-before-synced"): 8,
     ("rpbcast", "disconnected-forgotten"): 2,
     ("rpbcast", "compact-before-logged"): 5,
-    ("rpbcast", "compact-across-operation"): 1,
+    ("rpbcast", "compact-across-operation"): 8,
     ("rpbcast", "receipt-lost-with-segment"): 5,
     ("rpbcast", "recollected-message-readded"): 8,
     ("rpbcast", "no-holes"): 28,
@@ -124,6 +124,10 @@ CAUGHT_AT = {
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
     ("lightweight", "resumed-without-the-rest"): 24,
+    ("calls", "majority-of-those-left"): 12,
+    ("calls", "transitional-ignored"): 24,
+    ("calls", "nobody-takes-over"): 24,
+    ("calls", "replies-overtake"): 5,
 }
 
 

@@ -39,6 +39,7 @@ from semcast.protocols.clients.outlet import Outlet
 from semcast.protocols.clients.permissions import Identity, Permissions
 from semcast.protocols.clients.telling import Encoder
 from semcast.protocols.lightweight import Machine, Refused, Session
+from semcast.protocols.lightweight.events import Placed
 from semcast.protocols.lightweight.messages import Client
 
 _POLICIES = ("purge", "leave", "block")
@@ -280,6 +281,7 @@ class Host:
         guest.session.last = max(guest.session.last, seq + count - 1)
         if guest.link is not None:
             self._say(guest.link, Error(seq, code, text[:MAX_TEXT]))
+        guest.refuse(seq, seq + count - 1)
 
     def _numbered(self, guest: Guest, seq: int, count: int, size: int) -> bool:
         """Whether a request is new, has the next number, and its client has credit for it."""
@@ -431,8 +433,9 @@ class Host:
             events = guest.outlet.next()
             if not events:
                 break
-            for event in events:
-                guest.told(event)
+            for each in events:
+                guest.told(each)
+                event = guest.placed(each) if type(each) is Placed else each
                 written = body(event, form)
                 room -= len(written)
                 out.append(written)
