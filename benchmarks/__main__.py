@@ -27,6 +27,7 @@ GROUPS = (
     "gossip",
     "storage",
     "engine",
+    "daemon",
     "profile",
     "journals",
     "verify",
