@@ -11,6 +11,7 @@ with blocking.join("prices") as group:
 """
 
 from semcast.blocking_group import BlockingGroup, join
+from semcast.blocking_log import BlockingLog, log
 from semcast.databases import database_blocking as database
 from semcast.domains.blocking import BlockingDomain, BlockingLightGroup, connect, domain
 from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
@@ -21,6 +22,7 @@ __all__ = [
     "BlockingDomain",
     "BlockingGroup",
     "BlockingLightGroup",
+    "BlockingLog",
     "BlockingReplica",
     "BlockingSession",
     "BlockingSubscription",
@@ -28,6 +30,7 @@ __all__ = [
     "database",
     "domain",
     "join",
+    "log",
     "replicate",
     "subscribe",
 ]

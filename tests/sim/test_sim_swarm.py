@@ -77,6 +77,8 @@ CAUGHT_AT = {
     ("rpbcast", "collects-own-sessions-only"): 6,
     ("rpbcast", "counts-one-logger-twice"): 13,
     ("rpbcast", "hearsay-keeps-alive"): 7,
+    ("rpbcast", "forgotten-awaited"): 6,
+    ("rpbcast", "forgotten-comes-back"): 65,
     ("replication", "estranged-takes-part"): 13,
     ("replication", "rolled-back-votes"): 38,
     ("replication", "red-before-green-in-exchange"): 12,
@@ -121,6 +123,10 @@ CAUGHT_AT = {
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
     ("lightweight", "resumed-without-the-rest"): 24,
+    ("calls", "majority-of-those-left"): 12,
+    ("calls", "transitional-ignored"): 24,
+    ("calls", "nobody-takes-over"): 24,
+    ("calls", "replies-overtake"): 5,
 }
 
 

@@ -72,7 +72,7 @@ class Replica(UpdatingSide, QueryingSide):
         except BaseException:
             self.group.discard()
             raise
-        self._requests.attach(self.group.call)
+        self._requests.attach(self.group.command)
         self._replication().handing.whole = True
         self._replication().vitals.wall = milliseconds
         self._told = ""  # what was last said of this server in the log
@@ -202,7 +202,7 @@ class Replica(UpdatingSide, QueryingSide):
             assert isinstance(stack, Replication)
             tell_loop(self._loop, found, look(stack))
 
-        self.group.call(tell)
+        self.group.command(tell)
         return await found
 
     def session(self, client: str = "", token: str = "") -> Session:
