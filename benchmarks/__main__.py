@@ -28,6 +28,7 @@ GROUPS = (
     "gossip",
     "storage",
     "engine",
+    "daemon",
     "profile",
     "journals",
     "verify",

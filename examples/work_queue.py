@@ -1,49 +1,98 @@
-"""A work queue without a broker: each job goes to one worker, and to the next one if that dies.
+"""A work queue through a daemon: each job is done by one worker, and nobody is in charge.
 
-`to="one"` chooses a member from the place of the job in the order: the same for all, so nobody has to ask.
-The member that hands out the jobs answers no calls, so none comes to it.
+All workers see the same jobs in the same order and the same views, so all know whose turn it is: the member
+at `place % members`. A worker that dies is gone from the next view, and others do what it had not reported.
+So a job is done once, or at least once where a worker died meanwhile. `python examples/work_queue.py` starts
+a daemon of its own and three workers, and kills one of them.
 """
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
 
 import semcast
+from semcast import DomainMessage, DomainView
 
 JOBS = 30
 
 
-async def main() -> None:
-    """Three workers, of which one leaves in the middle of its second job."""
-    async with semcast.join("example-work", name="desk") as desk:
-        workers = [await semcast.join("example-work", name=name) for name in ("ann", "bob", "cy")]
-        done: dict[str, int] = {}
+async def work(path: str, name: str) -> None:
+    """One worker: does the jobs that are its own, and says so to the workers and to who wants to know."""
+    async with semcast.connect(path, name=name) as host:
+        jobs = await host.join("jobs")
+        await host.send("results", b"here")
+        members: tuple[semcast.MemberId, ...] = ()
+        waiting: dict[bytes, int] = {}
+        async for event in jobs:
+            if isinstance(event, DomainView):
+                members = event.view.members
+            elif isinstance(event, DomainMessage):
+                kind, _, job = event.payload.partition(b" ")
+                if kind == b"do":
+                    waiting[job] = event.order or 0
+                else:
+                    waiting.pop(job, None)
+            mine = [job for job, place in waiting.items() if members[place % len(members)] == host.member]
+            for job in mine:
+                del waiting[job]
+                await asyncio.sleep(0.01)  # the work
+                await host.cast(["jobs", "results"], b"done " + job)  # at one position in both
 
-        def work(worker: semcast.Group) -> None:
-            @worker.on_call
-            async def job(request: semcast.CallRequest) -> bytes:
-                name = worker.member.name
-                if name == "bob" and done.get(name):
-                    asyncio.get_running_loop().call_soon(
-                        lambda: leaving.append(asyncio.create_task(worker.close()))
-                    )
-                    await asyncio.sleep(60)  # it never comes to that
-                await asyncio.sleep(0.001)
-                done[name] = done.get(name, 0) + 1
-                again = f", which {request.former[0].name} had begun" if request.former else ""
-                return f"{name} did job {request.payload.decode()}{again}".encode()
 
-        leaving: list[asyncio.Task[None]] = []
+async def main(path: str) -> None:
+    """Hand out jobs from outside, kill a worker, and wait until all jobs are done."""
+    command = [sys.executable, __file__, path]
+    workers = [subprocess.Popen([*command, name]) for name in ("ann", "ben", "cat")]  # noqa: S603
+    done: dict[bytes, str] = {}
+    here = 0
+    try:
+        async with semcast.connect(path, name="boss") as host, asyncio.timeout(60):
+            results = await host.join("results")
+            async for event in results:
+                if not isinstance(event, DomainMessage):
+                    continue
+                kind, _, job = event.payload.partition(b" ")
+                if kind == b"here":
+                    here += 1
+                    if here == len(workers):
+                        for number in range(JOBS):
+                            await host.send("jobs", b"do %d" % number)
+                    continue
+                done[job] = event.id.sender.name.partition("@")[0]
+                if len(done) == JOBS // 3:
+                    workers[0].send_signal(signal.SIGKILL)
+                if len(done) == JOBS:
+                    break
+    finally:
         for worker in workers:
-            work(worker)
-        await desk.wait_for(4, timeout=20)
-        jobs = (desk.call(b"%d" % number, to="one", timeout=30) for number in range(JOBS))
-        answers = await asyncio.gather(*jobs)
-        assert all(answer.complete for answer in answers)
-        taken_over = [answer.result.decode() for answer in answers if answer.departed]
-        print(f"{sum(done.values())} jobs done by {', '.join(sorted(done))}; {len(taken_over)} taken over")
-        assert sum(done.values()) == JOBS
-        assert taken_over
-        await asyncio.gather(*leaving, *(worker.close() for worker in workers))
+            worker.kill()
+            worker.wait()
+    print(f"{JOBS} jobs are done:", dict(sorted(Counter(done.values()).items())))
+
+
+def start_daemon(folder: str) -> "tuple[subprocess.Popen[str], str]":
+    """A daemon of our own, in a domain of our own."""
+    path = f"{folder}/semcast.sock"
+    flags = ["--socket", path, "--domain", f"work-{os.getpid()}", "--name", "host", "--json"]
+    command = [sys.executable, "-m", "semcast", "daemon", *flags]
+    daemon = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert daemon.stdout is not None
+    daemon.stdout.readline()
+    return daemon, path
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    if len(sys.argv) > 1:
+        asyncio.run(work(*sys.argv[1:]))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            daemon, path = start_daemon(folder)
+            try:
+                asyncio.run(main(path))
+            finally:
+                daemon.terminate()
+                daemon.communicate()

@@ -18,6 +18,7 @@ from tests.daemon.processes import CLIENTS, PATIENCE, SENDS, STAYS, DaemonProces
 from tests.tools import lacking
 
 import semcast
+from semcast import blocking
 from semcast.cli.main import main
 from semcast.domains import DomainMessage, DomainView
 from semcast.domains.remote import RemoteLink
@@ -370,6 +371,15 @@ async def test_a_daemon_that_ends_says_so(tmp_path: Path, alone: list[DaemonProc
         assert not Path(alone[0].socket).exists()
         out, _ = one.communicate(timeout=PATIENCE)
         assert out.splitlines()[-1] == "asked to"
+
+
+def test_programs_without_asyncio(daemons: list[DaemonProcess]) -> None:
+    name = name_of_group()
+    with blocking.connect(daemons[0].socket) as one, blocking.connect(daemons[1].socket) as other:
+        a, b = one.join(name, timeout=PATIENCE), other.join(name, timeout=PATIENCE)
+        a.send(b"hi", item="x", confirm="safe")
+        found = next(event for event in b.events(PATIENCE) if isinstance(event, DomainMessage))
+        assert (found.payload, found.id.sender) == (b"hi", one.member)
 
 
 def test_a_second_daemon_at_the_same_socket_says_so(daemons: list[DaemonProcess]) -> None:

@@ -13,6 +13,7 @@ from semcast.protocols.gossip.frames import (
     Confirm,
     Data,
     Forgotten,
+    Join,
     Logged,
     Reported,
     Want,
@@ -390,3 +391,28 @@ def test_a_confirmation_names_its_attempt() -> None:
     lab = GossipLab()
     lab.seats["q"].hear(MemberId("log"), Confirm(7, 0, 1, [(MemberId("p"), 5)], [], again=False))
     assert lab.seats["q"].stack.phase() == "joining"
+
+
+def test_a_restart_does_not_take_the_confirmation_of_the_incarnation_before() -> None:
+    lab = GossipLab()
+    asked = [frame for letter in lab.wire for frame in letter.frames if isinstance(frame, Join)]
+    lab.drop()
+    q = lab.restart("q")
+    for frame in asked:
+        q.hear(MemberId("log"), Confirm(frame.attempt, 0, 1, [(MemberId("p"), 5)], [], again=False))
+    assert q.stack.phase() == "joining"
+    lab.run(SHORT)
+    assert q.stack.phase() == "operational"
+
+
+def test_a_confirmation_for_the_incarnation_before_is_not_taken() -> None:
+    """It asked with the same attempt; found by a swarm (lbrm, 353)."""
+    lab = GossipLab()
+    heal = lab.stop(Confirm)
+    lab.restart("q")
+    lab.run(5 * MILLISECOND)
+    lab.seats["q"].hear(MemberId("log"), Confirm(1, 0, 1, [(MemberId("p"), 5)], [], again=False))
+    assert lab.seats["q"].stack.phase() == "joining"
+    heal()
+    lab.run(SECOND)
+    assert lab.seats["q"].stack.phase() == "operational"

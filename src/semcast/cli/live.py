@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -81,6 +82,27 @@ def errors_explained() -> Iterator[None]:
         yield
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
+
+
+@contextmanager
+def showing_warnings() -> Iterator[None]:
+    """What the library logs as a warning or worse goes to standard error: of programs that run for long."""
+    handler, log = logging.StreamHandler(), logging.getLogger("semcast")
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Plain())
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+class _Plain(logging.Formatter):
+    """One line, with nothing in it that a terminal obeys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The level, and what is said."""
+        return plain(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 @contextmanager

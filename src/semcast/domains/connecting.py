@@ -13,7 +13,7 @@ def connect(
     name: str = "",
     token: str = "",
     policy: str = "purge",
-    window: int = 4096,
+    window: int = 16_384,
     certificates: str = "",
 ) -> Domain:
     """The daemon of this host: `async with semcast.connect() as host: ...`.

@@ -81,7 +81,7 @@ class RemoteLink:
         window: messages and other events that may be under way to it.
     """
 
-    def __init__(self, place: Place, name: str = "", policy: str = "purge", window: int = 4096) -> None:
+    def __init__(self, place: Place, name: str = "", policy: str = "purge", window: int = 16_384) -> None:
         self.place = place
         self._options = name, place.token, policy, window
         self._caller = Caller(*self._options)

@@ -19,6 +19,18 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group
 from semcast.group.joining import join
+from semcast.group.logclient import (
+    Log,
+    LogEnds,
+    LogEntry,
+    LogError,
+    LogIdentity,
+    LogOffsetError,
+    LogPage,
+    LogReceipt,
+    OtherLogError,
+    log,
+)
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
@@ -44,8 +56,17 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Live",
+    "Log",
     "LogBatch",
+    "LogEnds",
+    "LogEntry",
+    "LogError",
+    "LogIdentity",
+    "LogOffsetError",
+    "LogPage",
+    "LogReceipt",
     "Order",
+    "OtherLogError",
     "PrivateMessage",
     "Rejoining",
     "ReplicatedDict",
@@ -59,5 +80,6 @@ __all__ = [
     "assignments",
     "join",
     "live",
+    "log",
     "subscribe",
 ]

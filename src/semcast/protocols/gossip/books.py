@@ -17,6 +17,7 @@ from semcast.protocols.gossip.records import (
     Dismissed,
     Dropped,
     Expired,
+    Forgot,
     Frozen,
     Holes,
     Keyed,
@@ -48,6 +49,8 @@ class Books:
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
         self.begun = False
         """Whether all other loggers have said what is past."""
+        self.forgotten: dict[str, None] = {}
+        """Names of loggers that never come back."""
         self.streams: dict[MemberId, LogStream] = {}
         self.rows = rows
         self.ended = Ended()
@@ -111,6 +114,8 @@ class Books:
             self.forget(record.sender, record.last)
         elif isinstance(record, Begun):
             self.begun = True
+        elif isinstance(record, Forgot):
+            self.forgotten[record.name] = None
         elif isinstance(record, Keyed):
             self.keys.add(record.key, record.sender, record.first)
         elif isinstance(record, Counted):
@@ -172,6 +177,8 @@ class Books:
         yield Opened(self.log)
         if self.begun:
             yield Begun()
+        for name in self.forgotten:
+            yield Forgot(name)
         for sender, last in self.ended.entries():
             yield Dropped(sender, last)
         for member in self.rows.dismissed():

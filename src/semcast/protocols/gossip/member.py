@@ -26,6 +26,7 @@ from semcast.protocols.gossip.frames import (
     Confirm,
     Data,
     Digest,
+    Disown,
     Farewell,
     Gone,
     Gossip,
@@ -47,6 +48,7 @@ from semcast.protocols.gossip.lbrm import Lbrm
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.pbcast import Pbcast
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.queries import Find
 from semcast.protocols.gossip.rate import Rate
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.repair import Repair
@@ -154,6 +156,7 @@ class Member(Stack):
             Farewell: self._on_farewell,
             Refused: self._on_refused,
             Acknowledged: lambda _now, _source, frame: self.acknowledging.on_acknowledged(frame),
+            Disown: self._on_disown,
         }
 
     # Life
@@ -256,7 +259,9 @@ class Member(Stack):
         self.fetching.go_on()
 
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """What no correct member sends is dropped and counted."""
+        """What no correct member sends is dropped and counted. Who looks for a logger is no member."""
+        if type(frame) is Find:
+            return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
@@ -274,10 +279,9 @@ class Member(Stack):
             self.stats.malformed += 1
 
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
-        """What it wants of this sender is looked at, too."""
+        """What it lacks of this sender is looked at, too."""
         if not frame.gap:
-            own = [span for sender, spans in frame.wanted if sender == self._me for span in spans]
-            self.rate.heard(source.name, own, self.sender.seq)
+            self.rate.heard(source.name, frame.lacks, self.sender.seq)
         if not self.repair.on_frame(now, source, frame):
             self.stats.malformed += 1
 
@@ -380,6 +384,13 @@ class Member(Stack):
         if not self.settings.explicit:
             raise ValueError("acknowledgements are automatic here: set explicit")
         self.acknowledging.acknowledge(upto, ticket, self.session.logger)
+
+    def _on_disown(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
+        """Loggers that never come back: what only they have is not logged."""
+        for name in frame.names:
+            self.roster.disown(name)
+            self.desk.logged.disown(name)
+        self._look_for_logger(now)
 
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         self.session.on_farewell(frame)

@@ -151,6 +151,12 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     first: int
 
 
+class Forgot(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """Another logger never comes back."""
+
+    name: str
+
+
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """All other loggers have said what is past: the log is in use."""
 
@@ -175,6 +181,7 @@ Record = (
     | Published
     | Keyed
     | Begun
+    | Forgot
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -27,11 +27,14 @@ from semcast.protocols.gossip.frames import (
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.settings import GossipSettings
+from semcast.wire.limits import MAX_SEQ
 
 _IN_VAIN = 3
 """Periods without an answer to a report after which a session counts as away."""
 
 
+_ATTEMPTS = 1024
+"""Numbers of attempts between those of one incarnation and the next."""
 _UNANSWERED = 16
 """Reports that may be on their way: the logger may be far."""
 _MOST = 256
@@ -60,7 +63,8 @@ class Session:
         self._receiver = receiver
         self._sender = sender
         self._out = out
-        self._attempt = 1  # another one for each logger that is asked
+        # Another one for each logger that is asked. What answers a former incarnation is not for this one.
+        self._attempt = me.incarnation * _ATTEMPTS % (MAX_SEQ - _ATTEMPTS) + 1
         self.leaving = False
         """Whether the member wants to leave."""
         self._confirmed: dict[int, Confirm] = {}
@@ -166,7 +170,8 @@ class Session:
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
-        if self.admitted or frame.attempt != self._attempt or frame.part >= frame.parts:
+        mine = frame.attempt == self._attempt and frame.incarnation == self._me.incarnation
+        if self.admitted or not mine or frame.part >= frame.parts:
             return False
         if any(part.parts != frame.parts for part in self._confirmed.values()):
             self._confirmed.clear()
