@@ -48,6 +48,14 @@ def test_statements_queries_and_what_is_wrong(running: Running, capsys: pytest.C
     assert json.loads(capsys.readouterr().out) == {"error": "no such column: what"}
 
 
+def test_a_statement_may_come_behind_options(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sql("--level", "weak", "--json", "select 1") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[1]]
+    with pytest.raises(SystemExit):
+        sql("select 1", "--json", "select 2")
+    assert "unrecognized arguments: select 2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

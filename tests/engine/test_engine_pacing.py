@@ -76,7 +76,7 @@ def test_what_is_slow_is_done_in_a_thread_until_it_is_quick() -> None:
         todo: Todo = (b"", Context(1, 0, 0), 5, None, None)
         for position in range(1, 6):
             assert await apart.run(store, [todo], position) == [(5, None, Outcome(position))]  # type: ignore[arg-type]
-        apart.close()
+        await apart.close()
         here = [limit is not None for limit in store.limits]
         assert here == [True, False, False, False, True, True], "tried once, then apart as long as it is slow"
 

@@ -103,3 +103,33 @@ def test_a_logger_that_comes_later_is_used() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(main(Path(folder)))
+
+
+def test_who_answers_what_it_reads_catches_up_with_a_whole_log(tmp_path: Path) -> None:
+    """Many streams, much of which was replaced; it is never away, and neither its answers nor it wait."""
+    lives, each = 5, 400
+
+    async def main() -> None:
+        name = f"gossip {uuid.uuid4().hex}"
+        async with semcast.join(name, data=str(tmp_path), logger=True, **settings("log")):
+            for _ in range(lives):
+                async with semcast.join(name, receive=False, durable=True, **settings("p")) as p:
+                    for number in range(each - 1):
+                        await p.send(b"%d" % number, item=f"item {number % 5}" if number % 2 else None)
+                    await p.send(b"last", logged=True, timeout=PATIENCE)
+            more = settings("r", start="all", durable=True, queue_messages=64)
+            async with semcast.join(name, **more) as r:
+                asked = ends = 0
+                async with asyncio.timeout(2 * PATIENCE):
+                    async for event in r:
+                        assert not isinstance(event, semcast.Away)
+                        if isinstance(event, semcast.Message) and event.sender.name == "p":
+                            asked += not event.annotation
+                            ends += event.payload == b"last"
+                            await r.send(b"answer to " + event.payload)
+                            if ends == lives:
+                                break
+                assert asked == lives * (each // 2 + 1)
+                await r.send(b"done", logged=True, timeout=PATIENCE)
+
+    asyncio.run(main())

@@ -309,7 +309,7 @@ def test_misuse_is_told_by_name() -> None:
             await unused.send(b"x")
         await unused.close()
         with pytest.raises(semcast.ConfigurationError, match="name of a group is text"):
-            semcast.join(5)  # type: ignore[arg-type]
+            semcast.join(5)  # type: ignore[call-overload]
         async with semcast.join(name) as group:
             wrong: Any = 5
             with pytest.raises(TypeError, match="item 5"):

@@ -14,6 +14,7 @@ import pytest
 import semcast
 from semcast import blocking
 from semcast.group.subscribing import Answers, Subscription
+from semcast.protocols.gossip import Member
 
 PATIENCE = 10.0
 
@@ -245,9 +246,19 @@ def test_streams_that_are_over_are_acknowledged_once(tmp_path: Path) -> None:
                 first = await anext(reading)
                 await first.ack()
                 await desk.publisher.close()
-                while desk.publisher.member in reader.group.stack.receiver.streams:  # type: ignore[attr-defined]
+                stack = reader.group.stack
+                assert isinstance(stack, Member)
+                while desk.publisher.member in stack.receiver.streams:
                     await asyncio.sleep(0.05)
+                assert stack.receiver.ended.last(desk.publisher.member) == 1
+                said = stack.acknowledging.said
                 await first.ack()
+                assert stack.acknowledging.said == said == 1, "a logger need not be told again"
+            assert [message.payload for message in first] == [b"1"]
+        async with desk.subscribe(durable="desk-7", start="all", ack="explicit") as reader:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await anext(aiter(reader))
 
     run(tmp_path, story)
 

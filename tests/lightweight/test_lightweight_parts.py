@@ -128,9 +128,12 @@ def test_what_a_client_may_not_ask_for() -> None:
         requests.leave(session, "e")
 
 
-def test_a_slow_client_is_put_out_and_nobody_waits() -> None:
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_slow_client_is_put_out_and_nobody_waits(patient: bool) -> None:
+    """At once, or once it has been too slow for `leave_after`."""
     daemon = machine(queue_messages=5)
     slow, fast = daemon.requests.connect("slow", 1), daemon.requests.connect("fast", 1)
+    slow.patient = patient
     for session in (slow, fast):
         daemon.requests.join(session, "e")
     run(daemon)
@@ -139,6 +142,9 @@ def test_a_slow_client_is_put_out_and_nobody_waits() -> None:
         run(daemon)
         daemon.tend()
         fast.take()
+    assert bool(slow.closed) is not patient
+    daemon.now += daemon.settings.leave_after
+    daemon.tend()
     run(daemon)
     assert [type(event) for event in slow.take()] == [Out]
     assert list(daemon.map.groups["e"].members) == [fast.client]

@@ -149,3 +149,21 @@ def test_what_makes_no_sense_is_told(
 def test_an_empty_folder_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", "ls", str(tmp_path)]) == 2
     assert "there is no log in it" in capsys.readouterr().err
+
+
+def test_a_logger_is_forgotten_in_the_folder_of_another(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert main(["log", "forget", str(folder), "log-2", "--json"]) == 0
+        assert printed(capsys) == [{"group": GROUP, "forgotten": "log-2"}]
+    [log] = log_folders(folder)
+    assert list(log.books().forgotten) == ["log-2"]
+    assert log.records == len(RECORDS) + 1
+    assert main(["log", "forget", str(folder), "log-1"]) == 3
+    assert "another logger must forget it" in capsys.readouterr().err
+    held = MemberFolder(folder, GROUP, "log-1")
+    try:
+        assert main(["log", "forget", str(folder), "log-3"]) == 3
+    finally:
+        held.close()

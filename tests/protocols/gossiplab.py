@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from semcast.core import Batch, Frame, Item, MemberId, Outbox
-from semcast.core.events import Note, Purged
+from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MICROSECOND, MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
 from semcast.testing import Keeper, Lab
@@ -78,13 +78,20 @@ class GossipLab(Lab):
         assert isinstance(application, Keeper)
         return [payload for each in application.taken if isinstance(each, Batch) for payload in each.payloads]
 
+    def lost(self, name: str) -> list[Lost]:
+        """What the program of a member was told that it will not be given."""
+        application = self.seats[name].application
+        assert isinstance(application, Keeper)
+        return [each for each in application.taken if isinstance(each, Lost)]
+
     def notes(self, name: str, kind: str) -> list[Note]:
         """Rows for the history."""
         return [each for each in self.seats[name].events if isinstance(each, Note) and each.kind == kind]
 
     def purged(self, name: str) -> list[int]:
         """Numbers that a member has a receipt for."""
-        return [each.id.seq for each in self.seats[name].events if isinstance(each, Purged)]
+        receipts = [each for each in self.seats[name].events if isinstance(each, Purged)]
+        return [seq for each in receipts for seq in range(each.id.seq, each.id.seq + each.count)]
 
     def stop(self, *frames: type[Frame], source: str = "", dest: str = "") -> Callable[[], None]:
         """Lose these frames, from one member or to one, until the returned function is called."""

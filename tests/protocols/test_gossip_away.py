@@ -97,3 +97,24 @@ def test_what_is_sent_while_away_is_logged_afterwards() -> None:
     lab.run(SECOND)
     assert lab.got("q") == [b"1"]
     assert lab.notes("p", "letgo")
+
+
+def test_who_finds_no_logger_is_told_so_and_again_when_there_is_one() -> None:
+    lab = GossipLab(names=("p", "r"), known=(), loggers=(), durable=True, presence=PRESENCE)
+    lab.run(SECOND)
+    events = lab.seats["r"].events
+    assert [type(each) for each in events if isinstance(each, Away | Back)] == [Away]
+    assert lab.seats["r"].stack.phase() == "joining"
+    lab.place(MemberId("log")).start()
+    lab.run(SECOND)
+    assert [type(each) for each in events if isinstance(each, Away | Back)] == [Away, Back]
+    assert lab.seats["r"].stack.phase() == "operational"
+
+
+def test_without_loggers_nobody_is_away() -> None:
+    lab = GossipLab(loggers=())
+    lab.run(SECOND)
+    go(lab.seats["r"])
+    come_back(lab.seats["r"])
+    lab.run(SECOND)
+    assert not any(isinstance(event, Away) for event in lab.seats["r"].events)

@@ -255,7 +255,7 @@ def test_what_comes_after_the_inquiry_is_not_taken() -> None:
         lab.crash("p")
         lab.stop(Closed)
         lab.run(100 * MILLISECOND)
-        lab.seats["q"].hear(MemberId("p"), Data(MemberId("p"), 2, b"late"))
+        lab.seats["q"].hear(MemberId("p"), Data(MemberId("p"), 2, [b"late"]))
         lab.run(100 * MILLISECOND)
         assert lab.got("q") == ([b"1"] if mutant is None else [b"1", b"late"])
 
@@ -390,3 +390,16 @@ def test_a_confirmation_names_its_attempt() -> None:
     lab = GossipLab()
     lab.seats["q"].hear(MemberId("log"), Confirm(7, 0, 1, [(MemberId("p"), 5)], [], again=False))
     assert lab.seats["q"].stack.phase() == "joining"
+
+
+def test_a_confirmation_for_the_incarnation_before_is_not_taken() -> None:
+    """It asked with the same attempt; found by a swarm (lbrm, 353)."""
+    lab = GossipLab()
+    heal = lab.stop(Confirm)
+    lab.restart("q")
+    lab.run(5 * MILLISECOND)
+    lab.seats["q"].hear(MemberId("log"), Confirm(1, 0, 1, [(MemberId("p"), 5)], [], again=False))
+    assert lab.seats["q"].stack.phase() == "joining"
+    heal()
+    lab.run(SECOND)
+    assert lab.seats["q"].stack.phase() == "operational"

@@ -731,9 +731,33 @@ def put_back_unseen(kind: type[Machine]) -> World:
     return world
 
 
+def put_back_undecided(kind: type[Machine]) -> World:
+    """b installed a primary alone; a heard that all agreed to it, and not what came of that (seed 520098)."""
+    world = founded(3, kind=kind)
+    world.held = True
+    node = world.nodes["b1"]
+    copied = list(node.records)
+    split(world, "a1b1", "c1")
+    to_construct(world, ["a1", "b1"])
+    deliver_all(world, "b1")
+    assert node.state is State.REG_PRIM
+    node.sync_all()
+    split(world, "a1", "b1", "c1")
+    assert world.go(["a1"], 900, lambda: world.nodes["a1"].machine.books.vulnerable is not None)
+    world.recorder.note(world.tick(), node.member, Note("put-back"))
+    world.crash("b1", len(node.records))
+    node.records, node.durable = copied, len(copied)
+    node.start()
+    world.go(["b1"], 300)
+    split(world, "a1b1", "c1")
+    world.go(world.nodes, 9000)
+    return world
+
+
 @pytest.mark.parametrize(
     ("schedule", "why"),
     [
+        (put_back_undecided, "it agreed to attempt 1 at primary 2, and does not know of it now"),
         (put_back, "its log ended at position 1, and ends at 0 now"),
         (put_back_unseen, "it agreed to primary 3, and knows of 1 now"),
     ],
@@ -752,6 +776,11 @@ def test_without_that_it_is_counted_though_all_know_better() -> None:
     world = put_back(mutants.RolledBackVotes)
     assert world.nodes["b1"].state is State.REG_PRIM
     assert put_back(Machine).broken() == set()
+
+
+def test_without_that_there_are_two_primaries_where_one_was_not_sure() -> None:
+    assert "repl_one_primary" in put_back_undecided(mutants.RolledBackVotes).broken()
+    assert put_back_undecided(Machine).broken() == set()
 
 
 def test_what_others_told_outlives_a_short_log() -> None:

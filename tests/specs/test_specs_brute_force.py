@@ -17,6 +17,7 @@ from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, 
 from semcast.history import GONE, Event, History, Kind, RunInfo
 from semcast.obsolescence import obsoletes
 from semcast.specs import (
+    CALLS,
     CERTIFICATES,
     EVS,
     GOSSIP,
@@ -33,7 +34,7 @@ from semcast.specs import (
 NAMES = [
     name
     for name in PROPERTIES
-    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT
+    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS
 ]
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5

@@ -14,6 +14,7 @@ from semcast.core import Annotation, Enumeration, Item, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
 from semcast.history import Event, GroupInfo, History, Kind, Recorder, RunInfo
 from semcast.specs import (
+    CALLS,
     CERTIFICATES,
     EVS,
     GOSSIP,
@@ -298,7 +299,7 @@ def test_ten_events_are_enough() -> None:
 OWN = [
     name
     for name in PROPERTIES
-    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT
+    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS
 ]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 

@@ -3,11 +3,13 @@
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import msgspec
 
+import semcast
 from semcast.bench.case import Case
 from semcast.core.registry import Registry
 
@@ -16,6 +18,31 @@ def plain(case: Case) -> None:
     """Refuse what only virtual synchrony has."""
     if case.engine or case.uniform:
         raise ValueError(f"engine and uniform are for vsync, and this is {case.stack}")
+
+
+def light(case: Case) -> None:
+    """Refuse what a domain does not have."""
+    plain(case)
+    if case.items or case.reading == "blocking":
+        raise ValueError("items and blocking are for groups without a domain")
+
+
+Joined = semcast.Group | semcast.LightGroup
+
+
+@asynccontextmanager
+async def member(group: str, settings: Mapping[str, Any]) -> AsyncIterator[Joined]:
+    """A member of a group."""
+    async with semcast.join(group, **settings) as joined:
+        yield joined
+
+
+@asynccontextmanager
+async def lodger(group: str, settings: Mapping[str, Any]) -> AsyncIterator[Joined]:
+    """A member of one group of a domain."""
+    given = {name: value for name, value in settings.items() if name != "stack"}
+    async with semcast.domain(group, **given) as domain:
+        yield await domain.join("bench")
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +55,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """How a member joins, besides what is set alike for all stacks."""
     fixed: bool = False
     """Whether members are known beforehand: then each has an address in the case."""
+    enter: Callable[[str, Mapping[str, Any]], AbstractAsyncContextManager[Joined]] = member
+    """Become a member of a group, with settings."""
     check: Callable[[Case], None] = plain
     """Raises ValueError where the case makes no sense."""
 
@@ -82,3 +111,6 @@ FAMILIES.register(
 FAMILIES.register(Family(name="s-rm", orders=("fifo",), settings=_s_rm, fixed=True))
 FAMILIES.register(Family(name="replication", orders=("disk", "memory"), settings=_replication))
 FAMILIES.register(Family(name="gossip", orders=("fifo",), settings=_gossip))
+FAMILIES.register(
+    Family(name="lightweight", orders=("agreed", "safe"), settings=_ring, enter=lodger, check=light)
+)

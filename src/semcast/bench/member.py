@@ -15,7 +15,7 @@ import semcast
 from semcast import Message
 from semcast.bench import threads
 from semcast.bench.case import Case
-from semcast.bench.families import FAMILIES
+from semcast.bench.families import FAMILIES, Joined
 from semcast.bench.runs import Figures
 from semcast.core.messages import Batch
 from semcast.extensions import load_families
@@ -28,7 +28,7 @@ AT_ONCE = threads.AT_ONCE
 class Bench:
     """Sends its share, and counts what comes until everybody's last message has."""
 
-    def __init__(self, number: int, case: Case, group: semcast.Group) -> None:
+    def __init__(self, number: int, case: Case, group: Joined) -> None:
         self._number = number
         self._case = case
         self._group = group
@@ -51,12 +51,12 @@ class Bench:
         used = os.times()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         ranked = sorted(self._latencies)
-        stats = self._group.stats()
+        purged = self._group.stats().stack.purged_delivery if isinstance(self._group, semcast.Group) else 0
         await asyncio.sleep(0.5)  # let the slower ones have the last messages before this one leaves
         return Figures(
             member=self._number,
             delivered=self._delivered,
-            purged=stats.stack.purged_delivery,
+            purged=purged,
             seconds=self._last - self._first,
             cpu=used.user + used.system - before.user - before.system,
             memory_mb=usage.ru_maxrss / 1024,
@@ -76,7 +76,7 @@ class Bench:
     async def _read_single(self) -> None:
         marked = bool(self._case.rate or self._sleep)  # otherwise only the first and the last matter
         async for event in self._group:
-            if type(event) is Message:
+            if isinstance(event, Message):
                 payload = event.payload
                 if marked or not self._delivered or payload.startswith(_LAST, _STAMP.size):
                     self._count([payload])
@@ -87,7 +87,7 @@ class Bench:
             elif isinstance(event, semcast.ViewChange):
                 self._on_view(event)
 
-    def _take(self, each: semcast.GroupDelivery) -> None:
+    def _take(self, each: semcast.GroupDelivery | semcast.DomainEvent) -> None:
         if isinstance(each, Batch):
             self._count(each.payloads)
         elif isinstance(each, semcast.ViewChange):
@@ -118,6 +118,7 @@ class Bench:
         if case.rate:
             await self._send_steadily(count)
         elif case.items:
+            assert isinstance(self._group, semcast.Group)
             filler = bytes(max(case.size, _STAMP.size))
             names = [f"item {number}" for number in range(case.items)]
             for start in range(0, count, AT_ONCE):
@@ -159,7 +160,7 @@ def settings_of(number: str, case: Case) -> dict[str, Any]:
 
 async def run(group: str, number: str, case: Case) -> Figures:
     """Join, and measure."""
-    async with semcast.join(group, config=None, state=None, **settings_of(number, case)) as joined:
+    async with FAMILIES.of(case.stack).enter(group, settings_of(number, case)) as joined:
         return await Bench(int(number), case, joined).run()
 
 

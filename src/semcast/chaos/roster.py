@@ -58,6 +58,8 @@ class Member:
         """In a few words, for who asks why it is stuck."""
         if not self.running:
             return "is not running"
+        if not self.begun:
+            return "has not begun"
         if not self.report:
             return "has not joined"
         view = "no view" if self.view is None else f"view {self.view[0]} of {len(self.view[1])}"

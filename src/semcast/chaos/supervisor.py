@@ -249,6 +249,7 @@ class Supervisor:
         if member.child is None or not member.running:
             return
         await member.child.tell({"do": "leave"})
+        await self._until(lambda: member.begun or not member.running, _STARTING)  # before, it hears nothing
         try:
             code = await member.child.wait(_LEAVING)
         except TimeoutError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import member_json, message_json, payload_text, plain
+from semcast.cli.log_forget import add_arguments as add_forget
 from semcast.cli.log_tail import add_arguments
 from semcast.storage.errors import StorageError
 
@@ -45,6 +46,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
                 "--keep", type=int, required=True, metavar="N", help="messages of each stream that stay"
             )
 
+    add_forget(actions.add_parser("forget", help="go on without a logger that never comes back"))
     add_arguments(actions.add_parser("tail", help="print what a group logs, from any start, as it comes"))
 
 
@@ -157,7 +159,7 @@ def _replay(args: argparse.Namespace, logs: "list[LogFolder]") -> int:
 
 
 def _trim(args: argparse.Namespace, logs: "list[LogFolder]") -> int:
-    from semcast.logger.trimming import trim  # noqa: PLC0415
+    from semcast.logger.amending import trim  # noqa: PLC0415
 
     if args.keep < 0:
         raise UsageError(f"--keep {args.keep}: at least 0")

@@ -32,6 +32,7 @@ VERBS = (
     "sql",
     "logger",
     "log",
+    "daemon",
 )
 """Each is a module of this package."""
 
@@ -53,6 +54,17 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """A verb may name its last word (`late`): it may come behind options, which argparse does not take."""
+    args, rest = parser.parse_known_args(words)
+    late = getattr(args, "late", "")
+    if late and getattr(args, late) is None and len(rest) == 1 and not rest[0].startswith("-"):
+        setattr(args, late, rest.pop())
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -60,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if argv is None else argv
     try:
-        args = build_parser(words[0] if words and words[0] in VERBS else None).parse_args(words)
+        args = _parse(build_parser(words[0] if words and words[0] in VERBS else None), words)
     except ExtensionError as error:
         print(f"semcast: {error}", file=sys.stderr)
         return 2

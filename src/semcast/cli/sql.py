@@ -89,7 +89,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--replace", action="store_true", help="with --restore: all that is there already may be lost"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, late="statement")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import msgspec
 
 from semcast.core.ids import MemberId, MessageId
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.views import View
 
 
@@ -144,14 +144,15 @@ class Unconfirmed(msgspec.Struct, frozen=True):
 
 
 class Purged(msgspec.Struct, frozen=True, gc=False):
-    """A receipt: `id` will not be delivered here, because of `by`.
+    """A receipt: `id`, and with `count` those that follow it, will not be delivered here, because of `by`.
 
-    `by` is None where the message was skipped on a peer's word: a replacement exists and is safe,
-    but which one it is was not said.
+    `by` is None where messages were skipped on a peer's word: replacements exist and are safe,
+    but which ones they are was not said.
     """
 
     id: MessageId
     by: MessageId | None = None
+    count: int = 1
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
@@ -214,7 +215,6 @@ Event = (
     | Blocked
     | Unblocked
     | Purged
-    | Lost
     | Away
     | Back
     | Confirmed
@@ -237,5 +237,6 @@ Delivery = (
     | Lost
     | Away
     | Back
+    | PrivateMessage
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

@@ -17,7 +17,6 @@ from semcast.core.events import (
     Delivery,
     Event,
     Left,
-    Lost,
     Minority,
     Rejoining,
     Unblocked,
@@ -30,7 +29,7 @@ from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
 from semcast.core.stack import Stack
 
-_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed, Lost, Away, Back})
+_MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed, Away, Back})
 """Events that a turn looks at itself."""
 _CALLS = 256
 """Calls of the application that a turn deals with, at most: what is delivered must not wait for long."""
@@ -258,7 +257,7 @@ class Turn:
             self._refused = False
         elif isinstance(event, Left):
             self._out = event
-        elif isinstance(event, ViewChange | Lost | Away | Back):
+        elif isinstance(event, ViewChange | Away | Back):
             self._tell((event,))
         elif isinstance(event, Confirmed | Unconfirmed):
             self._answer(event)

@@ -147,9 +147,9 @@ class Applier:
             if asked is not None:
                 request_done(asked, outcome)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing is applied any more."""
-        self._apart.close()
+        await self._apart.close()
 
     def restored(self, overtaken: Sequence[Run]) -> None:
         """The store goes on from the state of another, with own runs in it: who waits for these is told."""

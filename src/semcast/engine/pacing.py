@@ -11,7 +11,7 @@ SLICE = 0.02
 """Seconds that the actions of a slice should take together."""
 QUICK = 0.05
 """Seconds that actions may take in the thread of the event loop; what takes longer begins anew in another."""
-_FIRST, _MOST = 256, 1 << 15
+_FIRST, _MOST = 8, 1 << 15
 
 
 class Pace:
@@ -50,7 +50,7 @@ class Apart:
         self._slow = time.monotonic() - began > QUICK
         return done
 
-    def close(self) -> None:
-        """Nothing is done any more."""
+    async def close(self) -> None:
+        """Nothing is done any more, and no thread is in the middle of something."""
         if self._thread is not None:
-            self._thread.shutdown()
+            await asyncio.to_thread(self._thread.shutdown)

@@ -1,46 +1,36 @@
-"""`replicate` and `Replica`: a server of a replicated service, in the program's own process."""
+"""`replicate` and `Replica`: a server of a replicated service, in the program's own process.
+
+How it takes updates is in `updating.py`, how it answers questions in `querying.py`.
+"""
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TypeVar, Unpack, overload
+from typing import Any, NamedTuple, TypeVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
-from semcast.engine import administering, contents
+from semcast.engine import administering
 from semcast.engine.applying import Applier
 from semcast.engine.errors import RefusedError, ReplicaError, RequestError, told
-from semcast.engine.levels import (
-    DIRTY,
-    LINEAR,
-    SESSION,
-    STRICT,
-    EarlyLevel,
-    ReadLevel,
-    UpdateLevel,
-    check_read,
-    check_update,
-)
-from semcast.engine.outcomes import Outcome
-from semcast.engine.reports import Answer, Receipt, Status, raised, status_of
-from semcast.engine.requesting import Asking, Seen, check_bytes, check_client, cut_of, expectations, seen_of
+from semcast.engine.levels import STRICT
+from semcast.engine.querying import QueryingSide
+from semcast.engine.reports import Status, status_of
+from semcast.engine.requesting import milliseconds
 from semcast.engine.requests import Requests
-from semcast.engine.service import Expectation, Procedure, Service
+from semcast.engine.service import Procedure, Service
 from semcast.engine.session import Session
-from semcast.engine.store import ServiceStore, Store, Todo, by_name
-from semcast.engine.waiting import Waiter, Waiters, forgotten, tell_loop, within
+from semcast.engine.store import ServiceStore, Store, by_name
+from semcast.engine.updating import UpdatingSide
+from semcast.engine.waiting import Waiters, stop_soon, tell_loop, within
 from semcast.group.errors import GroupClosedError, GroupError
 from semcast.group.group import Group
 from semcast.group.settings import GroupSettings, check_group, resolve
-from semcast.replication.actions import Asked, Change, asked, change, plain
-from semcast.replication.creation import QUEUED, Wish
-from semcast.replication.reads import Shown
+from semcast.replication.actions import Change, change
+from semcast.replication.creation import Wish
 from semcast.replication.stack import Replication
-from semcast.replication.states import State
 
 T = TypeVar("T")
 _LOG = logging.getLogger("semcast.engine")
@@ -49,6 +39,8 @@ _HEADER = 64
 QUEUE_MESSAGES = 1 << 15
 """Actions that are applied at a time, at most."""
 SEND_MESSAGES = 1 << 15
+_PATIENCE = 3.0
+"""Seconds for what was delivered before the end: the rest is in the log, and done when it starts again."""
 
 
 class _Hooks(NamedTuple):
@@ -58,7 +50,7 @@ class _Hooks(NamedTuple):
     restore: Callable[[bytes], None]
 
 
-class Replica:
+class Replica(UpdatingSide, QueryingSide):
     """A server of a replicated service. Made by `replicate`."""
 
     def __init__(
@@ -80,13 +72,14 @@ class Replica:
         except BaseException:
             self.group.discard()
             raise
-        self._requests.attach(self.group.call)
+        self._requests.attach(self.group.command)
         self._replication().handing.whole = True
-        self._replication().vitals.wall = _milliseconds
+        self._replication().vitals.wall = milliseconds
         self._told = ""  # what was last said of this server in the log
         self._first = self.group.member
         self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None  # kept: a task that nobody holds may vanish
         self._failure: BaseException | None = None
         self._largest = self.group.largest - _HEADER
 
@@ -129,9 +122,9 @@ class Replica:
             await self.group.close()
         finally:
             if self._applying is not None:
-                await asyncio.wait([self._applying])
+                await stop_soon(self._applying, _PATIENCE)
             self._end(GroupClosedError(f"{self.name} is closed"))
-            self._applier.close()
+            await self._applier.close()
             self._store.close()
         if self._failure is not None:
             raise self._failed()
@@ -149,7 +142,7 @@ class Replica:
                 return
             self._failure = error
             self._end(self._failed())
-            self._loop.create_task(self.group.close())
+            self._ending = self._loop.create_task(self.group.close())
 
     def _warn(self) -> None:
         """What is wrong with this server, or with the network, once."""
@@ -200,259 +193,17 @@ class Replica:
             overtaken.append(stack.overtaken.pop())
         self._applier.restored(overtaken)
 
-    # Updates
-
-    @overload
-    async def update(
-        self,
-        action: bytes,
-        *,
-        level: Literal["strict"] = ...,
-        **asked: Unpack[Asking],
-    ) -> Outcome: ...
-
-    @overload
-    async def update(
-        self,
-        action: bytes,
-        *,
-        level: EarlyLevel,
-        **asked: Unpack[Asking],
-    ) -> Receipt: ...
-
-    @overload
-    async def update(
-        self,
-        action: bytes,
-        *,
-        level: UpdateLevel,
-        **asked: Unpack[Asking],
-    ) -> Outcome | Receipt: ...
-
-    async def update(
-        self,
-        action: bytes,
-        *,
-        level: UpdateLevel = "strict",
-        client: str = "",
-        number: int = 0,
-        floor: int = 0,
-        seen: Seen = "",
-        expect: Iterable[Expectation] = (),
-        timeout: float | None = None,
-    ) -> Outcome | Receipt:
-        """Have an action done at every server, once.
-
-        Args:
-            action: what the service is given.
-            level: `strict`: answered when it has its place and was done here; waits for a primary. `queued`:
-                when it is on the disk here, in a minority, too. `timestamped` and `commutative`: the same, of
-                actions that come to the same in any order.
-            client: who asks, if it may ask again: the same number is done once, wherever it is asked.
-            number: of the request, from 1 on.
-            floor: the client has the outcomes of all its requests with lower numbers.
-            seen: of a dirty read that made the client ask.
-            expect: questions and their answers; if one has another answer at its place, nothing is done.
-            timeout: seconds to wait; then TimeoutError. The action may be done all the same.
-
-        Raises `ActionError` where the service refuses, `RefusedError` where this server cannot take it.
-        """
-        check_bytes("action", action, self._largest)
-        wanted = expectations(expect) if expect else ()
-        if level == STRICT and client == "" and number == floor == 0 and seen == "" and not wanted:
-            return raised((await within(timeout, self._order([action]), "the outcome"))[0])
-        kind = contents.CALL if wanted else contents.UPDATE
-        body = contents.call(action, "", 0, wanted) if wanted else action
-        return await self._request(kind, body, level, client, number, floor, seen, timeout)
-
-    async def call(
-        self,
-        procedure: str,
-        body: bytes = b"",
-        *,
-        version: int | None = None,
-        level: UpdateLevel = "strict",
-        client: str = "",
-        number: int = 0,
-        floor: int = 0,
-        seen: Seen = "",
-        expect: Iterable[Expectation] = (),
-        timeout: float | None = None,
-    ) -> Outcome | Receipt:
-        """Have a named procedure run at every server; its newest version here, if none is given."""
-        newest = self._procedures.get(procedure)
-        if newest is None:
-            known = ", ".join(sorted(self._procedures)) or "none"
-            raise RequestError(f"procedure {procedure!r}: there are {known}")
-        check_bytes("body", body, self._largest)
-        chosen = newest if version is None else version
-        content = contents.call(body, procedure, chosen, expectations(expect))
-        return await self._request(contents.CALL, content, level, client, number, floor, seen, timeout)
-
-    async def update_many(self, actions: Sequence[bytes], *, timeout: float | None = None) -> list[Outcome]:
-        """Have several strict actions done, in this order, others perhaps between them; their outcomes.
-
-        What the service refuses has its reason in `Outcome.error`. It costs much less than one by one.
-        """
-        for each in actions:
-            check_bytes("action", each, self._largest)
-        if not actions:
-            return []
-        return await within(timeout, self._order(actions), "the outcomes")
-
-    def _order(self, actions: Sequence[bytes]) -> "asyncio.Future[list[Outcome]]":
-        """Strict actions that nobody may ask for again: what is asked for most, so it has to be quick."""
-        self._check_takes()
-        first, waiter = self._waiters.open(len(actions))
-        self._waiters.await_actions(first, len(actions), waiter)
-        self._requests.add(list(map(Wish, contents.plain_updates(_milliseconds(), first, actions))))
-        return waiter.future
-
-    async def _request(
-        self,
-        kind: int,
-        body: bytes,
-        level: str,
-        client: str,
-        number: int,
-        floor: int,
-        seen: Seen,
-        timeout: float | None,
-    ) -> Outcome | Receipt:
-        check_update(level)
-        check_client(client, number, floor)
-        cut = cut_of(seen)
-        self._check_takes()
-        token, waiter = self._waiters.open()
-        if client and (known := self._known(client, number, waiter)) is not None:
-            return known if level != STRICT else await known.ordered()
-        content = contents.written(kind, level, _milliseconds(), token, body)
-        action = asked(Asked(client, number, floor, content)) if client else plain(content)
-        if client:
-            self._waiters.await_request(client, number, waiter)
-        else:
-            self._waiters.await_actions(token, 1, waiter)
-        if level == STRICT:
-            self._requests.add([Wish(action, STRICT, token if cut else None, cut)])
-            if cut:
-                self._waiters.await_actions(token, 1, waiter)
-            return raised((await within(timeout, waiter.future, "the outcome"))[0])
-        durable = self._waiters.ticket(token)
-        self._requests.add([Wish(action, QUEUED, token, cut)])
-        await within(timeout, durable, "the disk of this server")
-        return Receipt(waiter)
-
-    def _known(self, client: str, number: int, waiter: Waiter) -> Receipt | None:
-        """Of a request that was done before, the outcome."""
-        outcome = self._store.outcomes.find(client, number)
-        if outcome is not None:
-            waiter.future.set_result([outcome])
-            return Receipt(waiter)
-        if number < self._store.outcomes.floor(client):
-            raise forgotten(client, number)
-        return None
-
-    # Reads
-
-    async def query(
-        self,
-        question: bytes,
-        *,
-        level: ReadLevel = "session",
-        position: int = 0,
-        client: str = "",
-        timeout: float | None = None,
-    ) -> Answer:
-        """Ask the service.
-
-        Args:
-            question: what the service is given.
-            level: `linear`: at a place in the order of all, as an action. `session`: in a primary, with all
-                up to `position`; waits elsewhere. `weak`: at once, what is green here, perhaps old. `dirty`:
-                at once, and what has no place yet behind it.
-            position: what the client was answered last: a session shows that.
-            client: for the history only.
-            timeout: seconds to wait; then TimeoutError.
-        """
-        check_read(level)
-        check_bytes("question", question, self._largest)
-        if level == LINEAR:
-            self._check_open()
-            return await self._linear(question, timeout)
-        await self.may_show(level, position, timeout)
-        store = self._store
-        if level != DIRTY:
-            return Answer(store.query(question), store.position)
-        async with self.dirty(client) as (reds, seen):
-            result = store.dirty(question, reds) if reds else store.query(question)
-            return Answer(result, store.position, seen)
-
-    async def may_show(self, level: ReadLevel, position: int = 0, timeout: float | None = None) -> None:
-        """Wait until a read may be answered."""
-        self._check_open()
-        if level == SESSION:
-            await within(timeout, self._waiters.until(lambda: self._may_show(position)), "a primary")
-
-    @asynccontextmanager
-    async def dirty(self, client: str = "") -> AsyncIterator[tuple[list[Todo], Seen]]:
-        """What a dirty read shows besides what is green. Inside, nothing more turns green here."""
-        shown = await self._look(client)
-        await self._waiters.until(lambda: self._store.position >= shown.line)
-        async with self._applier.lock:
-            yield self._applier.reds(shown.reds), seen_of(shown.cut)
-
-    def _may_show(self, position: int) -> bool:
-        machine = self._replication().machine
-        return machine.state is State.REG_PRIM and self._store.position >= position
-
-    async def _linear(self, question: bytes, timeout: float | None) -> Answer:
-        token, waiter = self._waiters.open()
-        self._waiters.await_actions(token, 1, waiter)
-        content = contents.written(contents.READ, STRICT, _milliseconds(), token, question)
-        self._requests.add([Wish(plain(content))])
-        outcome = (await within(timeout, waiter.future, "a primary"))[0]
-        return Answer(outcome.result, outcome.position)
-
-    async def mark(self, timeout: float | None = None) -> int:
-        """Have every server remember what it has at one place in the order; returns that place."""
-        self._check_open()
-        token, waiter = self._waiters.open()
-        self._waiters.await_actions(token, 1, waiter)
-        self._requests.add(
-            [Wish(plain(contents.written(contents.MARK, STRICT, _milliseconds(), token, b"")))]
-        )
-        return (await within(timeout, waiter.future, "a primary"))[0].position
-
-    async def until(self, position: int, timeout: float | None = None) -> None:
-        """Wait until all up to a position is done here."""
-        self._check_open()
-        await within(timeout, self._waiters.until(lambda: self._store.position >= position), "that position")
-
-    async def _look(self, client: str) -> Shown:
-        """What a dirty read shows, with all that was asked for here before."""
-        found: asyncio.Future[Shown] = self._loop.create_future()
-
-        def look(stack: Stack, now: Nanos) -> None:
-            assert isinstance(stack, Replication)
-            stack.when_shown(now, show)
-
-        def show() -> None:
-            shown = self._replication().reading.read(DIRTY, client)
-            assert shown is not None
-            tell_loop(self._loop, found, shown)
-
-        self.group.call(look)
-        return await found
+    # About it, and about the group
 
     async def in_turn(self, look: Callable[[Replication], T]) -> T:
         """What can be seen of the server, in its own thread."""
-        found: asyncio.Future[T] = self._loop.create_future()
+        found: asyncio.Future[T] = self._waiters.word()
 
         def tell(stack: Stack, _now: Nanos) -> None:
             assert isinstance(stack, Replication)
             tell_loop(self._loop, found, look(stack))
 
-        self.group.call(tell)
+        self.group.command(tell)
         return await found
 
     def session(self, client: str = "", token: str = "") -> Session:
@@ -463,8 +214,6 @@ class Replica:
             token: of the same session at another server (`Session.token`).
         """
         return Session(self, client, token)
-
-    # About it, and about the group
 
     def status(self) -> Status:
         """How this server stands now."""
@@ -489,10 +238,6 @@ class Replica:
         placed = self._waiters.ticket(token)
         self._requests.add([Wish(change(what), STRICT, token)])
         return await within(timeout, placed, "a primary")
-
-
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def engine_settings(given: Mapping[str, Any], config: Path | None) -> GroupSettings:

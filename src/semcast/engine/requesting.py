@@ -1,5 +1,6 @@
 """What a client may ask for: checked before anything is sent, with errors that name the argument."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
@@ -84,3 +85,8 @@ def expectations(expect: Iterable[Expectation]) -> tuple[Expectation, ...]:
             raise RequestError(f"expect {each!r}: pairs of a question and its answer, both bytes")
         found.append((each[0], each[1]))
     return tuple(found)
+
+
+def milliseconds() -> int:
+    """The time of day, as actions carry it."""
+    return time.time_ns() // 1_000_000

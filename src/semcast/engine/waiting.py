@@ -51,6 +51,8 @@ class Waiters:
         self._by_request: dict[str, dict[int, list[Waiter]]] = {}
         self._durable: dict[int, asyncio.Future[int]] = {}
         self._moments: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._words: dict[asyncio.Future[Any], None] = {}
+        self._over: Exception | None = None  # why nothing is answered any more
 
     def open(self, size: int = 1) -> tuple[int, Waiter]:
         """Somebody waits for so many actions; returns the token of the first."""
@@ -105,11 +107,22 @@ class Waiters:
         if future is not None and not future.done():
             future.set_exception(error)
 
+    # Words: what somebody looks for in the thread of the server
+
+    def word(self) -> "asyncio.Future[Any]":
+        """Somebody waits until the server has said something; it may end without a word."""
+        self._check()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._words[future] = None
+        future.add_done_callback(lambda said: self._words.pop(said, None))
+        return future
+
     # Moments
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait for something that changes only with what is delivered."""
         if not true():
+            self._check()
             future: asyncio.Future[None] = self._loop.create_future()
             self._moments.append((true, future))
             await future
@@ -125,9 +138,10 @@ class Waiters:
 
     def end(self, error: Exception) -> None:
         """Nothing will be answered any more."""
+        self._over = self._over or error
         for waiter in self._all():
             waiter.fail(error)
-        futures: list[asyncio.Future[int] | asyncio.Future[None]] = [*self._durable.values()]
+        futures: list[asyncio.Future[Any]] = [*self._durable.values(), *self._words]
         futures += [future for _, future in self._moments]
         for future in futures:
             if not future.done():
@@ -137,6 +151,10 @@ class Waiters:
         self._by_request.clear()
         self._durable.clear()
         self._moments.clear()
+
+    def _check(self) -> None:
+        if self._over is not None:
+            raise self._over
 
     def _all(self) -> Iterator[Waiter]:
         yield from self.by_token.values()
@@ -161,6 +179,13 @@ async def within(
             return await awaited
     except TimeoutError:
         raise TimeoutError(f"waited {timeout:g} s for {what}") from None
+
+
+async def stop_soon(task: "asyncio.Task[None]", seconds: float) -> None:
+    """Give a task so long to come to its end; what it has not done by then stays undone."""
+    await asyncio.wait([task], timeout=seconds)
+    task.cancel()
+    await asyncio.wait([task])
 
 
 def tell_loop(loop: asyncio.AbstractEventLoop, found: "asyncio.Future[T]", what: T) -> None:

@@ -2,11 +2,13 @@
 
 from semcast.core.events import Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
+from semcast.core.messages import PrivateMessage
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.drafts import Order
 from semcast.group.errors import (
     BacklogError,
+    CallError,
     ConfigurationError,
     GroupClosedError,
     GroupError,
@@ -17,14 +19,30 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group
 from semcast.group.joining import join
+from semcast.group.logclient import (
+    Log,
+    LogEnds,
+    LogEntry,
+    LogError,
+    LogIdentity,
+    LogOffsetError,
+    LogPage,
+    LogReceipt,
+    OtherLogError,
+    log,
+)
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
 from semcast.group.subscribing import LogBatch, Subscription, subscribe
 from semcast.group.transaction import assignments
+from semcast.patterns.calls import CallAnswer, CallRequest
 
 __all__ = [
     "BacklogError",
+    "CallAnswer",
+    "CallError",
+    "CallRequest",
     "ConfigurationError",
     "Confirm",
     "Confirmation",
@@ -38,8 +56,18 @@ __all__ = [
     "GroupStatistics",
     "HeldUp",
     "Live",
+    "Log",
     "LogBatch",
+    "LogEnds",
+    "LogEntry",
+    "LogError",
+    "LogIdentity",
+    "LogOffsetError",
+    "LogPage",
+    "LogReceipt",
     "Order",
+    "OtherLogError",
+    "PrivateMessage",
     "Rejoining",
     "ReplicatedDict",
     "SendTimeoutError",
@@ -52,5 +80,6 @@ __all__ = [
     "assignments",
     "join",
     "live",
+    "log",
     "subscribe",
 ]

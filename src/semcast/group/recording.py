@@ -24,7 +24,7 @@ from semcast.core.events import (
 )
 from semcast.core.events import Note as FamilyNote
 from semcast.core.handover import Outgoing
-from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.turn import Watcher
 from semcast.group.errors import ConfigurationError
@@ -117,7 +117,7 @@ class Recording(Watcher):
                     _note_sent(rows, part, event.view, event.safe, certificate)
                 self._tickets.sent(batch.first, len(batch.payloads))
             elif type(event) is Purged:
-                _note_purged(rows, event.id, event.by)
+                _note_purged(rows, event)
             elif isinstance(event, ViewChange | TransitionalView):
                 rows.append(ViewRow(event.view, isinstance(event, TransitionalView)))
             elif type(event) is Confirmed:
@@ -250,11 +250,13 @@ def _columns(certificate: Certificate | None) -> tuple[Place | None, Vector | No
     return None, certificate
 
 
-def _note_purged(rows: list[Row], victim: MessageId, by: MessageId | None) -> None:
+def _note_purged(rows: list[Row], purged: Purged) -> None:
     last = rows[-1] if rows else None
+    victim, by, count = purged.id, purged.by, purged.count
     author, by_seq = (None, 0) if by is None else (by.sender, by.seq)
     if type(last) is PurgedRow and last.sender == victim.sender and last.by == author:
-        last.seqs.append(victim.seq)
-        last.by_seqs.append(by_seq)
+        last.seqs.extend(range(victim.seq, victim.seq + count))
+        last.by_seqs.extend([by_seq] * count)
     else:
-        rows.append(PurgedRow(victim.sender, [victim.seq], author, [by_seq]))
+        seqs = list(range(victim.seq, victim.seq + count))
+        rows.append(PurgedRow(victim.sender, seqs, author, [by_seq] * count))

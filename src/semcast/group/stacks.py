@@ -82,6 +82,11 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
         raise
 
 
+def build_of(group: str, settings: GroupSettings, family: Family) -> Parts:
+    """The same for a family that programs cannot choose, without a disk."""
+    return _build(group, settings, family, _member(settings), None, state=False)
+
+
 def _build(
     group: str,
     settings: GroupSettings,

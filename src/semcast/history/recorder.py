@@ -127,9 +127,10 @@ class Recorder:
             self._add((_DELIVER, at, process, part.sender, part.first, count, size, crc, extra))
 
     def purge(self, at: Nanos, process: MemberId, purged: Purged, order: int | None = None) -> None:
-        """`process` gave up a message for another; `order` is the position it would have had, if any."""
+        """`process` gave up messages for another; `order` is the position that one would have had, if any."""
         extra = purged.by if order is None else _Receipt(purged.by, order)
-        self._add((_PURGE, at, process, purged.id.sender, purged.id.seq, 1, 0, None, extra))
+        for seq in range(purged.id.seq, purged.id.seq + purged.count):
+            self._add((_PURGE, at, process, purged.id.sender, seq, 1, 0, None, extra))
 
     def buffer(self, at: Nanos, process: MemberId, messages: int) -> None:
         """The buffers of `process` hold this many messages; a row only if they never held more."""

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from semcast.group.errors import GroupError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.group import Group
 from semcast.group.settings import resolve
 from semcast.logger.home import Home
 from semcast.logger.metrics import LogMetrics
 from semcast.logger.status import LogStatus, ask
 from semcast.net.addresses import split_address
+from semcast.protocols.gossip.forgetting import FORGOTTEN
 
 _LOOK = 0.2
 """Seconds between looks at the groups."""
@@ -101,7 +102,13 @@ class LoggerNode:
         """Until `stopped` is set. Raises GroupError where a group has ended, as with a full disk."""
         while not stopped.is_set():
             for name, group in self._groups.items():
-                if group.is_over():
+                try:
+                    over = group.is_over()
+                except GroupClosedError as error:
+                    if FORGOTTEN in str(error):
+                        raise ConfigurationError(str(error)) from error  # to start again does not help
+                    raise
+                if over:
                     raise GroupError(f"the logger of {name} has ended")
             try:
                 async with asyncio.timeout(_LOOK):

@@ -19,7 +19,11 @@ def rolled_back(states: States) -> dict[Server, str]:
     found: dict[Server, str] = {}
     for server, state in states.items():
         others = [other for each, other in states.items() if each != server]
-        why = _fewer_actions(server, state, others) or _no_primary(server, state, others)
+        why = (
+            _fewer_actions(server, state, others)
+            or _no_primary(server, state, others)
+            or _no_attempt(server, state, others)
+        )
         if why:
             found[server] = why
     return found
@@ -44,6 +48,21 @@ def _no_primary(server: Server, state: State, others: list[State]) -> str:
         agreed = prim.conf is not None and server in servers_of(prim.servers)
         if agreed and state.prim.index < prim.index and not _attempts(state, other):
             return f"it agreed to primary {prim.index}, and knows of {state.prim.index} now"
+    return ""
+
+
+def _no_attempt(server: Server, state: State, others: list[State]) -> str:
+    """Somebody heard that all agreed to an attempt, and not what came of it: another may have installed it.
+
+    Who agreed had the number of the attempt on its disk, and numbers only grow.
+    """
+    for other in others:
+        record = other.vulnerable
+        if record is None or not record.agreed or server not in servers_of(record.servers):
+            continue
+        if (state.prim.index, state.attempt) < (record.index, record.attempt):
+            after = record.index + 1
+            return f"it agreed to attempt {record.attempt} at primary {after}, and does not know of it now"
     return ""
 
 

@@ -49,6 +49,8 @@ class Vulnerable(msgspec.Struct, frozen=True, array_like=True):
     servers: Weighted
     bits: tuple[Server, ...] = ()
     """Who is known to know no more of it than this one."""
+    agreed: bool = False
+    """All are known to have agreed: each had it on its disk then."""
 
 
 class Account(msgspec.Struct, frozen=True):

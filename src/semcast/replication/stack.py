@@ -149,6 +149,9 @@ class Replication(Stack):
         self._settle(now)
 
     def _up(self) -> None:
+        """The epoch is on the disk, unless that took so long that the server has left meanwhile."""
+        if self._gone:
+            return
         if self.machine.state is State.OUT:
             self._go_outside()
         else:
@@ -177,6 +180,7 @@ class Replication(Stack):
         wanted = self._leaving or left
         if self._gone or not wanted.again:
             self._gone = True
+            self._stay_away()
             self.out.deliver(wanted)
             return
         self._leaving = None
@@ -184,6 +188,11 @@ class Replication(Stack):
             self._go_outside()
         else:
             self.machine.journal.sync(self._come_back)
+
+    def _stay_away(self) -> None:
+        """Whatever comes from its disk or from others by now, it asks for nothing, and does not come back."""
+        self._outside = None
+        self.out.cancel_timer(ReplicationTimer.PULL)
 
     def phase(self) -> str:
         """The state of the algorithm; a server in a primary is operational."""
@@ -235,6 +244,8 @@ class Replication(Stack):
 
     def _come_back(self) -> None:
         """All that this server lacked is on its disk."""
+        if self._gone:
+            return
         self._outside = None
         self.out.cancel_timer(ReplicationTimer.PULL)
         if self.inner.phase() == "left":
@@ -427,12 +438,12 @@ class Replication(Stack):
 
     def _watch_service(self) -> None:
         """Its own clients wait for a service that is slow, and nobody else does."""
-        machine, held = self.machine, self.machine.holds
-        machine.holds = not self._has_room()
-        if machine.holds and self._backlog.full and self._running:
-            machine.stall("the service of this server is too slow")
-        elif held and not machine.holds:
-            machine.flush()
+        making, held = self.machine.making, self.machine.making.holds
+        making.holds = not self._has_room()
+        if making.holds and self._backlog.full and self._running:
+            self.machine.stall("the service of this server is too slow")
+        elif held and not making.holds:
+            making.flush()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -509,7 +520,7 @@ class Replication(Stack):
             return None
         if self.machine.unfit:
             return HeldBack(self.me, self.machine.unfit)
-        if self.machine.holds:
+        if self.machine.making.holds:
             return HeldBack(self.me, "its service is slower than the order of all")
         return HeldBack(None, f"the server is in {self.machine.state.value}")
 

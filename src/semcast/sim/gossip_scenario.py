@@ -22,6 +22,7 @@ from semcast.sim.faults import (
     Recover,
     Sleep,
 )
+from semcast.sim.gossip_deeds import ForgetLogger
 from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
 
 SILENCE: Nanos = 2 * SECOND
@@ -96,8 +97,34 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         faults=_faults(rng, size, duration, loggers=range(senders, size)),
         duration=duration,
     )
+    scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
+
+
+def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """Now and then a logger crashes for good, and another is told to go on without it; it may come back."""
+    if count < 2 or rng.random() > 0.25:
+        return scenario
+    settings = scenario.settings
+    assert isinstance(settings, GossipSettings)
+    loggers = list(range(scenario.size - count, scenario.size))
+    gone = rng.choice(loggers)
+    others = [number for number in loggers if number != gone]
+    at = rng.randrange(scenario.duration)
+    told = at + rng.choice((0, 100, 1000)) * MILLISECOND
+    faults: list[AnyFault] = [
+        fault for fault in scenario.faults if not (isinstance(fault, Recover) and fault.member == gone)
+    ]
+    faults += [Crash(at, gone, 0), ForgetLogger(told, rng.choice(others), gone)]
+    faults += [ForgetLogger(scenario.duration, number, gone) for number in others]
+    if rng.random() < 0.5:
+        faults.append(Recover(told + rng.choice((1, 200, 2000)) * MILLISECOND, gone))
+    return msgspec.structs.replace(
+        scenario,
+        settings=msgspec.structs.replace(settings, log_acks=min(settings.log_acks, count - 1)),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+    )
 
 
 def _settings(rng: Random, protocol: Protocol, loggers: tuple[str, ...]) -> GossipSettings:

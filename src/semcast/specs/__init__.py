@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 
 from semcast.history.events import GroupInfo, History
 from semcast.history.schema import Kind
+from semcast.specs.calls import CALLS
 from semcast.specs.certificates import CERTIFICATES
 from semcast.specs.confirmed import confirmed
 from semcast.specs.crash import nothing_after_crash
@@ -42,6 +43,7 @@ from semcast.specs.verdict import Status, Verdict
 from semcast.specs.vsync import VSYNC
 
 __all__ = [
+    "CALLS",
     "CERTIFICATES",
     "EVS",
     "GOSSIP",
@@ -77,6 +79,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **GOSSIP,
     **GOSSIP_LOGS,
     **LIGHTWEIGHT,
+    **CALLS,
 }
 
 

@@ -7,6 +7,7 @@ import msgspec
 from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
+from semcast.specs.calls import CALLS
 from semcast.specs.evs import EVS
 from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.lightweight import LIGHTWEIGHT
@@ -84,6 +85,10 @@ def _lightweight(_info: GroupInfo) -> Collection[str]:
     return LIGHTWEIGHT.keys()
 
 
+def _calls(_info: GroupInfo) -> Collection[str]:
+    return CALLS.keys()
+
+
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
 # Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
@@ -95,3 +100,4 @@ FAMILIES.register(Family("lbrm", _logged))
 FAMILIES.register(Family("rpbcast", _logged))
 FAMILIES.register(Family("pbcast", _pbcast))
 FAMILIES.register(Family("lightweight", _lightweight))
+FAMILIES.register(Family("calls", _calls))

@@ -31,15 +31,17 @@ class Process:
         name: of the member.
         order: what `member.py` gets as its argument.
         prefix: the command that runs it somewhere else.
+        module: what it runs.
     """
 
-    def __init__(self, name: str, order: Line, prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, order: Line, prefix: Sequence[str] = (), module: str = "tests.live.lab.member"
+    ) -> None:
         self.name = name
         self.lines: list[Line] = []
         self._changed = asyncio.Event()
         self._numbers = itertools.count()
-        module, argument = "tests.live.lab.member", json.dumps(order)
-        self._child = Child(module, [argument], self._hear, prefix=prefix, folder=ROOT)
+        self._child = Child(module, [json.dumps(order)], self._hear, prefix=prefix, folder=ROOT)
 
     async def start(self) -> None:
         await self._child.start()
@@ -143,6 +145,9 @@ class Cluster:
         settings: of all members.
     """
 
+    module = "tests.live.lab.member"
+    """What a member runs."""
+
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder / "journals"
         self.group = f"live {folder.name} {token_hex(4)}"
@@ -181,7 +186,7 @@ class Cluster:
                 **settings,
             }
             order = {"group": self.group, "settings": mine, **(options or {})}
-            process = Process(name, order, prefix)
+            process = Process(name, order, prefix, self.module)
             self.members[name] = process
             self._all.append(process)
             started.append(process)

@@ -8,10 +8,19 @@ from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
-from semcast.group.registry import FAMILIES, Asked, Family, Site
+from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Asked, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
-from semcast.protocols.gossip import GOSSIP, GossipSettings, Logger, Member, Protocol, Retention, Seeker
+from semcast.protocols.gossip import (
+    GOSSIP,
+    GossipSettings,
+    LogClient,
+    Logger,
+    Member,
+    Protocol,
+    Retention,
+    Seeker,
+)
 from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 
 _KIND = (MemberId("gossip"),)
@@ -24,8 +33,8 @@ _RESEND = 250 * MILLISECOND
 _PRESENCE = SECOND
 _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
-_WINDOW = 4096
-_REPAIRS = 200_000
+_WINDOW = 1 << 13
+_REPAIRS = 1_000_000
 _KEPT = 1 << 16
 """Messages that a member keeps for others."""
 
@@ -41,6 +50,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     """Wait for a logger where there is none, instead of going on with pbcast's promise until one comes."""
     loggers: tuple[str, ...] = ()
     """Names of all loggers, where there are several, the same everywhere; one is found without."""
+    home: str = ""
+    """The logger that this member would rather have, because it is near; any, without."""
+    client: bool = False
+    """Be no member, and only ask a logger: `semcast.log` does."""
     log_acks: int = 1
     """Loggers that must have a message on disk before it counts as logged; the same at all members."""
     retention: str = Retention.LIVE.value
@@ -90,6 +103,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         if self.loggers and self.logger is not (self.name in self.loggers):
             role = "is not among" if self.logger else "is one of"
             raise ConfigurationError(f"name {self.name!r} {role} the loggers {', '.join(self.loggers)}")
+        if self.loggers and self.home and self.home not in self.loggers:
+            raise ConfigurationError(f"home {self.home!r} is none of the loggers {', '.join(self.loggers)}")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
         if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
@@ -101,7 +116,7 @@ def _check_choice(name: str, found: str, known: list[str]) -> None:
         raise ConfigurationError(f"{name} {found!r}: there are {', '.join(known)}")
 
 
-def gossip_settings(settings: GroupSettings) -> GossipSettings:
+def gossip_settings(settings: GroupSettings, frame_bytes: int) -> GossipSettings:
     """The stack's."""
     assert isinstance(settings, GossipGroupSettings)
     return GossipSettings(
@@ -110,12 +125,14 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
         presence=_PRESENCE,
         loggers=settings.loggers,
         log_acks=settings.log_acks,
+        home=settings.home,
         gossip_period=_PERIOD,
         resend=_RESEND,
         report=_REPORT,
         repairs_per_second=_REPAIRS,
         gossip_messages=_KEPT,
         window=_WINDOW,
+        frame_bytes=frame_bytes,
         hold=2 * _WINDOW,
         queue_messages=settings.queue_messages,
         purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
@@ -133,8 +150,10 @@ def gossip_settings(settings: GroupSettings) -> GossipSettings:
 
 
 def _build(site: Site, rng: Random, out: Outbox) -> Stack:
-    settings, chosen = site.settings, gossip_settings(site.settings)
+    settings, chosen = site.settings, gossip_settings(site.settings, site.datagram - PACKET_OVERHEAD)
     assert isinstance(settings, GossipGroupSettings)
+    if settings.client:
+        return LogClient(site.member, settings.home, rng, out)
     if settings.logger:
         logger = Logger(site.member, (), chosen, rng, out)
         logger.placing.epoch = time.time_ns() - time.monotonic_ns()

@@ -19,7 +19,8 @@ class Acknowledging:
     def __init__(self, receiver: Receiver, out: Outbox) -> None:
         self._receiver = receiver
         self._out = out
-        self._serial = 0
+        self.said = 0
+        """How many there were."""
         self._waiting: dict[int, tuple[int, dict[int, Acknowledge]]] = {}  # by serial: ticket, and its parts
 
     def acknowledge(self, upto: Mapping[MemberId, int], ticket: int, logger: MemberId | None) -> None:
@@ -30,10 +31,10 @@ class Acknowledging:
         for stream, seq in sorted(upto.items()):
             self._receiver.acknowledge(stream, seq)
             self._out.deliver(Note("through", sender=stream, seq=seq))
-        self._serial += 1
+        self.said += 1
         parts = entries(sorted(upto.items()))
-        frames = {part: Acknowledge(self._serial, part, some) for part, some in enumerate(parts)}
-        self._waiting[self._serial] = ticket, frames
+        frames = {part: Acknowledge(self.said, part, some) for part, some in enumerate(parts)}
+        self._waiting[self.said] = ticket, frames
         self.on_round(logger)
 
     def on_round(self, logger: MemberId | None) -> None:

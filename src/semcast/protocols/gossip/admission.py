@@ -90,6 +90,10 @@ class Admission:
         """What another logger knows of who wants a session."""
         self.sharing.on_sought(now, source, frame, self._admit)
 
+    def look(self, now: Nanos) -> None:
+        """A logger is waited for no more."""
+        self.sharing.look(now, self._admit)
+
     def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
         """The row is on disk before anything is confirmed."""
         rows = self._books.rows
@@ -164,7 +168,8 @@ class Admission:
             after = part[: max(0, len(owed) - begin)]
             ended = part[len(after) :]
             begin += len(part)
-            self._out.send(member, Confirm(attempt, number, len(parts), after, ended, row.again))
+            whose = row.again, member.incarnation
+            self._out.send(member, Confirm(attempt, number, len(parts), after, ended, *whose))
 
     def on_report(self, now: Nanos, source: MemberId, frame: Report) -> None:
         """What a session is through with counts as soon as it is on disk."""

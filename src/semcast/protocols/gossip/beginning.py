@@ -26,16 +26,24 @@ class Beginning:
         journal: to write to, and to wait for.
         colleagues: the other loggers.
         ready: called when the log may be used.
+        forgetful: told who lost its disk, and all that it knew.
         out: where frames go.
     """
 
     def __init__(
-        self, books: Books, journal: Journal, colleagues: Colleagues, ready: Ready, out: Outbox
+        self,
+        books: Books,
+        journal: Journal,
+        colleagues: Colleagues,
+        ready: Ready,
+        forgetful: Callable[[str], None],
+        out: Outbox,
     ) -> None:
         self._books = books
         self._journal = journal
         self._colleagues = colleagues
         self._ready = ready
+        self._forgetful = forgetful
         self._out = out
         self._told: dict[str, dict[int, Past]] = {}
         self._done: set[str] = set()
@@ -55,6 +63,7 @@ class Beginning:
     def on_begin(self, source: MemberId, frame: Begin) -> None:
         """Another logger has a new log: say what is past, as it is on disk."""
         self._colleagues.on_begin(source, frame.log)
+        self._forgetful(source.name)
         self._journal.then(lambda _now: self._tell(source, frame.log))
 
     def _tell(self, target: MemberId, log: int) -> None:
@@ -79,7 +88,11 @@ class Beginning:
         parts[frame.part] = frame
         if len(parts) == frame.parts:
             self._done.add(source.name)
-        if self._done.issuperset(self._colleagues.names):
+        self.look(now)
+
+    def look(self, now: Nanos) -> None:
+        """Whether all have answered that are waited for."""
+        if not self._books.begun and self._done.issuperset(self._colleagues.names):
             for told in self._told.values():
                 for part in told.values():
                     self._take(part)

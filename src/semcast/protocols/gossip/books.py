@@ -17,6 +17,7 @@ from semcast.protocols.gossip.records import (
     Dismissed,
     Dropped,
     Expired,
+    Forgot,
     Frozen,
     Holes,
     Keyed,
@@ -28,6 +29,7 @@ from semcast.protocols.gossip.records import (
     Record,
     Replaced,
     Stored,
+    StoredRun,
 )
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span
@@ -47,6 +49,8 @@ class Books:
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
         self.begun = False
         """Whether all other loggers have said what is past."""
+        self.forgotten: dict[str, None] = {}
+        """Names of loggers that never come back."""
         self.streams: dict[MemberId, LogStream] = {}
         self.rows = rows
         self.ended = Ended()
@@ -110,6 +114,8 @@ class Books:
             self.forget(record.sender, record.last)
         elif isinstance(record, Begun):
             self.begun = True
+        elif isinstance(record, Forgot):
+            self.forgotten[record.name] = None
         elif isinstance(record, Keyed):
             self.keys.add(record.key, record.sender, record.first)
         elif isinstance(record, Counted):
@@ -125,12 +131,24 @@ class Books:
     def _apply(
         self,
         stream: LogStream,
-        record: Stored | Replaced | Collected | Expired | Holes | Frozen | Over | Merged | Placed | Published,
+        record: Stored
+        | StoredRun
+        | Replaced
+        | Collected
+        | Expired
+        | Holes
+        | Frozen
+        | Over
+        | Merged
+        | Placed
+        | Published,
     ) -> None:
         """What a record does to its stream."""
         match record:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+            case StoredRun(first=first, payloads=payloads):
+                stream.store(batch_of(record.sender, first, payloads))
             case Published(key=key, first=first, messages=messages):
                 self.keys.add(key, record.sender, first)
                 for seq, (payload, annotation) in enumerate(messages, first):
@@ -159,6 +177,8 @@ class Books:
         yield Opened(self.log)
         if self.begun:
             yield Begun()
+        for name in self.forgotten:
+            yield Forgot(name)
         for sender, last in self.ended.entries():
             yield Dropped(sender, last)
         for member in self.rows.dismissed():

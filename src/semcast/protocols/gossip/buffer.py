@@ -14,21 +14,22 @@ from collections.abc import Iterable, Mapping
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.spans import Span, spans_of
+from semcast.protocols.gossip.runs import Runs
+from semcast.protocols.gossip.spans import Span
 
 
 class Kept:
     """What is kept of one stream."""
 
     def __init__(self) -> None:
-        self.messages: dict[int, Batch] = {}
+        self.messages = Runs()
         self._latest: dict[str, int] = {}
         self._replaced: dict[int, int] = {}
 
     def add(self, batch: Batch) -> None:
-        """Keep a message, and see what it replaces of those that are here."""
+        """Keep messages, and see what they replace of those that are here."""
         seq, annotation = batch.first, batch.annotation
-        self.messages[seq] = batch
+        self.messages.add(batch)
         if isinstance(annotation, Item):
             latest = self._latest.get(annotation.item, 0)
             if seq > latest:
@@ -42,7 +43,7 @@ class Kept:
 
     def _replace(self, by: int, olds: Iterable[int]) -> None:
         for old in olds:
-            known = self.messages.get(old)
+            known = self.messages.at(old)
             if old < by and known is not None and known.annotation is not None:
                 self._replaced[old] = by
 
@@ -51,16 +52,16 @@ class Kept:
         found = None
         by = self._replaced.get(seq)
         while by is not None and by <= upto:
-            if by in self.messages:
+            if self.messages.at(by) is not None:
                 found = by
             by = self._replaced.get(by)
         return found
 
-    def drop(self, seq: int) -> None:
-        """It is not kept any more."""
-        batch = self.messages.pop(seq)
+    def drop(self, batch: Batch) -> None:
+        """These are not kept any more."""
+        seq, annotation = batch.first, batch.annotation
+        self.messages.remove(seq)
         self._replaced.pop(seq, None)
-        annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
             del self._latest[annotation.item]
 
@@ -79,22 +80,22 @@ class GossipBuffer:
         self._most = most
         self._logged = logged
         self._kept: dict[MemberId, Kept] = {}
-        self._ages: deque[tuple[int, MemberId, int]] = deque()
-        self._old: dict[MemberId, list[int]] = {}  # old enough, and not logged
+        self._ages: deque[tuple[int, Batch]] = deque()
+        self._old: dict[MemberId, list[Batch]] = {}  # old enough, and not logged
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, batch: Batch, number: int) -> None:
-        """Keep a message that came in this round."""
+        """Keep messages that came in this round."""
         kept = self._kept.get(batch.sender)
         if kept is None:
             kept = self._kept[batch.sender] = Kept()
-        if batch.first not in kept.messages:
+        if kept.messages.at(batch.first) is None:
             kept.add(batch)
-            self._count += 1
-            self._ages.append((number, batch.sender, batch.first))
+            self._count += len(batch.payloads)
+            self._ages.append((number, batch))
             self._forget(number)
 
     def get(self, stream: MemberId) -> Kept | None:
@@ -104,26 +105,32 @@ class GossipBuffer:
     def age(self, number: int) -> None:
         """Another round: forget what is old, and what was, if it is logged by now."""
         self._forget(number)
-        for stream, seqs in list(self._old.items()):
-            waiting = [seq for seq in seqs if not self._may_leave(stream, seq)]
-            for seq in set(seqs).difference(waiting):
-                self._drop(stream, seq)
-            self._old[stream] = waiting
-            if not waiting:
+        for stream, batches in list(self._old.items()):
+            self._old[stream] = []
+            for batch in batches:
+                self._let_go(batch)
+            if not self._old[stream]:
                 del self._old[stream]
 
     def _forget(self, number: int) -> None:
         """The oldest leave: because of their age, or because there are too many."""
         ages = self._ages
         while ages and (ages[0][0] + self._rounds <= number or self._count > self._most):
-            _, stream, seq = ages.popleft()
-            if self._may_leave(stream, seq):
-                self._drop(stream, seq)
-            else:
-                self._old.setdefault(stream, []).append(seq)
+            self._let_go(ages.popleft()[1])
 
-    def _may_leave(self, stream: MemberId, seq: int) -> bool:
-        return self._logged is None or seq <= self._logged.get(stream, 0)
+    def _let_go(self, batch: Batch) -> None:
+        """Messages that are old enough leave, as far as they are logged."""
+        logged = batch.last if self._logged is None else self._logged.get(batch.sender, 0)
+        kept = self._kept.get(batch.sender)
+        if kept is None or kept.messages.at(batch.first) is not batch:
+            return
+        if logged < batch.last:
+            self._old.setdefault(batch.sender, []).append(batch)
+            return
+        kept.drop(batch)
+        self._count -= len(batch.payloads)
+        if not len(kept.messages):
+            del self._kept[batch.sender]
 
     def forget(self, stream: MemberId) -> None:
         """The stream is over, and all of it that anybody has is in a log."""
@@ -134,12 +141,4 @@ class GossipBuffer:
 
     def intervals(self) -> list[tuple[MemberId, list[Span]]]:
         """What is kept, as a digest has it."""
-        return [(stream, spans_of(sorted(kept.messages))) for stream, kept in sorted(self._kept.items())]
-
-    def _drop(self, stream: MemberId, seq: int) -> None:
-        kept = self._kept.get(stream)
-        if kept is not None and seq in kept.messages:
-            kept.drop(seq)
-            self._count -= 1
-            if not kept.messages:
-                del self._kept[stream]
+        return [(stream, kept.messages.spans()) for stream, kept in sorted(self._kept.items())]

@@ -90,6 +90,15 @@ class Colleagues:
         loggers = self._roster.loggers()
         return [loggers[name] for name in self.names if name in loggers]
 
+    def hears(self, name: str) -> bool:
+        """Whether another logger was heard lately; where membership is fixed nobody can tell."""
+        return bool(self._settings.presence) and name in self._roster.loggers()
+
+    def forget(self, name: str) -> None:
+        """One of them never comes back: nobody waits for it."""
+        self.names = tuple(other for other in self.names if other != name)
+        self._others.pop(name, None)
+
     # Promises
 
     def promise(self, number: int, floors: Iterable[tuple[MemberId, int]]) -> None:

@@ -1,9 +1,9 @@
 """What the parts of a member have in common: who it is, what it knows, and what leaves it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.buffer import GossipBuffer
@@ -14,9 +14,10 @@ from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span, numbers_of, spans_of
+from semcast.protocols.gossip.spans import Span, Spans, first_of, within
 from semcast.protocols.gossip.streams import WANTED
-from semcast.wire.annotations import to_wire
+from semcast.wire.annotations import from_wire, to_wire
+from semcast.wire.limits import MAX_SEQ
 
 _EVERYTHING = 1 << 62
 NOTICES = 32
@@ -28,8 +29,15 @@ Asked = Iterable[tuple[MemberId, Iterable[Span]]]
 
 
 def data_of(batch: Batch, answers: int = 0) -> Data:
-    """A message on the wire."""
-    return Data(batch.sender, batch.first, batch.payloads[0], to_wire(batch.annotation), answers)
+    """Messages on the wire."""
+    return Data(batch.sender, batch.first, batch.payloads, to_wire(batch.annotation), answers)
+
+
+def batch_in(frame: Data) -> Batch | None:
+    """Messages off the wire; None if no correct member can have sent them."""
+    if frame.first + len(frame.payloads) - 1 > MAX_SEQ or (frame.annotation and len(frame.payloads) > 1):
+        return None
+    return batch_of(frame.sender, frame.first, frame.payloads, from_wire(frame.annotation))
 
 
 def _nobody(_gossiper: MemberId, _number: int) -> None:
@@ -70,6 +78,8 @@ class Desk:
         logged = self.logged.numbers if settings.logs else None
         self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
         self._limit = ServiceLimit(settings.repairs_per_second)
+        self.fetched: Container[MemberId] = ()
+        """Streams that are asked for in another way (`fetching.py`)."""
 
     def serve(self, now: Nanos, target: MemberId, asked: Asked, number: int) -> Asked:
         """Repair what is kept here; returns what was here once and is forgotten.
@@ -79,29 +89,40 @@ class Desk:
         """
         forgotten: list[tuple[MemberId, list[Span]]] = []
         for sender, spans in asked:
-            stream, kept = self.receiver.streams.get(sender), self.buffer.get(sender)
-            gone: list[int] = []
-            purged: list[tuple[int, int, int]] = []
-            upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
-            for seq in dict.fromkeys(numbers_of(spans, WANTED)):
-                by = None if kept is None else kept.replacement(seq, upto)
-                batch = None if kept is None else kept.messages.get(seq)
-                if by is not None:
-                    purged.append((seq, seq, by))
-                elif batch is not None:
-                    self._repair(now, target, batch, number)
-                elif stream is not None and stream.start < seq <= stream.next:
-                    gone.append(seq)
-            for start in range(0, len(purged), NOTICES):
-                self.out.send(target, Notice(sender, purged[start : start + NOTICES]))
-            if gone:
-                forgotten.append((sender, spans_of(sorted(gone))))
+            some = first_of(Spans(spans), WANTED)
+            had = self._serve(now, target, sender, some, number)
+            stream = self.receiver.streams.get(sender)
+            if stream is not None:
+                lacking = [gap for span in some for gap in had.gaps(*span)]
+                gone = within(lacking, stream.start + 1, stream.next)
+                if gone:
+                    forgotten.append((sender, gone))
         return forgotten
 
+    def _serve(self, now: Nanos, target: MemberId, sender: MemberId, spans: list[Span], number: int) -> Spans:
+        """What is kept of a stream; returns what that is."""
+        had = Spans()
+        kept = self.buffer.get(sender)
+        if kept is None:
+            return had
+        purged: list[tuple[int, int, int]] = []
+        upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
+        for batch in [each for span in spans for each in kept.messages.between(*span)]:
+            had.add(batch.first, batch.last)
+            by = kept.replacement(batch.first, upto)
+            if by is not None:
+                purged.append((batch.first, batch.first, by))
+            else:
+                self._repair(now, target, batch, number)
+        for start in range(0, len(purged), NOTICES):
+            self.out.send(target, Notice(sender, purged[start : start + NOTICES]))
+        return had
+
     def _repair(self, now: Nanos, target: MemberId, batch: Batch, number: int) -> None:
-        if self._limit.take(now):
-            self.stats.retransmitted += 1
-            self.out.send(target, data_of(batch, number))
+        count = self._limit.some(now, len(batch.payloads))
+        if count:
+            self.stats.retransmitted += count
+            self.out.send(target, data_of(batch.cut(batch.first, batch.first + count - 1), number))
 
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
         """What an idle sender said last, unless its stream is over, or it was heard of since."""
@@ -122,13 +143,15 @@ class Desk:
             self.stats.control_frames += 1
             self.out.send(target, Forgotten(number, spans))
 
-    def ask_logger(self, asked: Asked) -> None:
-        """RTX."""
+    def ask_logger(self, asked: Asked) -> list[tuple[MemberId, list[Span]]]:
+        """RTX; returns what there was room for in a frame."""
         spans = wanted(asked)
-        if spans and self.logger is not None:
-            self.stats.requested += 1
-            self.stats.control_frames += 1
-            self.out.send(self.logger, Want(self.round, spans))
+        if not spans or self.logger is None:
+            return []
+        self.stats.requested += 1
+        self.stats.control_frames += 1
+        self.out.send(self.logger, Want(self.round, spans))
+        return spans
 
     def give_up_overdue(self) -> None:
         """Without a logger: what peers did not give in time is lost."""
@@ -137,12 +160,25 @@ class Desk:
             if overdue > stream.next:
                 self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
 
+    def lacks_of(self, sender: MemberId) -> int:
+        """How many messages of one sender are missing, and are not left to the logger."""
+        stream = self.receiver.streams.get(sender)
+        if stream is None or stream.frozen:
+            return 0
+        spans = stream.missing(peers=True, most=WANTED + self.settings.hold)
+        return sum([last - first + 1 for first, last in spans])
+
     def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
-        """What to ask for now, of every stream; those that lack least come last, in turn with the rounds."""
-        most = min(WANTED, self.settings.hold)
-        found = [
-            (stream.sender, stream.missing(peers=peers, most=most))
-            for stream in self.receiver.lagging_from(self.round)
-            if not (peers and stream.frozen)
-        ]
-        return [(sender, spans) for sender, spans in found if spans]
+        """What to ask for now, of every stream, in turn with the rounds; not more than there is room for."""
+        most, credit = min(WANTED, self.settings.hold), self.receiver.credit()
+        found: list[tuple[MemberId, list[Span]]] = []
+        for stream in self.receiver.lagging_from(self.round):
+            if credit < 1:
+                break
+            if stream.sender in self.fetched or (peers and stream.frozen):
+                continue
+            spans = first_of(stream.missing(peers=peers, most=most), credit)
+            if spans:
+                found.append((stream.sender, spans))
+                credit -= sum([last - first + 1 for first, last in spans])
+        return found

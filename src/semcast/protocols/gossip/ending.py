@@ -56,11 +56,22 @@ class Ending:
         self._out = out
         self._inquiries: dict[MemberId, Inquiry] = {}
         self._errands: dict[MemberId, Inquiry] = {}  # for the logger that decides
+        self._begins: Nanos = 0
 
     @property
     def decides(self) -> bool:
         """Whether this logger closes streams."""
         return self._colleagues.decides
+
+    @property
+    def shared(self) -> bool:
+        """Whether there are other loggers, whose streams are logged here, too."""
+        return bool(self._colleagues)
+
+    def wait_for_sessions(self, until: Nanos) -> None:
+        """A logger is forgotten: its sessions come to others, and are asked there before anything ends."""
+        self._begins = until
+        self._errands.clear()
 
     def refuses(self, stream: LogStream, source: MemberId, seq: int) -> bool:
         """Whether the log takes nothing more of a stream; from other loggers it takes all that they have."""
@@ -81,7 +92,8 @@ class Ending:
 
     def resume(self, stream: LogStream) -> None:
         """Ask, of a stream that is frozen."""
-        if self.decides and stream.last is None:
+        asked = self._inquiries.get(stream.sender)
+        if self.decides and stream.last is None and (asked is None or not asked.closing):
             self._inquiries[stream.sender] = self._kind(stream, closing=True)
 
     def on_let_go(self, _now: Nanos, source: MemberId, frame: LetGo) -> None:
@@ -97,15 +109,17 @@ class Ending:
                 inquiry.on_holding(source, frame)
                 self._gather(inquiry, source)
 
-    def ask(self, connected: list[MemberId]) -> None:
+    def ask(self, now: Nanos, connected: list[MemberId]) -> None:
         """Go on with every inquiry; conclude those that everybody has answered whom they concern."""
         others, all_there = self._others()
+        waits = now < self._begins
         for inquiry in list(self._inquiries.values()):
-            if not inquiry.concluded and self._ask(inquiry, [*connected, *others]) and all_there:
+            answered = not inquiry.concluded and self._ask(inquiry, [*connected, *others])
+            if answered and all_there and not waits:
                 self._conclude(inquiry)
         for inquiry in self._errands.values():
             if not inquiry.concluded:
-                inquiry.concluded = self._ask(inquiry, connected)
+                inquiry.concluded = self._ask(inquiry, connected) and not waits
         if not self.decides:
             self._ask_for_ends()
 
@@ -144,7 +158,10 @@ class Ending:
         if over is not None:
             self._journal.then(lambda _now: self._out.send(source, over))
             return
-        stream = self._books.open(frame.sender) if self._colleagues.is_decider(source) else None
+        if not self._colleagues.is_decider(source):
+            self._take_over(frame)
+            return
+        stream = self._books.open(frame.sender)
         if stream is None:
             return
         if frame.freeze and not stream.frozen:
@@ -155,6 +172,12 @@ class Ending:
             self._errands[frame.sender] = self._kind(stream, closing=frame.freeze)
         elif errand.concluded:
             self._journal.then(lambda _now: self._hold(source, frame, stream))
+
+    def _take_over(self, frame: Inquire) -> None:
+        """Another logger has frozen a stream for a decider that is forgotten: this one ends it."""
+        stream = self._books.open(frame.sender) if self.decides else None
+        if stream is not None and not stream.frozen:
+            self.end(stream)
 
     def _end_of(self, sender: MemberId) -> Closed | None:
         if sender in self._books.ended:

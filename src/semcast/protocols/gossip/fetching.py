@@ -1,15 +1,20 @@
 """Catching up from a log: who comes late, or back, asks its logger for a window of messages after the other.
 
 Deviation: the paper asks once a round (4.3), and peers first. What is that old, peers have forgotten; and a
-round for every window makes a session that was away for an hour wait for another. Here the next window is
-asked for when half of the one before is there: that is the credit, since a full queue does not go on.
+round for every window makes a session that was away for an hour wait for another.
+
+The window is the credit of the logger, which sends nothing that was not asked for. It is one for all streams
+together, and no larger than the room there is for what comes: a session of a log with hundreds of streams
+must not be sent hundreds of windows, nor anything while its program does not read.
 """
 
 from semcast.core.ids import MemberId
 from semcast.protocols.gossip.desk import Desk
-from semcast.protocols.gossip.spans import within
-from semcast.protocols.gossip.streams import WANTED, Stream
+from semcast.protocols.gossip.spans import Span, first_of, within
+from semcast.protocols.gossip.streams import Stream
 
+WINDOW = 2048
+"""Messages that are asked for and have not come, at most."""
 _OLD = 64
 """Who lacks so many at once that are logged does not ask peers for them."""
 
@@ -19,24 +24,58 @@ class Fetching:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._window = max(1, min(WANTED, desk.settings.hold))
-        self.behind: dict[MemberId, tuple[int, int]] = {}
-        """Streams that are fetched: when to ask again, and up to where was asked."""
+        self._streams = desk.receiver.streams
+        self._window = min(WINDOW, desk.settings.hold)
+        self.behind: dict[MemberId, int] = {}
+        """Streams that are fetched, and up to where was asked."""
+        self._before: dict[MemberId, tuple[int, int]] = {}  # how far they were in the last round
+        desk.fetched = self.behind
 
     def learn(self, stream: Stream, logged: int) -> None:
         """The log has a stream up to there."""
         if self._desk.logger is not None and logged - stream.known > _OLD:
             stream.leave_to_logger(logged)
-            self.behind[stream.sender] = stream.next, stream.next
+            self.behind.setdefault(stream.sender, stream.next)
 
     def go_on(self) -> None:
-        """Ask for what comes next of every stream that has come far enough."""
-        for sender in list(self.behind):
-            stream = self._desk.receiver.streams.get(sender)
-            again, asked = self.behind[sender]
+        """Ask for more when half of the window has come."""
+        if not self.behind:
+            return
+        under_way = self._look()
+        free = min(self._window, self._desk.receiver.credit()) - under_way
+        if free < 1 or 2 * under_way > self._window:
+            return
+        lacking: list[tuple[MemberId, list[Span]]] = []
+        for sender, asked in self.behind.items():
+            if free < 1:
+                break
+            stream = self._streams[sender]
+            missing = stream.missing(peers=False, most=self._desk.settings.hold)
+            spans = first_of(within(missing, asked + 1, stream.known), free)
+            free -= sum([last - first + 1 for first, last in spans])
+            lacking.append((sender, spans))
+        for sender, spans in self._desk.ask_logger(lacking):
+            self.behind[sender] = spans[-1][1]
+
+    def _look(self) -> int:
+        """Forget what has come whole; returns how many messages are under way."""
+        under_way = 0
+        for sender, asked in list(self.behind.items()):
+            stream = self._streams.get(sender)
             if stream is None or stream.next >= stream.known:
                 del self.behind[sender]
-            elif stream.next >= again:
-                spans = within(stream.missing(peers=False, most=self._window), asked + 1, stream.known)
-                self.behind[sender] = stream.next + self._window // 2 + 1, stream.next + self._window
-                self._desk.ask_logger([(sender, spans)] if spans else [])
+                self._before.pop(sender, None)
+            elif asked > stream.next:
+                under_way += stream.lacks(asked)
+        return under_way
+
+    def on_round(self) -> None:
+        """What was asked for and does not come was lost: ask for it again."""
+        self._look()
+        for sender, asked in self.behind.items():
+            stream = self._streams[sender]
+            came = stream.next, stream.holds
+            if self._before.get(sender) == came and asked > stream.next:
+                self.behind[sender] = stream.next
+            self._before[sender] = came
+        self.go_on()

@@ -10,8 +10,9 @@ from typing import Annotated, Literal, TypeVar, get_args
 
 import msgspec
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MAX_NAME, MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.queries import QUERIES
 from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
@@ -55,11 +56,11 @@ Parts = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 
 
 class Data(Frame, frozen=True, array_like=True, tag=70, gc=False):
-    """A message of a stream, from its sender, a peer or a log."""
+    """Consecutive messages of a stream, from its sender, a peer or a log; one, if it has an annotation."""
 
     sender: MemberId
-    seq: Seq
-    payload: bytes
+    first: Seq
+    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
     annotation: WireAnnotation | None = None
     answers: Number = 0
     """The round of the gossip that it answers, for measuring the round trip."""
@@ -86,6 +87,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """The hash of who is known to be there, salted in the same way."""
     gap: bool = False
     """Whether it asks for a gap at once, and not for all that is missing at the end of a round."""
+    lacks: Number = 0
+    """How many messages of the target it lacks, of those that it would ask members for if it had room."""
 
 
 class Heartbeats(Frame, frozen=True, array_like=True, tag=73, gc=False):
@@ -173,6 +176,8 @@ class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
     """Streams that nothing is owed of any more, and their last numbers."""
     again: bool
     """Whether it had a session before."""
+    incarnation: Number = 0
+    """Of whom it is meant for: it may have started again since, and asked for the first time again."""
 
 
 class Report(Frame, frozen=True, array_like=True, tag=83, gc=False):
@@ -351,6 +356,18 @@ class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
     part: Part
 
 
+class Disown(Frame, frozen=True, array_like=True, tag=133, gc=False):
+    """Of a logger: these never come back, and nothing of what they say counts; to one of them: go."""
+
+    names: Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME)]], msgspec.Meta(max_length=64)]
+
+
+class Disowned(Frame, frozen=True, array_like=True, tag=134, gc=False):
+    """Of a logger to another: it has on disk that these never come back."""
+
+    names: Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME)]], msgspec.Meta(max_length=64)]
+
+
 GossipFrame = (
     Data
     | Idle
@@ -386,9 +403,11 @@ GossipFrame = (
     | Refused
     | Acknowledge
     | Acknowledged
+    | Disown
+    | Disowned
 )
 
-FRAMES: tuple[type[Frame], ...] = get_args(GossipFrame)
+FRAMES: tuple[type[Frame], ...] = (*get_args(GossipFrame), *QUERIES)
 """What the codec of a group of this family reads and writes."""
 
 

@@ -15,9 +15,9 @@ class Lbrm(Repair):
 
     repeats_heartbeat = True
 
-    def on_gap(self, now: Nanos, stream: Stream, gap: Span) -> None:  # noqa: ARG002
+    def on_gaps(self, now: Nanos, stream: Stream, gaps: list[Span]) -> None:  # noqa: ARG002
         """3.3, but at once (eager)."""
-        self.desk.ask_logger([(stream.sender, [gap])])
+        self.desk.ask_logger([(stream.sender, gaps)])
 
     def on_round(self, now: Nanos) -> None:  # noqa: ARG002
         """tick: RTX for each of `missing`."""

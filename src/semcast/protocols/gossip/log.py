@@ -55,15 +55,30 @@ class LogStream:
         """Whether it is here, or was and left for a reason."""
         return seq <= self.contiguous or seq in self.messages or seq in self.receipts or seq in self.holes
 
+    def unsettled(self, first: int, last: int) -> list[Span]:
+        """Of these, what is neither here, nor was and left for a reason."""
+        if first > self.known:
+            return [(first, last)]
+        if last <= self.contiguous:
+            return []
+        return spans_of(seq for seq in range(first, last + 1) if not self.settled(seq))
+
     def store(self, batch: Batch) -> None:
-        """Take a message in."""
-        seq = batch.first
-        if seq not in self.messages:
-            self.size += batch.size
-        self.messages[seq] = batch
-        self._ahead[seq] = None
-        self.known = max(self.known, seq)
-        self._see_what_it_replaces(batch)
+        """Take messages in."""
+        messages = self.messages
+        if len(batch.payloads) == 1:
+            self.size += 0 if batch.first in messages else batch.size
+            messages[batch.first] = batch
+            self._see_what_it_replaces(batch)
+        else:
+            fresh = dict(_singles(batch))
+            self.size += batch.size - sum([messages[seq].size for seq in fresh.keys() & messages.keys()])
+            messages.update(fresh)
+        if batch.first == self.contiguous + 1:
+            self.contiguous = batch.last
+        else:
+            self._ahead.update(dict.fromkeys(range(batch.first, batch.last + 1)))
+        self.known = max(self.known, batch.last)
         self.advance()
 
     def advance(self) -> None:
@@ -81,7 +96,7 @@ class LogStream:
                 break
         self.known = max(self.known, self.contiguous)
 
-    def missing(self, last: int | None = None) -> Iterator[Span]:
+    def missing(self, last: int | None = None) -> list[Span]:
         """What is not settled, up to a number or to the highest heard of."""
         upto = self.known if last is None else last
         return gaps(self.contiguous + 1, upto, self.beyond(), self.holes)
@@ -119,16 +134,13 @@ class LogStream:
 
     def replacement(self, seq: int) -> int:
         """What replaced a message, as far as that is known here."""
-        by = self.receipts[seq]
-        while by in self.receipts:
-            by = self.receipts[by]
-        return by
+        return _last_of(self.receipts, seq)
 
     def newest(self, seq: int) -> int | None:
         """What replaces a message that is here, where the log is not compacted; None if nothing does."""
-        by = self.superseded.get(seq)
-        while by in self.superseded:
-            by = self.superseded[by]
+        if seq not in self.superseded:
+            return None
+        by = _last_of(self.superseded, seq)
         return by if by in self.messages else None
 
     def merge(self, below: int) -> None:
@@ -214,6 +226,23 @@ class LogStream:
         victims = [old for old in olds if self.floor < old < by]
         if victims:
             self._victims.setdefault(by, []).extend(victims)
+
+
+def _singles(batch: Batch) -> Iterator[tuple[int, Batch]]:
+    """A run as batches of one, by number: any of them may leave on its own."""
+    sender = batch.sender
+    for seq, payload in enumerate(batch.payloads, batch.first):
+        yield seq, Batch(sender, seq, [payload], None, len(payload))
+
+
+def _last_of(chain: dict[int, int], seq: int) -> int:
+    """Where a chain of replacements ends; it is made shorter, so that a long one is gone along once."""
+    by = chain[seq]
+    while by in chain:
+        by = chain[by]
+    while chain[seq] != by:
+        chain[seq], seq = by, chain[seq]
+    return by
 
 
 def _between(numbers: Mapping[int, object], first: int, last: int) -> list[int]:

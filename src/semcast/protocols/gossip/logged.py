@@ -40,9 +40,19 @@ class LoggedNumbers:
         self._acks = log_acks
         self._logs: dict[str, _Log] = {}
         self._upto: dict[MemberId, int] = {}
+        self._disowned: set[str] = set()  # loggers whose disks do not count
+
+    def disown(self, logger: str) -> None:
+        """A logger never comes back: what is on its disk does not count any more."""
+        self._disowned.add(logger)
+        former = self._logs.pop(logger, None)
+        for stream in () if former is None else former.upto:
+            self._count(stream)
 
     def learn(self, log: MemberId, upto: Iterable[Entry]) -> bool:
-        """A log has everything up to these numbers; False if it is an old one."""
+        """A log has everything up to these numbers; False if it is an old one, or does not count."""
+        if log.name in self._disowned:
+            return False
         known = self._logs.get(log.name)
         if known is not None and log.incarnation < known.identity.incarnation:
             return False

@@ -12,25 +12,29 @@ from random import Random
 from typing import Any
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Delivery, Note
+from semcast.core.events import Answered, Delivery, Left, Note
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.answering import Answering
 from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.finding import Finding
+from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
 from semcast.protocols.gossip.frames import (
     Acknowledge,
     Begin,
     Closed,
     Data,
+    Disown,
+    Disowned,
     Gone,
     Gossip,
     Heartbeats,
@@ -40,7 +44,6 @@ from semcast.protocols.gossip.frames import (
     Join,
     Leave,
     LetGo,
-    Logged,
     Members,
     Notice,
     Past,
@@ -55,29 +58,24 @@ from semcast.protocols.gossip.frames import (
     Standing,
     Want,
     entries,
-    wanted,
 )
 from semcast.protocols.gossip.idle import IdleMarks
+from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
-from semcast.protocols.gossip.publishing import Publishing
+from semcast.protocols.gossip.publishing import Answer, Publishing
 from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import (
-    Opened,
-    Stored,
-    decode,
-)
+from semcast.protocols.gossip.records import Opened, decode
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.spans import spans_of
-from semcast.wire.annotations import from_wire
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -92,15 +90,6 @@ class LoggerTimer(Timer):
     PRESENCE = "presence"
 
 
-class Fresh:
-    """What came since the log was flushed last."""
-
-    def __init__(self) -> None:
-        self.stored: dict[MemberId, list[int]] = {}
-        self.upto: dict[MemberId, int] = {}
-        """How far each stream goes without a gap, of those whose senders are to be acknowledged."""
-
-
 class Logger(Stack):
     """The logger of a group; `members` are those it knows to begin with, as for other members."""
 
@@ -112,6 +101,9 @@ class Logger(Stack):
     admission_kind: type[Admission] = Admission
     ending_kind: type[Ending] = Ending
     placing_kind: type[Placing] = Placing
+    intake_kind: type[Intake] = Intake
+    forgetting_kind: type[Forgetting] = Forgetting
+    colleagues_kind: type[Colleagues] = Colleagues
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -128,23 +120,20 @@ class Logger(Stack):
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
-        self.serving = Serving(self.books, settings.repairs_per_second, self.stats, out)
+        self.answering = Answering(self.books, self.reading, self._publish, self._forget, out)
+        self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng
         self._peers = Peers((), settings.choice, rng)
         self.roster = Roster(me, members, settings, self._peers, logger=True)
         self.finding = Finding(self.roster, self.stats, rng, out)
-        self._assemble()
         self._idle = IdleMarks()
-        self._newest: dict[str, int] = {}  # the newest incarnation of each name
-        self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
-        self._heard_at: dict[str, Nanos] = {}
-        self._fresh = Fresh()
+        self._assemble()
         self._recovered = False
+        self._left = False
         self._round = 0
-        self._looked_at: Nanos = 0
         self._handlers: dict[type[Frame], Handler] = {
-            Data: self._on_data,
+            Data: self.intake.on_data,
             Idle: self._on_idle,
             Gossip: self._on_gossip,
             Heartbeats: self._on_heartbeats,
@@ -175,17 +164,36 @@ class Logger(Stack):
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
             Past: self.beginning.on_past,
+            Disown: self._on_disown,
+            Disowned: self.forgetting.on_disowned,
         }
 
     def _assemble(self) -> None:
         """The parts of a logger."""
         settings, books, journal, out = self.settings, self.books, self.journal, self.out
-        self.colleagues = Colleagues(self._me, settings, self.roster, books, out)
-        self.beginning = Beginning(books, journal, self.colleagues, self._ready, out)
+        self.colleagues = self.colleagues_kind(self._me, settings, self.roster, books, out)
+        self.forgetting = self.forgetting_kind(self._me, settings, books, journal, self.colleagues, out)
+        self.forgetting.then = self._go_on_without
+        self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
-        self.admission = self.admission_kind(books, journal, self._hear_of, settings, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.pulling = Pulling(books, journal, self.colleagues, self._acknowledge, out)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.intake = self.intake_kind(
+            self._me,
+            books,
+            journal,
+            self.placing,
+            self.retaining,
+            self.ending,
+            self.departing,
+            self.roster,
+            self._idle,
+            self.stats,
+            out,
+        )
+        hear_of = self.intake.hear_of
+        self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
+        self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
 
     # Life
 
@@ -198,6 +206,9 @@ class Logger(Stack):
         for stream in self.books.streams.values():
             stream.advance()
             stream.logged = stream.contiguous
+        for name in self.books.forgotten:
+            self.colleagues.forget(name)
+            self.roster.disown(name)
 
     def start(self, now: Nanos) -> None:
         """Open the log, or a new one."""
@@ -212,26 +223,19 @@ class Logger(Stack):
         level = self.settings.keeping
         self.out.deliver(Note("opened", order=self.books.log, count=self.settings.log_acks, level=level))
         for stream in self.books.streams.values():
-            self._newest[stream.sender.name] = max(
-                self._newest.get(stream.sender.name, 0), stream.sender.incarnation
-            )
             for first, last in spans_of(sorted(stream.messages)):
                 self.out.deliver(Note("kept", sender=stream.sender, seq=first, count=last - first + 1))
-            if stream.frozen and stream.last is None:
-                self.ending.resume(stream)
-        self._newest[self._me.name] = self._me.incarnation
-        self._end_former(self._me.name)
         self.placing.start(now)
         self.retaining.start()
-        for member in (*self.view().members, *self.books.streams):
-            self._heard_at[member.name] = now
+        self.departing.start(now, self.view().members)
         self._say_present(now)
-        self._looked_at = now
         self._flush(now)
         self.out.set_timer(LoggerTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
 
     def phase(self) -> str:
         """It works as soon as the other loggers have said what is past."""
+        if self._left:
+            return "left"
         return "operational" if self.beginning.over else "joining"
 
     def _ready(self, now: Nanos) -> None:
@@ -266,11 +270,23 @@ class Logger(Stack):
         An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
         it had been logged before. Raises ValueError if it cannot be logged.
         """
-        stream = self.publishing.publish(key, payloads, annotations, ticket)
+
+        def answer(level: str, position: int) -> None:
+            self.out.deliver(Answered(ticket, level, position))
+
+        self._publish(now, key, payloads, annotations, answer)
+
+    def _publish(
+        self,
+        now: Nanos,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
+    ) -> None:
+        stream = self.publishing.publish(key, payloads, annotations, answer)
         if stream is not None:
-            last = stream.contiguous
-            self._fresh.stored.setdefault(self._me, []).extend(range(last - len(payloads) + 1, last + 1))
-            self._acknowledge(stream)
+            self.intake.published(stream, len(payloads))
         self._flush(now)
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
@@ -288,8 +304,7 @@ class Logger(Stack):
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Its streams end with what anybody has of them."""
         self.roster.failed(now, member)
-        self._newest[member.name] = max(self._newest.get(member.name, 0), member.incarnation + 1)
-        self._end_former(member.name)
+        self.departing.gone(member)
         self._flush(now)
 
     # From the world
@@ -305,19 +320,22 @@ class Logger(Stack):
         self._flush(now)
 
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """What no correct member sends is dropped and counted."""
+        """What no correct member sends is dropped and counted. Who only asks is taken for no member."""
+        query = self.answering.handlers.get(type(frame))
+        if query is not None and not self._left and self.beginning.over:
+            query(now, source, frame)
+            return
         handler = self._handler(source, type(frame))
-        if source == self._me or handler is None or not self.roster.heard(now, source):
+        if source == self._me or handler is None or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
-        if source.incarnation >= self._newest.get(source.name, 0):
-            self._newest[source.name] = source.incarnation
-            self._heard_at[source.name] = now
-            self._end_former(source.name)
+        self.departing.heard(now, source)
         handler(now, source, frame)
 
     def _handler(self, source: MemberId, kind: type[Frame]) -> Handler | None:
         """What to do about a frame; little, before the log is in use."""
+        if source.name in self.books.forgotten:
+            return self.forgetting.refuse
         handler = self._always.get(kind)
         if handler is None and source in self.colleagues:
             handler = self._beginners.get(kind)
@@ -334,12 +352,15 @@ class Logger(Stack):
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """A round, or a word to everybody."""
+        if self._left:
+            return
         if timer is LoggerTimer.PRESENCE:
             self._say_present(now)
             return
         assert timer is LoggerTimer.ROUND
         self._round += 1
         self.roster.look(now)
+        self.forgetting.share()
         if self.beginning.over:
             self._work(now)
         else:
@@ -348,12 +369,12 @@ class Logger(Stack):
         self.out.set_timer(LoggerTimer.ROUND, now + self.settings.gossip_period)
 
     def _work(self, now: Nanos) -> None:
-        self._see_who_is_there(now)
-        self._ask_senders()
+        self.departing.look(now, self.admission.dismiss)
+        self.intake.ask_senders(self._round)
         if self.colleagues:
             self._exchange(now)
         lease = _LEASE * self.settings.report
-        self.ending.ask([row.member for row in self.books.rows.connected(now - lease)])
+        self.ending.ask(now, [row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
         self.retaining.limit(now + self.placing.epoch)
         if self.settings.protocol is Protocol.RPBCAST:
@@ -371,92 +392,20 @@ class Logger(Stack):
 
     # Messages
 
-    def _stream(self, sender: MemberId) -> LogStream | None:
-        others = self.roster.is_logger(sender) and not self.colleagues
-        if self.roster.is_foreign(sender) or sender == self._me or others:
-            return None
-        stream = self.books.open(sender)
-        if stream is not None and sender.incarnation < self._newest.get(sender.name, 0):
-            self._end(stream)
-        return stream
-
-    def _on_data(self, _now: Nanos, source: MemberId, frame: Data) -> None:
-        """3.2: store it, and acknowledge when it is on disk; acknowledge again what is."""
-        stream = self._stream(frame.sender)
-        if stream is None or self.ending.refuses(stream, source, frame.seq):
-            return
-        self._idle.data(frame.sender, frame.seq)
-        if stream.settled(frame.seq):
-            self.stats.duplicates += 1
-            self._acknowledge(stream)
-            return
-        stream.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
-        self.journal.write(Stored(frame.sender, frame.seq, frame.payload, frame.annotation))
-        self._fresh.stored.setdefault(frame.sender, []).append(frame.seq)
-        self._acknowledge(stream)
-
-    def _acknowledge(self, stream: LogStream) -> None:
-        """As soon as what came is synced."""
-        self._fresh.upto[stream.sender] = stream.contiguous
-
     def _settled(self, now: Nanos, stream: LogStream) -> None:
         """Holes count as settled."""
-        self._acknowledge(stream)
+        self.intake.acknowledge(stream)
         self._flush(now)
 
     def _flush(self, now: Nanos) -> None:
-        """Sync what was written, and have done what waits for it."""
-        if self._fresh.upto:
-            fresh, self._fresh = self._fresh, Fresh()
-            self.placing.place(now, fresh.upto)
-            self.journal.then(lambda _now: self._on_log(fresh))
-        self.journal.flush(now)
-
-    def _on_log(self, fresh: Fresh) -> None:
-        """What came in some turn is on disk."""
-        for sender, seqs in fresh.stored.items():
-            for first, last in spans_of(sorted(seqs)):
-                self.out.deliver(Note("log", sender=sender, seq=first, count=last - first + 1))
-        for sender, upto in fresh.upto.items():
-            stream = self.books.streams.get(sender)
-            if stream is not None:
-                self._see_logged(stream, upto)
-                if sender.incarnation >= self._newest.get(sender.name, 0) and sender != self._me:
-                    self.out.send(sender, Logged(self.books.log, [(sender, stream.logged)]))
-
-    def _see_logged(self, stream: LogStream, upto: int) -> None:
-        """More of a stream is on disk without a gap."""
-        if upto > stream.logged:
-            first, stream.logged = stream.logged + 1, upto
-            self.retaining.logged(stream, first, upto)
+        self.intake.flush(now)
 
     def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self._mark_idle(source, frame.seq)
+        self.intake.mark_idle(source, frame.seq)
 
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
-            self._mark_idle(sender, seq)
-
-    def _mark_idle(self, sender: MemberId, seq: int) -> None:
-        """Unless it was heard of since."""
-        self._hear_of(sender, seq)
-        stream = self.books.streams.get(sender)
-        if stream is not None and not stream.frozen and stream.known <= seq:
-            self._idle.mark(sender, seq)
-
-    def _hear_of(self, sender: MemberId, seq: int) -> None:
-        stream = self._stream(sender)
-        if stream is not None and not self.ending.refuses(stream, self._me, seq):
-            stream.known = max(stream.known, seq)
-
-    def _ask_senders(self) -> None:
-        """For what is missing, of those that are there; they send what is not acknowledged, anyway."""
-        for stream in self.books.streams.values():
-            if not stream.frozen:
-                asked = wanted([(stream.sender, stream.missing())])
-                if asked:
-                    self.stats.requested += 1
-                    self.out.send(stream.sender, Want(self._round, asked))
+            self.intake.mark_idle(sender, seq)
 
     # Requests
 
@@ -481,6 +430,7 @@ class Logger(Stack):
             logged = parts[self._round % len(parts)]
             log = MemberId(self._me.name, self.books.log)
             self.out.send(target, Gossip(self._round, [], idle, logged, log, members))
+            self.forgetting.tell(target)
 
     # Who is there
 
@@ -503,66 +453,53 @@ class Logger(Stack):
     def _on_promise(self, _now: Nanos, source: MemberId, frame: Promise) -> None:
         self.colleagues.on_promise(source, frame)
         for stream, _, logged in frame.promised:
-            self._hear_of(stream, logged)
+            self.intake.hear_of(stream, logged)
 
     def _on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
         self.admission.sharing.on_share(now, source, frame)
         if frame.over:
-            self._ends(frame.member)
+            self.departing.gone(frame.member)
+
+    def forget(self, now: Nanos, name: str, ticket: int = 0) -> None:
+        """Go on without a logger that never comes back; all others are told, and it is refused for ever.
+
+        An `Answered` with the ticket says that all others have that on disk. What only the forgotten one had
+        is lost, as with its disk. Raises ValueError where that cannot be.
+        """
+        self._forget(now, name, lambda: self.out.deliver(Answered(ticket, "forgotten")))
+
+    def _forget(self, now: Nanos, name: str, done: Callable[[], None]) -> None:
+        self.forgetting.forget(name, done)
+        self._flush(now)
+
+    def _on_disown(self, now: Nanos, source: MemberId, frame: Disown) -> None:
+        if self._me.name not in frame.names:
+            self.forgetting.on_disown(now, source, frame)
+        else:
+            self._left = True
+            self.out.deliver(Left(f"{source.name} goes on without {self._me.name}: {FORGOTTEN}"))
+
+    def _go_on_without(self, now: Nanos, name: str) -> None:
+        """On disk: nobody waits for that logger any more, and its sessions have time to come here."""
+        self.colleagues.forget(name)
+        self.roster.disown(name)
+        self.retaining.start()  # what waited for that logger's disk
+        self.retaining.wait_for_reports(now)
+        self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
+        for stream in [each for each in self.books.streams if each.name == name]:
+            self.departing.gone(stream)
+        self.departing.end_all()
+        self.beginning.look(now)
+        self.admission.look(now)
 
     # Sessions
 
     def _on_leave(self, _now: Nanos, source: MemberId, frame: Leave) -> None:
         if not self.books.rows.is_over(source):
             self.admission.dismiss(source)
-            self._hear_of(source, frame.last)
-            self._ends(source)
+            self.intake.hear_of(source, frame.last)
+            self.departing.gone(source)
         self.admission.say_farewell(source)
-
-    def _ends(self, member: MemberId) -> None:
-        """It is gone for good, and with it its stream."""
-        self._newest[member.name] = max(self._newest.get(member.name, 0), member.incarnation + 1)
-        self._end_former(member.name)
-
-    def _see_who_is_there(self, now: Nanos) -> None:
-        """Who has been silent for too long; nobody, if it was the logger that slept."""
-        slept = now - self._looked_at > 2 * self.settings.gossip_period
-        self._looked_at = now
-        if slept:
-            for row in self.books.rows.all():
-                row.heard_at = now
-        for stream in self.books.streams:
-            self._heard_at.setdefault(stream.name, now)
-        self._heard_at[self._me.name] = now
-        for name, at in list(self._heard_at.items()):
-            if slept:
-                self._heard_at[name] = now
-            elif now - at > self.settings.silence and self.ending.decides:
-                self._newest[name] = max(
-                    [self._newest.get(name, 0)]
-                    + [stream.incarnation + 1 for stream in self.books.streams if stream.name == name]
-                )
-                self._end_former(name)
-        for row in self.books.rows.all():
-            if row.here and now - row.heard_at > self.settings.inactive:
-                self.admission.dismiss(row.member)
-
-    # The end of streams
-
-    def _end_former(self, name: str) -> None:
-        """Streams of former incarnations are over."""
-        newest = self._newest.get(name, 0)
-        if self._ended_before.get(name) == newest:
-            return  # those that are opened since are ended at once
-        self._ended_before[name] = newest
-        for stream in self.books.streams.values():
-            if stream.sender.name == name and stream.sender.incarnation < newest and not stream.frozen:
-                self._end(stream)
-
-    def _end(self, stream: LogStream) -> None:
-        if not stream.frozen and self.ending.decides:
-            self._idle.forget(stream.sender)
-            self.ending.end(stream)
 
     # The disk
 

@@ -76,6 +76,7 @@ class Roster:
         self._digest = 0
         self._look_at: Nanos = 0
         self._failed: set[MemberId] = set()
+        self._disowned: set[str] = set()  # loggers that are forgotten
         self._loggers: dict[str, MemberId] | None = None
         self._put(Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0))
         for member in members:
@@ -145,7 +146,17 @@ class Roster:
 
     def is_logger(self, member: MemberId) -> bool:
         """Whether it said so, or has the name of one."""
+        if member.name in self._disowned:
+            return False
         return member.name in self._settings.loggers or member.name in self.loggers()
+
+    def disown(self, name: str) -> None:
+        """A logger is forgotten: it is none any more, whatever it says."""
+        if name not in self._disowned:
+            self._disowned.add(name)
+            known = self._entries.get(name)
+            if known is not None and known.standing is Standing.LOGGER and name != self._me.name:
+                self._put(Entry(known.member, Standing.MEMBER, known.heard_at))
 
     # What is heard
 
@@ -212,6 +223,8 @@ class Roster:
         """A name that is set decides who is a logger; without any, whoever says so."""
         if said is Standing.GONE or not self._settings.logs:
             return said if said is Standing.GONE else Standing.MEMBER
+        if member.name in self._disowned:
+            return Standing.MEMBER
         if self._settings.loggers:
             return Standing.LOGGER if member.name in self._settings.loggers else Standing.MEMBER
         return said

@@ -35,6 +35,9 @@ class Peers:
         for member in others:
             self.meet(member)
 
+    def __len__(self) -> int:
+        return len(self._members)
+
     def meet(self, member: MemberId) -> None:
         """There is another one, or another incarnation of one."""
         place = self._places.get(member.name)

@@ -6,10 +6,10 @@ hear of messages when they are on disk: else a number could be given twice. The 
 known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from semcast.core.annotations import Annotation, Item
-from semcast.core.events import Answered, Sent
+from semcast.core.events import Sent
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Outbox
@@ -18,13 +18,16 @@ from semcast.protocols.gossip.desk import data_of
 from semcast.protocols.gossip.frames import Said, Say
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
 from semcast.wire.annotations import to_wire
 from semcast.wire.limits import check_message
 
 _MESSAGES = 4096
-_BYTES = 1 << 20
-_KEY = 256
+MAX_BATCH = 1 << 20
+"""Bytes of the messages of a batch."""
+Answer = Callable[[str, int], None]
+"""Called once a batch is on disk: with "logged" or "known", and its position."""
 
 
 class Publishing:
@@ -37,13 +40,17 @@ class Publishing:
         self._out = out
 
     def publish(
-        self, key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None], ticket: int
+        self,
+        key: bytes,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
     ) -> LogStream | None:
-        """Log a batch, unless its key is known; returns the stream that grew. `Answered` says where it is."""
-        _check(key, payloads, annotations)
+        """Log a batch, unless its key is known; returns the stream that grew. `answer` is told where."""
+        check_batch(key, payloads, annotations)
         known = self._books.keys.get(key)
         if known is not None:
-            self._journal.then(lambda _now: self._answer(ticket, "known", *known))
+            self._journal.then(lambda _now: self._answer(answer, "known", *known))
             return None
         stream = self._books.open(self._me)
         assert stream is not None, "nobody closes the stream of a logger that is there"
@@ -58,17 +65,17 @@ class Publishing:
         for batch in batches:
             stream.store(batch)
             self._out.deliver(Sent(batch, 1))
-        self._journal.then(lambda _now: self._send(ticket, batches))
+        self._journal.then(lambda _now: self._send(answer, batches))
         return stream
 
-    def _send(self, ticket: int, batches: list[Batch]) -> None:
+    def _send(self, answer: Answer, batches: list[Batch]) -> None:
         for batch in batches:
             self._out.multicast(data_of(batch))
-        self._answer(ticket, "logged", self._me, batches[0].first)
+        self._answer(answer, "logged", self._me, batches[0].first)
 
-    def _answer(self, ticket: int, level: str, sender: MemberId, first: int) -> None:
+    def _answer(self, answer: Answer, level: str, sender: MemberId, first: int) -> None:
         position = self._books.positions.of(sender, first)
-        self._out.deliver(Answered(ticket, level, position or 0))
+        answer(level, position or 0)
 
     def on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         """Which number was given last: those that are not on disk may be given again."""
@@ -76,11 +83,12 @@ class Publishing:
         self._out.send(source, Said(frame.fresh, 0 if stream is None else stream.contiguous))
 
 
-def _check(key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
-    if not 0 < len(key) <= _KEY:
-        raise ValueError(f"a key has 1 to {_KEY} bytes, and this one {len(key)}")
-    if not 0 < len(payloads) <= _MESSAGES or sum(map(len, payloads)) > _BYTES:
-        raise ValueError(f"a batch has 1 to {_MESSAGES} messages, of {_BYTES} bytes in all")
+def check_batch(key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
+    """Raise ValueError unless that can be logged."""
+    if not 0 < len(key) <= MAX_KEY:
+        raise ValueError(f"a key has 1 to {MAX_KEY} bytes, and this one {len(key)}")
+    if not 0 < len(payloads) <= _MESSAGES or sum(map(len, payloads)) > MAX_BATCH:
+        raise ValueError(f"a batch has 1 to {_MESSAGES} messages, of {MAX_BATCH} bytes in all")
     for payload, annotation in zip(payloads, annotations, strict=True):
         if annotation is not None and not isinstance(annotation, Item):
             raise ValueError("a batch names items: the numbers of its messages are not known beforehand")

@@ -1,24 +1,25 @@
 """How fast a sender sends: as fast as most receivers can take it (R-36; the paper has no such thing).
 
-Receivers tell by what they ask for: who lacks a large part of what was sent last cannot take it, or the
-network before it cannot. A sender hears of them by gossip, and halves its rate when that is true of most of
+Receivers tell what they lack: who lacks a large part of what was sent last cannot take it, or the network
+before it cannot. A sender hears of them by gossip, and halves its rate when that is true of most of
 those it heard in the last rounds; else it adds a little each round. A minority that is slow does not slow it:
-what those miss, they fetch from the log. So there is no rate without a logger. Whether that can follow is for
-the window to see.
+what those miss, they fetch from the log. Nor does one that happens to be all that was heard: there must be
+most of four, or of all, where there are fewer. So there is no rate without a logger. Whether that can follow
+is for the window to see.
 
 Gossip that asks for a gap at once does not count: who loses much sends much of it, and would be heard too
 often.
 """
 
 from collections import deque
-from collections.abc import Iterable
 
 from semcast.core.ids import SECOND, Nanos
-from semcast.protocols.gossip.spans import Span
 from semcast.protocols.gossip.streams import WANTED
 
 _ROUNDS = 4
 """For how long an opinion counts, and how much of what was sent counts as sent last."""
+_ENOUGH = 4
+"""Of so many it takes most to slow a sender down, unless there are fewer."""
 _LACKS = 4
 """Who lacks one in so many cannot follow."""
 _STEPS = 8
@@ -58,9 +59,9 @@ class Rate:
         self._at = now
         return self._tokens // SECOND
 
-    def sent(self) -> None:
-        """A message was."""
-        self._tokens -= SECOND
+    def sent(self, count: int) -> None:
+        """So many were."""
+        self._tokens -= count * SECOND
 
     def pause(self) -> Nanos:
         """How long to wait for the next."""
@@ -68,15 +69,14 @@ class Rate:
 
     # What is heard
 
-    def heard(self, name: str, wanted: Iterable[Span], last: int) -> None:
-        """A member lacks these of the messages up to `last`. In the first rounds it may not have begun."""
+    def heard(self, name: str, lacks: int, last: int) -> None:
+        """A member lacks so many of the messages up to `last`. In the first rounds it may not have begun."""
         if self._on and len(self._sent) == _ROUNDS:
-            count = sum(max(0, min(upto, last) - begin + 1) for begin, upto in wanted)
             recent = min(last - self._sent[0], WANTED)
-            self._opinions[name] = self._round, count * _LACKS > recent > 0
+            self._opinions[name] = self._round, lacks * _LACKS > recent > 0
 
-    def on_round(self, now: Nanos, last: int) -> None:
-        """A round is over, in which the numbers up to `last` were given."""
+    def on_round(self, now: Nanos, last: int, others: int) -> None:
+        """A round is over, in which the numbers up to `last` were given; there are so many others."""
         if not self._on:
             return
         self._round += 1
@@ -85,17 +85,17 @@ class Rate:
         self._sent.append(last)
         for name in [name for name, (at, _) in self._opinions.items() if at < self._round - _ROUNDS]:
             del self._opinions[name]
-        if recent > 0 and self._too_fast():
+        if recent > 0 and self._too_fast(others):
             self._slow_down(now, recent * SECOND // lasted)
         elif self.limit is not None:
             self.limit += self._step
             if self.limit * lasted > _STEPS * SECOND * max(1, recent):
                 self.limit = None
 
-    def _too_fast(self) -> bool:
+    def _too_fast(self, others: int) -> bool:
         """Whether most of those that were heard cannot follow."""
         against = sum(cannot for _, cannot in self._opinions.values())
-        return 2 * against > len(self._opinions)
+        return 2 * against > max(len(self._opinions), min(others, _ENOUGH))
 
     def _slow_down(self, now: Nanos, rate: int) -> None:
         """Half of what was sent; and from there on up again."""

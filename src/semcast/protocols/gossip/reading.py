@@ -18,6 +18,10 @@ class OffsetError(ValueError):
     """A position that cannot be read from, and what to do about it."""
 
 
+class OtherLogError(OffsetError):
+    """Positions are of another log."""
+
+
 class Ends(msgspec.Struct, frozen=True):
     """The positions of a log: `first` up to, but not with, `next`."""
 
@@ -113,10 +117,14 @@ class Reading:
             found[sender] = stream.placed if seq is None else min(seq - 1, stream.logged)
         return found
 
+    def check_log(self, log: int) -> None:
+        """Raise unless this is the log; 0 stands for whichever there is."""
+        if log and log != self._books.log:
+            raise OtherLogError(f"positions are of log {log}, and this is log {self._books.log}")
+
     def _check(self, position: int, log: int) -> None:
+        self.check_log(log)
         ends = self.ends()
-        if log and log != ends.log:
-            raise OffsetError(f"position {position} is of log {log}, and this is log {ends.log}")
         if position > ends.next:
             raise OffsetError(f"position {position} is beyond the end of the log, which is {ends.next}")
         if position < ends.first:

@@ -1,8 +1,9 @@
 """All streams of a member, and the queue in which messages wait for the program.
 
 A full queue takes nothing: what comes then is held as far as it goes, and beyond that dropped, to be asked
-for again when there is room. So a slow program costs its own member memory up to a bound, and nobody else
-anything; what it missed meanwhile is in the log. That is the policy `spill`.
+for again when there is room (`credit`). So a slow program costs its own member memory up to a bound, however
+many streams there are, and nobody else anything; what it missed meanwhile is in the log. That is the policy
+`spill`.
 """
 
 from bisect import bisect_left, insort
@@ -18,7 +19,7 @@ from semcast.obsolescence import PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span, numbers_of
+from semcast.protocols.gossip.spans import Span, Spans
 from semcast.protocols.gossip.streams import Stream
 
 _OPEN = 64
@@ -28,7 +29,7 @@ _MOST = 8192
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
 _SKIPPED = 4096
-"""Messages that one notice is believed about: each has a receipt."""
+"""Messages that one entry of a notice is believed about: each is a row of a history."""
 
 
 class Receiver:
@@ -46,6 +47,7 @@ class Receiver:
         self._out = out
         self._queue = PurgingBuffer(settings.purging)
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
+        self._lost: dict[tuple[MemberId, str], Spans] = {}  # what will not come, by stream and cause
         self._opened = 0
         self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
         self._senders: list[MemberId] = []  # of all open streams, sorted
@@ -138,17 +140,26 @@ class Receiver:
 
     # In
 
-    def take(self, stream: Stream, batch: Batch) -> bool:
-        """A message came; returns whether it was missing, and is here now."""
-        if not stream.take(batch, self._settings.hold):
-            self._stats.duplicates += 1
-            return False
-        self.advance(stream)
-        return True
+    def take(self, stream: Stream, batch: Batch) -> list[Batch]:
+        """Messages came; returns those that were missing, and are here now."""
+        following, hold = stream.next + 1, self._settings.hold
+        most = hold - self.held()
+        if batch.first <= following:  # what comes next is not held for long
+            most = max(most, self.room(len(batch.payloads)))
+        taken = stream.take(batch, following + max(hold, most) - 1, most)
+        fresh = sum([len(part.payloads) for part in taken])
+        self._stats.duplicates += len(batch.payloads) - fresh
+        if taken:
+            self.advance(stream)
+        return taken
+
+    def credit(self) -> int:
+        """How many more messages may be asked for: those that would be queued, or held."""
+        return max(0, self.room() + self._settings.hold - self.held())
 
     def take_own(self, stream: Stream, batch: Batch) -> None:
         """An own message is queued at once: nobody else could give it."""
-        stream.hear_of(batch.first, 0)
+        stream.hear_of(batch.last, 0)
         self._enqueue(stream, batch)
 
     def advance(self, stream: Stream) -> None:
@@ -158,13 +169,14 @@ class Receiver:
             batch = stream.held.get(following)
             if batch is not None:
                 if self._is_unwanted(stream, batch):
-                    self._note_lost(stream.sender, following, following, "unwanted")
-                    stream.settle(following)
+                    self._note_lost(stream.sender, following, batch.last, "unwanted")
+                    stream.settle(batch.last)
                     continue
-                if not self.has_room():
+                room = self.room(len(batch.payloads))
+                if room < 1:
                     self._stalled[stream.sender] = stream
                     return
-                self._enqueue(stream, batch)
+                self._enqueue(stream, batch.cut(following, min(batch.last, stream.next + room)))
             elif following in stream.skipped:
                 stream.settle(stream.skipped.end(following))
             else:
@@ -172,11 +184,10 @@ class Receiver:
 
     def purge(self, stream: Stream, first: int, last: int, by: int) -> None:
         """Somebody who would know says that these were purged; with `by`, because of that."""
-        last = min(last, first + _SKIPPED - 1)
-        for seq in numbers_of(stream.skip(first, last), _SKIPPED):
-            because = MessageId(stream.sender, by) if by else None
-            self._out.deliver(Purged(MessageId(stream.sender, seq), because))
-            self._stats.skipped += 1
+        because = MessageId(stream.sender, by) if by else None
+        for begin, end in stream.skip(first, min(last, first + _SKIPPED - 1)):
+            self._out.deliver(Purged(MessageId(stream.sender, begin), because, end - begin + 1))
+            self._stats.skipped += end - begin + 1
         self.advance(stream)
 
     def lose(self, stream: Stream, spans: list[Span], why: str) -> None:
@@ -185,8 +196,8 @@ class Receiver:
             for begin, end in stream.skip(first, last):
                 self._note_lost(stream.sender, begin, end, why)
                 if why != "unwanted":
-                    self._out.deliver(Lost(stream.sender, begin, end, why))
-                    self._stats.skipped += 1
+                    self._lost.setdefault((stream.sender, why), Spans()).add(begin, end)
+                    self._stats.skipped += end - begin + 1
         self.advance(stream)
 
     def _note_lost(self, sender: MemberId, first: int, last: int, why: str) -> None:
@@ -199,17 +210,27 @@ class Receiver:
 
     # Out
 
-    def has_room(self, reserve: int = 0) -> bool:
-        """Whether another message may wait for the program."""
+    def room(self, wanted: int = 1, reserve: int = 0) -> int:
+        """How many more messages may wait for the program; what is obsolete leaves if they are too few."""
         limit = self._settings.queue_messages + reserve
-        if len(self._queue) >= limit:
+        if len(self._queue) > limit - wanted:
             self.reclaim()
-        return len(self._queue) < limit
+        return max(0, limit - len(self._queue))
 
     def reclaim(self) -> None:
         """Purge what is obsolete of what waits."""
         self._queue.reclaim(len(self._queue))
         self._tell_purged()
+
+    @property
+    def tells_of_losses(self) -> bool:
+        """Whether the program has yet to be told that something will not come."""
+        return bool(self._lost)
+
+    def losses(self) -> list[Lost]:
+        """What it has not been told of. A program that does not read is told of few long spans later."""
+        lost, self._lost = self._lost, {}
+        return [Lost(sender, *span, why) for (sender, why), spans in lost.items() for span in spans]
 
     def deliver(self, most: int) -> list[Batch]:
         """Hand over what waits, and take in what waits behind it."""
@@ -234,12 +255,12 @@ class Receiver:
 
     def held(self) -> int:
         """Messages that wait for others before them, or for room."""
-        return sum([len(stream.held) for stream in self._lagging.values()])
+        return sum([stream.holds for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
         self._queue.add(batch)
-        self._queued[stream.sender] = self._queued.get(stream.sender, 0) + 1
-        stream.settle(batch.first)
+        self._queued[stream.sender] = self._queued.get(stream.sender, 0) + len(batch.payloads)
+        stream.settle(batch.last)
         self._tell_purged()
 
     def _tell_purged(self) -> None:

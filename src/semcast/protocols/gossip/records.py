@@ -23,6 +23,14 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
     annotation: WireAnnotation | None = None
 
 
+class StoredRun(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Consecutive messages without annotations."""
+
+    sender: MemberId
+    first: int
+    payloads: list[bytes]
+
+
 class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """A receipt: a message left the log because of a later one that is in it."""
 
@@ -143,6 +151,12 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     first: int
 
 
+class Forgot(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """Another logger never comes back."""
+
+    name: str
+
+
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """All other loggers have said what is past: the log is in use."""
 
@@ -150,6 +164,7 @@ class Begun(msgspec.Struct, frozen=True, array_like=True, tag=20):
 Record = (
     Opened
     | Stored
+    | StoredRun
     | Replaced
     | Collected
     | Expired
@@ -166,6 +181,7 @@ Record = (
     | Published
     | Keyed
     | Begun
+    | Forgot
 )
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -22,8 +22,8 @@ class Repair(ABC):
     def on_round(self, now: Nanos) -> None:
         """A gossip period is over."""
 
-    def on_gap(  # noqa: B027 (not all ask at once)
-        self, now: Nanos, stream: Stream, gap: Span
+    def on_gaps(  # noqa: B027 (not all ask at once)
+        self, now: Nanos, stream: Stream, gaps: list[Span]
     ) -> None:
         """These were just found missing."""
 

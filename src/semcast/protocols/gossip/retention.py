@@ -37,6 +37,11 @@ class Retaining:
         """The log is new: nobody knows yet who is owed what."""
         self._begins = now + _GRACE * self._settings.report
 
+    @property
+    def compacts(self) -> bool:
+        """Whether what a logged message replaces leaves the log."""
+        return self._settings.compact
+
     def waits(self, now: Nanos) -> bool:
         """Whether sessions have yet to report."""
         return now < self._begins

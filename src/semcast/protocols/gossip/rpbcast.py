@@ -17,11 +17,11 @@ from semcast.protocols.gossip.streams import Stream
 class Rpbcast(Repair):
     """Ask a random peer, another one each round; then the logger."""
 
-    def on_gap(self, now: Nanos, stream: Stream, gap: Span) -> None:
+    def on_gaps(self, now: Nanos, stream: Stream, gaps: list[Span]) -> None:
         """4.1: at once, and not only at the next round."""
         target = self.desk.peers.choose()
         if target is not None:
-            self._gossip(now, target, [(stream.sender, [gap])], gap=True)
+            self._gossip(now, target, [(stream.sender, gaps)], gap=True)
 
     def on_round(self, now: Nanos) -> None:
         """tick: RTX for `missing` to the logger, GOSSIP(gmissing) to one member, also if it is empty."""
@@ -56,7 +56,8 @@ class Rpbcast(Repair):
         log, logged = desk.logged.some(desk.round) if room else (None, [])
         idle = desk.idle.hash(desk.me, desk.round)
         members = desk.members(desk.me, desk.round)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap))
+        lacks = 0 if gap else desk.lacks_of(target)
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap, lacks))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""

@@ -67,17 +67,19 @@ class Seeker(Member):
             self._searching = False
             if self.session.logger is None:
                 self._go_without(now)
-            self._unblock()
+            self.sending.unblock()
 
     def _go_without(self, now: Nanos) -> None:
         """Nobody is there who logs."""
+        blocked = self.sending.blocked
         self._assemble(msgspec.structs.replace(self.settings, durable=False))
+        self.sending.blocked = blocked
         self.receiver.open(self._me, 0, self.session.level)
         self.session.start(now)
 
-    def _waits_for(self) -> str | None:
+    def _hindrance(self) -> str | None:
         """Nothing is sent before it is known whether it will be logged."""
-        return "search" if self._undecided() else super()._waits_for()
+        return "search" if self._undecided() else None
 
     def _undecided(self) -> bool:
         return self._searching and not self.session.admitted

@@ -19,6 +19,13 @@ class ServiceLimit:
         self._most = max(rate // _BURST, 1) * self._each
         self._full_at: Nanos = 0
 
+    def some(self, now: Nanos, count: int) -> int:
+        """How many of so many repairs may be made now."""
+        at = max(self._full_at, now)
+        allowed = max(0, min(count, (now + self._most - at) // self._each))
+        self._full_at = at + allowed * self._each
+        return allowed
+
     def take(self, now: Nanos) -> bool:
         """Whether one more repair may be made now."""
         owed = max(self._full_at, now) + self._each

@@ -120,8 +120,10 @@ class Session:
 
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
+        if self._settings.logs and now - self._heard_at > _IN_VAIN * self._settings.report:
+            self.go_away()
         if self.logger is None:
-            return
+            return  # nobody is there to be asked
         if self.leaving and self._sender.logged == self._sender.seq:
             if self._settings.stays:
                 self._report(now)
@@ -134,8 +136,6 @@ class Session:
             self._report(now)
         for stream in self._unsure:
             self._ask_sender(stream)
-        if now - self._heard_at > _IN_VAIN * self._settings.report:
-            self.go_away()
 
     def go_away(self) -> None:
         """No logger hears it any more, or none will."""
@@ -166,7 +166,8 @@ class Session:
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
-        if self.admitted or frame.attempt != self._attempt or frame.part >= frame.parts:
+        mine = frame.attempt == self._attempt and frame.incarnation == self._me.incarnation
+        if self.admitted or not mine or frame.part >= frame.parts:
             return False
         if any(part.parts != frame.parts for part in self._confirmed.values()):
             self._confirmed.clear()

@@ -79,6 +79,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often a session reports to its logger. It counts as away after three in vain."""
     window: int = 256
     """Messages beyond what is logged that a sender sends."""
+    window_bytes: int = 1 << 21
+    """Bytes of these: as much as a logger's machine keeps while it syncs. The last frame may exceed it."""
+    frame_bytes: int = 1200
+    """Bytes of messages that one frame carries; one alone may be larger."""
     paced: bool = True
     """Whether a sender slows down when most receivers cannot follow; without a logger it does not."""
     hold: int = 1024
@@ -123,7 +127,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         counts = (self.gc_rounds, self.gossip_rounds, self.gossip_messages, self.window, self.hold)
         log = (self.log_messages, self.publish_keys)
-        if min(*counts, *log, self.queue_messages, self.repairs_per_second) < 1:
+        sizes = (self.frame_bytes, self.window_bytes)
+        if min(*counts, *log, *sizes, self.queue_messages, self.repairs_per_second) < 1:
             raise ValueError("rounds, windows and bounds must be at least 1")
         if (
             min(

@@ -101,14 +101,21 @@ class Sharing:
     def on_sought(self, now: Nanos, source: MemberId, frame: Sought, found: Found) -> None:
         """What another logger has; when all have answered, the newest row counts."""
         search = self._searches.get(frame.member)
-        if search is None or not search.take(source.name, frame):
-            return
+        if search is not None and search.take(source.name, frame):
+            self._look(now, search, found)
+
+    def look(self, now: Nanos, found: Found) -> None:
+        """A logger is waited for no more: which searches are over?"""
+        for search in list(self._searches.values()):
+            self._look(now, search, found)
+
+    def _look(self, now: Nanos, search: Search, found: Found) -> None:
         if search.answered.issuperset(self._colleagues.names):
-            del self._searches[frame.member]
+            del self._searches[search.member]
             for row in search.rows(now):
                 if self._books.rows.merge(row):
                     self._journal.write(admitted(row))
-            found(now, frame.member, search.frame)
+            found(now, search.member, search.frame)
 
     # A session is shared
 

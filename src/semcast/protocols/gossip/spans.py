@@ -15,8 +15,8 @@ class Spans:
     >>> list(spans), 6 in spans, spans.end(2)
     ([(1, 5), (7, 9)], False, 5)
     >>> spans.drop(4)
-    >>> list(spans)
-    [(5, 5), (7, 9)]
+    >>> list(spans), spans.gaps(1, 12), spans.between(5, 8)
+    ([(5, 5), (7, 9)], [(1, 4), (6, 6), (10, 12)], [(5, 5), (7, 8)])
     """
 
     __slots__ = ("_firsts", "_lasts")
@@ -41,6 +41,8 @@ class Spans:
 
     def drop(self, upto: int) -> None:
         """Forget what is not above `upto`."""
+        if not self._firsts or self._firsts[0] > upto:
+            return
         whole = bisect_right(self._lasts, upto)
         del self._firsts[:whole], self._lasts[:whole]
         if self._firsts and self._firsts[0] <= upto:
@@ -51,6 +53,26 @@ class Spans:
         place = bisect_left(self._lasts, number)
         inside = place < len(self._lasts) and self._firsts[place] <= number
         return self._lasts[place] if inside else number - 1
+
+    def between(self, first: int, last: int) -> list[Span]:
+        """The parts of spans between two numbers."""
+        firsts, lasts = self._firsts, self._lasts
+        if first > last:
+            return []
+        some = range(bisect_left(lasts, first), bisect_right(firsts, last))
+        return [(max(first, firsts[place]), min(last, lasts[place])) for place in some]
+
+    def gaps(self, first: int, last: int) -> list[Span]:
+        """What lies between two numbers and is in no span."""
+        found: list[Span] = []
+        begin = first
+        for there, upto in self.between(first, last):
+            if begin < there:
+                found.append((begin, there - 1))
+            begin = upto + 1
+        if begin <= last:
+            found.append((begin, last))
+        return found
 
     def __contains__(self, number: int) -> bool:
         return self.end(number) >= number
@@ -92,29 +114,30 @@ def numbers_of(spans: Iterable[Span], most: int) -> list[int]:
     return found
 
 
+def first_of(spans: Iterable[Span], most: int) -> list[Span]:
+    """Of growing spans, those of the first so many numbers.
+
+    >>> first_of([(1, 3), (7, 9)], 5)
+    [(1, 3), (7, 8)]
+    """
+    found: list[Span] = []
+    for first, last in spans:
+        if most < 1:
+            break
+        found.append((first, min(last, first + most - 1)))
+        most -= last - first + 1
+    return found
+
+
 def within(spans: Iterable[Span], first: int, last: int) -> list[Span]:
     """The parts of spans between two numbers."""
     cut = [(max(first, begin), min(last, end)) for begin, end in spans]
     return [(begin, end) for begin, end in cut if begin <= end]
 
 
-def gaps(first: int, last: int, present: Sequence[int], settled: Spans) -> Iterator[Span]:
+def gaps(first: int, last: int, present: Sequence[int], settled: Spans) -> list[Span]:
     """What lies between two numbers and is neither among growing numbers nor in spans."""
-    begin = first
-    for number in present:
-        if number > last:
-            break
-        if number < begin:
-            continue
-        yield from _unsettled(begin, number - 1, settled)
-        begin = number + 1
-    yield from _unsettled(begin, last, settled)
-
-
-def _unsettled(first: int, last: int, settled: Spans) -> Iterator[Span]:
-    for begin, end in within(settled, first, last):
-        if first < begin:
-            yield first, begin - 1
-        first = end + 1
-    if first <= last:
-        yield first, last
+    there = Spans(settled.between(first, last))
+    for span in spans_of(present[bisect_left(present, first) : bisect_right(present, last)]):
+        there.add(*span)
+    return there.gaps(first, last)

@@ -2,18 +2,20 @@
 
 A *stream* is what one incarnation of a sender multicasts. Everything up to `next` was queued for the program
 or skipped; what came out of order is held. What is missing is not kept but worked out: all between `next` and
-the highest number heard of that is neither held nor skipped. How long it has been missing follows from when
-its number was first heard of, since those only grow: that takes one entry a round, however large a gap is.
+the highest number heard of that is neither held nor skipped, in time that grows with the number of gaps, not
+of messages: every round asks, also while a program does not read and thousands are held. How long it has been
+missing follows from when its number was first heard of, since those only grow: that takes one entry a round,
+however large a gap is.
 
 The paper's `gmissing` is what peers are asked for, `missing` what only a logger can have: because a peer has
 forgotten it (GcNOTE), or because peers were asked for `gossip_rounds` in vain.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.spans import Span, Spans, gaps, within
+from semcast.protocols.gossip.spans import Span, Spans, first_of, within
 
 WANTED = 512
 """Messages of a stream that are asked for at a time."""
@@ -23,11 +25,13 @@ class Stream:
     """One stream at one member; a thousand members have a hundred thousand."""
 
     __slots__ = (
+        "_have",
         "_heard",
         "_noted",
         "_overdue",
         "frozen",
         "held",
+        "holds",
         "known",
         "lagging",
         "last",
@@ -46,7 +50,9 @@ class Stream:
         self.known = start
         """lastseen: the highest number heard of."""
         self.held: dict[int, Batch] = {}
-        """What came out of order, or waits for room in the queue."""
+        """What came out of order, or waits for room in the queue: runs, by their first numbers."""
+        self.holds = 0
+        """How many messages that is."""
         self.skipped = Spans()
         """What will not come, beyond `next`."""
         self.last: int | None = None
@@ -57,6 +63,7 @@ class Stream:
         """Streams are numbered as they were opened."""
         self.lagging: dict[MemberId, Stream] = {}
         """Where a stream enters itself when something of it may be missing."""
+        self._have = Spans()  # what is held or skipped
         self._noted = Spans()
         self._overdue = start
         self._heard: list[tuple[int, int]] = []  # short: a deque takes ten times its memory
@@ -78,42 +85,60 @@ class Stream:
         self._heard.append((seq, number))
         return True
 
-    def take(self, batch: Batch, hold: int) -> bool:
-        """Hold a message until those before it are there; returns whether it was missing, and has room."""
-        seq = batch.first
-        if self.has(seq) or seq > self.next + hold or (self.last is not None and seq > self.last):
-            return False
-        self.held[seq] = batch
-        return True
+    def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
+        """Hold messages until those before them are there; returns those that were missing.
+
+        Args:
+            batch: the messages.
+            upto: no message beyond this number is held.
+            most: how many of them, at most.
+        """
+        upto = min(batch.last, upto if self.last is None else min(upto, self.last))
+        taken = [batch.cut(*span) for span in first_of(self.gaps(batch.first, upto), most)]
+        for part in taken:
+            self.held[part.first] = part
+            self.holds += len(part.payloads)
+            self._have.add(part.first, part.last)
+        return taken
 
     def has(self, seq: int) -> bool:
         """Whether it is settled, or held."""
-        return seq <= self.next or seq in self.held or seq in self.skipped
+        return seq <= self.next or seq in self._have
 
     def skip(self, first: int, last: int) -> list[Span]:
         """These will not come; returns those that were still missing."""
-        lacking = list(self._gaps(first, last))
+        lacking = self.gaps(first, last)
         for span in lacking:
             self.skipped.add(*span)
+            self._have.add(*span)
         return lacking
 
     def close(self, last: int) -> None:
         """A logger says where it ends. What is beyond that was never logged, and is dropped."""
         self.last = last
         self.frozen = True
-        for seq in [seq for seq in self.held if seq > last]:
-            del self.held[seq]
+        for first, batch in [each for each in self.held.items() if each[1].last > last]:
+            del self.held[first]
+            self.holds -= batch.last - max(last, first - 1)
+            if first <= last:
+                self.held[first] = batch.cut(first, last)
         self.known = max(last, self.next)
         self.lagging[self.sender] = self
 
     def settle(self, upto: int) -> None:
-        """Everything up to there is queued or skipped."""
-        for seq in [seq for seq in self.held if seq <= upto] if upto > self.next + 1 else [upto]:
-            self.held.pop(seq, None)
-        self.next = max(self.next, upto)
+        """Everything up to there is queued or skipped: some of what comes next, or a span that is skipped."""
+        if upto <= self.next:
+            return
+        batch = self.held.pop(self.next + 1, None)
+        if batch is not None:
+            if batch.last > upto:
+                self.held[upto + 1] = batch.cut(upto + 1, batch.last)
+            self.holds -= min(upto, batch.last) - self.next
+        self.next = upto
         self.known = max(self.known, self.next)
-        self.skipped.drop(self.next)
-        self._noted.drop(self.next)
+        self._have.drop(upto)
+        self.skipped.drop(upto)
+        self._noted.drop(upto)
 
     # What is missing
 
@@ -123,7 +148,7 @@ class Stream:
         Deviation (R-1): as printed, a note moves whatever it names; one that is late then asks for what was
         delivered, which comes twice.
         """
-        moved = [part for first, last in spans for part in self._gaps(first, min(last, self.known))]
+        moved = [part for first, last in spans for part in self.gaps(first, min(last, self.known))]
         for part in moved:
             self._noted.add(*part)
         return bool(moved)
@@ -142,13 +167,18 @@ class Stream:
         """What to ask peers for (gmissing), or the logger (missing); the first so many."""
         overdue = self.known if self.frozen else self._overdue
         found: list[Span] = []
-        for first, last in self._gaps(1, min(self.known, self.next + most)):
+        for first, last in self.gaps(1, min(self.known, self.next + most)):
             if peers:
-                found += gaps(max(first, overdue + 1), last, (), self._noted)
+                found += self._noted.gaps(max(first, overdue + 1), last)
             else:
                 found += within([(first, last)], first, overdue)
-                found += within(self._noted, max(first, overdue + 1), last)
+                found += self._noted.between(max(first, overdue + 1), last)
         return found
 
-    def _gaps(self, first: int, last: int) -> Iterator[Span]:
-        return gaps(max(first, self.next + 1), last, sorted(self.held), self.skipped)
+    def lacks(self, upto: int) -> int:
+        """How many are missing up to there."""
+        return sum([last - first + 1 for first, last in self.gaps(1, upto)])
+
+    def gaps(self, first: int, last: int) -> list[Span]:
+        """What is missing between two numbers."""
+        return self._have.gaps(max(first, self.next + 1), last)

@@ -33,7 +33,7 @@ class Delivering:
         if not here:
             return
         size = sum(map(len, cast_.payloads))
-        event = Delivered(cast_.client, cast_.seq, groups, position, cast_.payloads, size)
+        event = Delivered(cast_.client, cast_.seq, groups, position, cast_.payloads, size, cast_.items)
         for session in here.values():
             session.put(event)
         self._stats.delivered += count * len(here)

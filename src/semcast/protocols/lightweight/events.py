@@ -54,6 +54,21 @@ class Delivered(msgspec.Struct, frozen=True):
     position: Position
     payloads: list[bytes]
     size: int
+    items: list[str] | None = None
+    """What each is about."""
+
+
+class Replaced(msgspec.Struct, frozen=True):
+    """Messages that this client was too slow for: later ones about the same items come in the same view."""
+
+    sender: Client
+    groups: tuple[str, ...]
+    first: int
+    last: int
+    count: int
+    """How many of the sender's messages from `first` to `last`."""
+    by: int
+    """The newest message that replaced one of them."""
 
 
 class PrivateDelivered(msgspec.Struct, frozen=True):
@@ -101,6 +116,7 @@ ClientEvent = (
     GroupView
     | GroupTransitional
     | Delivered
+    | Replaced
     | PrivateDelivered
     | Undeliverable
     | Block

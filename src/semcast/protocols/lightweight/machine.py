@@ -382,14 +382,28 @@ class Machine:
 
     def tend(self) -> Nanos | None:
         """Put out who is too slow or does not answer; returns when to look again, if that is known."""
-        overfull = self.requests.overfull
-        while overfull:
-            self.requests.put_out(overfull.pop(), "it does not take what it is told")
+        due = self._look_at_queues()
         soonest = self._teller.longest_blocked()
         while soonest is not None and soonest[0] + self.settings.flush_timeout <= self.now:
             self._give_up_on(soonest[1])
             soonest = self._teller.longest_blocked()
-        return None if soonest is None else soonest[0] + self.settings.flush_timeout
+        flush = None if soonest is None else soonest[0] + self.settings.flush_timeout
+        return min((at for at in (due, flush) if at is not None), default=None)
+
+    def _look_at_queues(self) -> Nanos | None:
+        """Relieve those who have too much to take, or put them out; returns when to look again."""
+        requests, dues = self.requests, []
+        overfull, requests.overfull[:] = list(requests.overfull), []
+        for session in overfull:
+            due = session.relieve(self.now)
+            if due is None:
+                continue
+            if due <= self.now:
+                requests.put_out(session, "it does not take what it is told")
+            else:
+                requests.overfull.append(session)
+                dues.append(due)
+        return min(dues, default=None)
 
     def _give_up_on(self, session: Session) -> None:
         self.requests.put_out(session, "it does not answer at the end of a view")

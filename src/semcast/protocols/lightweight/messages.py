@@ -14,6 +14,7 @@ from semcast.protocols.lightweight.ids import Change, Epoch, Number, ViewId
 from semcast.protocols.lightweight.settings import (
     MAX_CENSUS,
     MAX_GROUP,
+    MAX_ITEM,
     MAX_PARTS,
     MAX_RUN,
     MAX_TARGETS,
@@ -22,6 +23,7 @@ from semcast.protocols.lightweight.settings import (
 Client = MemberId
 """`alice@d`, with the session in the place of the incarnation."""
 GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP)]
+ItemName = Annotated[str, msgspec.Meta(max_length=MAX_ITEM)]
 Part = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTS)]
 Index = Annotated[int, msgspec.Meta(ge=0, lt=MAX_CENSUS * MAX_PARTS)]
 Membership = tuple[Index, Index, Change, bool]
@@ -70,6 +72,9 @@ class Cast(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     safe: bool
     """Whether it is delivered only once every daemon has it."""
     payloads: Annotated[list[bytes], msgspec.Meta(min_length=1, max_length=MAX_RUN)]
+    items: Annotated[list[ItemName], msgspec.Meta(max_length=MAX_RUN)] | None = None
+    """What each message is about, "" for nothing: it replaces those that this client sent to the same groups,
+    in the same views, about the same item."""
 
 
 class Private(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
@@ -143,6 +148,9 @@ def body_of(payload: bytes) -> bytes:
 def decode(body: bytes) -> Said | None:
     """What was multicast; None where no daemon says such a thing. All daemons come to the same."""
     try:
-        return _decoder.decode(body)
+        said = _decoder.decode(body)
     except msgspec.DecodeError:
         return None
+    if type(said) is Cast and said.items is not None and len(said.items) != len(said.payloads):
+        return None
+    return said

@@ -5,6 +5,7 @@ The entries of Amir 1995, 5.1: connect, disconnect, join, leave and multicast; `
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from semcast.core.ids import MAX_NAME, MemberId
 from semcast.protocols.lightweight.ids import ViewId
@@ -21,7 +22,13 @@ from semcast.protocols.lightweight.messages import (
 )
 from semcast.protocols.lightweight.notes import Notes
 from semcast.protocols.lightweight.sessions import Refused, Session, Turns, Wish
-from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_RUN, MAX_TARGETS, LightweightSettings
+from semcast.protocols.lightweight.settings import (
+    MAX_GROUP,
+    MAX_ITEM,
+    MAX_RUN,
+    MAX_TARGETS,
+    LightweightSettings,
+)
 
 Sending = tuple[bytes, bool]
 """An operation without its tag, and whether it has to be safe."""
@@ -36,6 +43,8 @@ class Requests:
         notes: what it tells the history.
         flushed: called when all that a client sent in a view that ends is with the ring.
     """
+
+    session_kind: ClassVar[type[Session]] = Session
 
     def __init__(
         self,
@@ -62,6 +71,11 @@ class Requests:
         """What has yet to be handed to the ring."""
         return len(self.sends) + len(self._again) + sum(len(each.waiting) for each in self.sessions.values())
 
+    @property
+    def held(self) -> bool:
+        """Whether everybody waits for a client here that has too much to take."""
+        return any(session.holds and not session.closed for session in self.overfull)
+
     # Connections
 
     def connect(self, name: str, number: int) -> Session:
@@ -69,17 +83,28 @@ class Requests:
         full = f"{name}@{self._me.name}"
         if not name or "@" in name or len(full.encode()) > MAX_NAME:
             raise Refused(f"{name!r} is no name: 1 to {MAX_NAME - len(self._me.name) - 1} bytes, no @")
+        return self._begin(name, full, number)
+
+    def connect_host(self, number: int) -> Session:
+        """The program that this daemon is a part of: it goes by the name of the daemon, which has no @."""
+        return self._begin(self._me.name, self._me.name, number)
+
+    def _begin(self, name: str, full: str, number: int) -> Session:
         if full in self._names:
             raise Refused(f"{name!r} is taken")
         if len(self.sessions) >= self._settings.clients:
             raise Refused(f"there are {self._settings.clients} clients already")
         if number <= self._last.get(full, 0):
             raise Refused(f"session {number} of {name!r}: there was {self._last[full]} already")
-        session = Session(Client(full, number), self._settings, self.overfull)
+        session = self.session_kind(Client(full, number), self._settings, self.overfull)
         self.sessions[session.client] = self._names[full] = session
         self._notes.session(session.client, "came")
         self._ask(session, Came(session.client), 0)
         return session
+
+    def free_number(self, name: str, number: int) -> int:
+        """A number for the next session of this name: this one, or the next that was not used."""
+        return max(number, self._last.get(f"{name}@{self._me.name}", 0) + 1)
 
     def disconnect(self, session: Session, cause: str) -> None:
         """It is gone; what it asked for before still happens."""
@@ -143,10 +168,12 @@ class Requests:
         *,
         view: ViewId | None = None,
         safe: bool = False,
+        items: Sequence[str] | None = None,
     ) -> int:
         """A run of messages to groups, whether it is in them or not; returns the number of the first.
 
         `view` is that of a `vs` group of which it is a member. Whoever names none sends as one from outside.
+        `items` says what each message is about.
         """
         if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
             raise Refused(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
@@ -154,13 +181,16 @@ class Requests:
             raise Refused(f"{len(payloads)} messages: 1 to {MAX_RUN}")
         if sum(map(len, payloads)) > self._settings.run_bytes:
             raise Refused(f"a run of more than {self._settings.run_bytes} bytes")
+        if items is not None and (len(items) != len(payloads) or max(map(len, items)) > MAX_ITEM):
+            raise Refused(f"one item for each message, of at most {MAX_ITEM} characters")
         for group in groups:
             _check_name(group)
         if view is not None and (len(groups) != 1 or session.ready.get(groups[0]) == view):
             raise Refused(f"{session.client} has said that it sends nothing more in that view")
         seq = session.number(len(payloads))
-        self._notes.asked(session.client, "cast", seq, len(payloads), groups, view)
-        cast = Cast(session.client, seq, tuple(groups), view, safe, list(payloads))
+        self._notes.asked(session.client, "cast", seq, len(payloads), groups, view, items=items)
+        about = None if items is None else list(items)
+        cast = Cast(session.client, seq, tuple(groups), view, safe, list(payloads), about)
         self._ask(session, cast, len(payloads), safe=safe)
         return seq
 

@@ -1,18 +1,24 @@
 """The local clients of a daemon: what waits for each, and what each wants to say.
 
-Nobody waits for a client. What it does not take is bounded, and one with more than that is put out; what it
-asks for is bounded by its credit, and clients take turns by bytes.
+Nobody waits for a client. What it does not take is bounded: beyond that, obsolete messages are dropped, and
+one that has too much for too long is put out. What it asks for is bounded by its credit, and clients take
+turns by bytes.
 """
 
 from collections import deque
+from typing import ClassVar
 
 import msgspec
 
 from semcast.core.ids import Nanos
-from semcast.protocols.lightweight.events import Block, ClientEvent, Delivered, Out, PrivateDelivered
+from semcast.protocols.lightweight.events import Block, ClientEvent, Delivered, Out, Placed, PrivateDelivered
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.messages import Client
-from semcast.protocols.lightweight.settings import LightweightSettings
+from semcast.protocols.lightweight.purging import Pass
+from semcast.protocols.lightweight.settings import BURST, LightweightSettings
+
+_PASSES = 4
+"""A queue is looked through again once it has grown by this part of its bound."""
 
 
 class Refused(ValueError):  # noqa: N818 (it is an answer, not a fault)
@@ -36,6 +42,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
 class Session:
     """One client, from when it connects until it is gone."""
 
+    pass_kind: ClassVar[type[Pass]] = Pass
+
     def __init__(self, client: Client, settings: LightweightSettings, overfull: "list[Session]") -> None:
         self.client = client
         self.last = 0
@@ -50,11 +58,22 @@ class Session:
         """The same as `ready`, once all that it sent before is with the ring."""
         self.closed = ""
         """Why it is over, if it is."""
+        self.patient = True
+        """Whether it stays for `leave_after` when it has too much to take; else it is put out at once."""
+        self.purged = 0
+        """Messages that were dropped for it."""
+        self.holds = False
+        """Whether everybody waits for it instead."""
+        self.news: dict[Client, Session] | None = None
+        """Where it is noted that something waits for it, if anybody wants to know."""
         self.waiting: deque[Wish] = deque()
         """What it asked for, and the ring was not given."""
         self._settings = settings
         self._overfull = overfull  # where those go who have too much to take
         self._over = False  # it is one of them
+        self._over_since: Nanos | None = None  # it has had too much to take since then
+        self._purgeable = 0  # messages about items that came since the last look through the queue
+        self._length = 0  # of the queue, after that look
         self._events: deque[ClientEvent] = deque()
         self._bytes = 0  # of messages that wait for it
         self._sends = self._send_bytes = 0  # of what waits for the ring
@@ -63,18 +82,62 @@ class Session:
         """Events that wait for it."""
         return len(self._events)
 
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of messages that wait for it."""
+        return self._bytes
+
     # To the client
 
     def put(self, event: ClientEvent) -> None:
-        """The next thing that it is told, in the order of the daemons; one that has too much is put out."""
-        if self.closed or self._over:
+        """The next thing that it is told, in the order of the daemons."""
+        if self.closed:
+            return
+        if not self._events and self.news is not None:
+            self.news[self.client] = self
+        if type(event) is Placed and self._events and type(self._events[-1]) is Placed:
+            self._events[-1] = event  # it says all that the one before says
             return
         self._events.append(event)
-        self._bytes += _size(event)
-        settings = self._settings
-        if len(self._events) > settings.queue_messages or self._bytes > settings.queue_bytes:
+        if type(event) is Delivered:
+            self._bytes += event.size
+            self._purgeable += event.items is not None
+        else:
+            self._bytes += _size(event)
+        if not self._over and self._exceeds(1):
             self._over = True
             self._overfull.append(self)
+
+    def _exceeds(self, times: int) -> bool:
+        settings = self._settings
+        return (
+            len(self._events) > times * settings.queue_messages or self._bytes > times * settings.queue_bytes
+        )
+
+    def relieve(self, now: Nanos) -> Nanos | None:
+        """It had too much: drop what is obsolete. Returns until when it may stay; None if all is well."""
+        if self.closed:
+            return None
+        least = 0 if self._over_since is None else self._settings.queue_messages // _PASSES
+        if self._purgeable and len(self._events) - self._length >= least:
+            self._purge()
+        if not self._exceeds(1):
+            self._over, self._over_since, self._length = False, None, 0
+            return None
+        if self._over_since is None:
+            self._over_since = now
+        if self.holds:
+            return now + self._settings.leave_after  # whenever; it stays
+        if not self.patient or self._exceeds(BURST):
+            return now
+        return self._over_since + self._settings.leave_after
+
+    def _purge(self) -> None:
+        look = self.pass_kind()
+        self._events = deque(look.over(self._events))
+        self.purged += look.dropped
+        self._bytes = sum(map(_size, self._events))
+        self._purgeable, self._length = 0, len(self._events)
 
     def take(self, most: int | None = None) -> list[ClientEvent]:
         """What it is told next, at most so many events."""
@@ -83,12 +146,29 @@ class Session:
         self._bytes -= sum(map(_size, taken))
         return taken
 
+    def take_some(self, messages: int, size: int) -> list[ClientEvent]:
+        """The same, until there are so many messages or bytes of them; the last may exceed it."""
+        events, taken = self._events, []
+        while events and messages > 0 and size > 0:
+            event = events.popleft()
+            taken.append(event)
+            if type(event) is Delivered:
+                messages -= len(event.payloads)
+                size -= event.size
+                self._bytes -= event.size
+            else:
+                messages -= 1
+                self._bytes -= _size(event)
+        return taken
+
     def close(self, cause: str, *, out: bool) -> None:
         """Nothing more happens here; what waits for it is of no use to anybody. Who is put out is told."""
         self._events.clear()
         self._bytes = 0
         if out:
             self._events.append(Out(cause))
+            if self.news is not None:
+                self.news[self.client] = self
         self.closed = cause
         self.blocked.clear()
 
@@ -99,6 +179,11 @@ class Session:
         """Messages that it may still send."""
         settings = self._settings
         return 0 if self._send_bytes >= settings.send_bytes else settings.send_messages - self._sends
+
+    @property
+    def unsent(self) -> tuple[int, int]:
+        """Messages that wait for the ring, and bytes."""
+        return self._sends, self._send_bytes
 
     def number(self, count: int) -> int:
         """Numbers for its next requests; returns the first."""

@@ -14,10 +14,14 @@ MAX_TARGETS = 256
 """Groups that one message is for."""
 MAX_RUN = 1 << 14
 """Messages of one client that travel as one."""
+MAX_ITEM = 256
+"""Characters of the item that a message is about."""
 MAX_CENSUS = 1 << 14
 """Clients, memberships and groups in one part of a census."""
 MAX_PARTS = 1 << 14
 """Parts of a census."""
+BURST = 8
+"""What may wait for a client for a moment, as a multiple of its bounds: a turn delivers many messages."""
 
 
 class LightweightSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +32,12 @@ class LightweightSettings(msgspec.Struct, frozen=True, kw_only=True):
     memberships: int = 4096
     """Groups that a local client may be in or ask to be in."""
     queue_messages: int = 4096
-    """Events that wait for a client. One with more is put out: nobody waits for it."""
+    """Events that wait for a client. Beyond it, obsolete messages are dropped; see `leave_after`."""
     queue_bytes: int = 16 << 20
     """And bytes of messages in them."""
+    leave_after: Nanos = 5 * SECOND
+    """A client that has more than that for so long is put out: nobody waits for it. At once if it has
+    `BURST` times as much."""
     send_messages: int = 256
     """Messages and other requests of a client that wait for the ring: its credit."""
     send_bytes: int = 1 << 20

@@ -75,6 +75,8 @@ class Lightweight(Stack):
         self._awaited = 0  # confirmations
         self._news: ViewChange | None = None  # the view that the application was not told of
         self._timer: Nanos | None = None
+        self.heed: Callable[[], None] = _nobody
+        """Called after every input: clients may have something to take, or room. The successor keeps it."""
 
     # Life
 
@@ -108,7 +110,9 @@ class Lightweight(Stack):
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> Stack | None:
         """Another daemon, which knows none of the clients."""
-        return type(self)(member, self.settings, self._below, rng, out, machine=self.machine_kind)
+        successor = type(self)(member, self.settings, self._below, rng, out, machine=self.machine_kind)
+        successor.heed = self.heed
+        return successor
 
     # From the application
 
@@ -159,7 +163,7 @@ class Lightweight(Stack):
         machine.now = now
         while True:
             self._drain()
-            if inner.deliverable():
+            if inner.deliverable() and not machine.requests.held:
                 for each in inner.deliver(now, _PLENTY):
                     self._hear(each)
                 continue
@@ -169,6 +173,7 @@ class Lightweight(Stack):
         if due is not None and due != self._timer:
             self._timer = due
             self.out.set_timer(LightweightTimer.FLUSH, due)
+        self.heed()
 
     def _hear(self, each: Delivery) -> None:
         machine = self.machine
@@ -274,3 +279,7 @@ class Lightweight(Stack):
         """What waits here and below."""
         sessions = self.machine.requests.sessions.values()
         return self.inner.buffered() + len(self.machine.requests) + sum(map(len, sessions))
+
+
+def _nobody() -> None:
+    """Clients look for themselves."""

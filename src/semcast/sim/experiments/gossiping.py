@@ -335,10 +335,11 @@ def watched(watch: Watch, peers: type[Peers] = Peers) -> type[Member]:
     """Members that tell what they receive."""
 
     class WatchedReceiver(Receiver):
-        def take(self, stream: Stream, batch: Batch) -> bool:
+        def take(self, stream: Stream, batch: Batch) -> list[Batch]:
             taken = super().take(stream, batch)
-            if taken:
-                watch.on_had(self._me, batch.sender, batch.first)
+            for part in taken:
+                for seq in range(part.first, part.last + 1):
+                    watch.on_had(self._me, part.sender, seq)
             return taken
 
         def purge(self, stream: Stream, first: int, last: int, by: int) -> None:

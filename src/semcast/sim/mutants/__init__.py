@@ -5,6 +5,8 @@ swarm, or, where chance is a poor tester, by a directed test.
 """
 
 from semcast.sim.mutants import (
+    calls,
+    clients,
     gossip,
     gossip_loggers,
     lightweight,
@@ -155,6 +157,9 @@ _LOGGERS: dict[str, Mutant] = {
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
     "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
     "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently, by_chance=False),
+    "forgets-alone": Mutant(logger=gossip_loggers.ForgetsAlone, by_chance=False),
+    "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),
+    "forgotten-awaited": Mutant(logger=gossip_loggers.ForgottenAwaited),
     "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
@@ -185,7 +190,8 @@ MUTANTS["rpbcast"] = {
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
-MUTANTS["lightweight"] = {**lightweight.MUTANTS}
+MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
+MUTANTS["calls"] = {**calls.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 
 _HANDOVERS: dict[str, Mutant] = {

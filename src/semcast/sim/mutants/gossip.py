@@ -43,12 +43,12 @@ class _PrintedStream(Stream):
 class _PrintedReceiver(Receiver):
     stream_kind = _PrintedStream
 
-    def take(self, stream: Stream, batch: Batch) -> bool:
+    def take(self, stream: Stream, batch: Batch) -> list[Batch]:
         assert isinstance(stream, _PrintedStream)
         if batch.first in stream.again and batch.first <= stream.next:
             stream.again = Spans()
             self._enqueue(stream, batch)
-            return True
+            return [batch]
         return super().take(stream, batch)
 
 
@@ -165,7 +165,7 @@ class FilterTooNarrow(Member):
 
 
 class _AnybodysRate(Rate):
-    def _too_fast(self) -> bool:
+    def _too_fast(self, others: int) -> bool:  # noqa: ARG002
         return any(cannot for _, cannot in self._opinions.values())
 
 
@@ -187,9 +187,9 @@ class ExplicitIgnored(Member):
 
 
 class _SpillingStream(Stream):
-    def take(self, batch: Batch, hold: int) -> bool:
-        taken = super().take(batch, hold)
-        if not taken and batch.first > self.next + hold:
+    def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
+        taken = super().take(batch, upto, most)
+        if not taken and batch.first > upto:
             self.skip(self.next + 1, batch.first)
         return taken
 
@@ -210,16 +210,16 @@ class SlowMemberBlocks(Member):
     _wanted_at: Nanos = -1
     _now: Nanos = 0
 
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+    def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         self._now = now
         if isinstance(frame, Gossip) and any(sender == self._me for sender, _ in frame.wanted):
             self._wanted_at = now
-        super().on_frame(now, source, frame)
-        self._unblock()
+        super()._on_frame(now, source, frame)
+        self.sending.unblock()
 
-    def _waits_for(self) -> str | None:
+    def _hindrance(self) -> str | None:
         asked = self._wanted_at >= 0 and self._now - self._wanted_at < 2 * self.settings.gossip_period
-        return "logger" if asked else super()._waits_for()
+        return "logger" if asked else None
 
 
 class ForgetsUnlogged(Member):

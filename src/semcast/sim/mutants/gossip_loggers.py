@@ -6,11 +6,15 @@ import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
+from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Data, Entry, Join
+from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
@@ -23,13 +27,17 @@ from semcast.protocols.gossip.spans import Span, spans_of
 from semcast.wire.annotations import from_wire
 
 
+class _HastyIntake(Intake):
+    def flush(self, now: Nanos) -> None:
+        fresh, self._fresh = self._fresh, type(self._fresh)()
+        self._on_log(fresh)
+        super().flush(now)
+
+
 class LoggedBeforeSynced(Logger):
     """R-11: acknowledges what a crash may take."""
 
-    def _flush(self, now: Nanos) -> None:
-        fresh, self._fresh = self._fresh, type(self._fresh)()
-        self._on_log(fresh)
-        super()._flush(now)
+    intake_kind = _HastyIntake
 
 
 class _HastyJournal(Journal):
@@ -55,20 +63,24 @@ class DisconnectedForgotten(Logger):
     retaining_kind = _OfThoseConnected
 
 
-class CompactBeforeLogged(Logger):
-    """Drops a message for one that is not on disk yet."""
-
-    def _on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
-        stream = self._stream(frame.sender)
-        if stream is not None and not stream.settled(frame.seq) and self.settings.compact:
+class _CompactingIntake(Intake):
+    def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
+        stream = self.stream(frame.sender)
+        if stream is not None and not stream.settled(frame.first) and self._retaining.compacts:
             probe = type(stream)(frame.sender)
             for batch in stream.messages.values():
                 probe.store(batch)
-            probe.store(batch_of(frame.sender, frame.seq, [frame.payload], from_wire(frame.annotation)))
-            for seq, by in probe.obsolete(frame.seq, frame.seq):
+            probe.store(batch_of(frame.sender, frame.first, frame.payloads, from_wire(frame.annotation)))
+            for seq, by in probe.obsolete(frame.first, frame.first):
                 stream.replace(seq, by)
-                self.journal.write(Replaced(frame.sender, seq, by))
-        super()._on_data(now, source, frame)
+                self._journal.write(Replaced(frame.sender, seq, by))
+        super().on_data(now, source, frame)
+
+
+class CompactBeforeLogged(Logger):
+    """Drops a message for one that is not on disk yet."""
+
+    intake_kind = _CompactingIntake
 
 
 class _AcrossStream(LogStream):
@@ -96,8 +108,8 @@ class ReceiptLostWithSegment(Logger):
 
 
 class _RememberingNothing(LogStream):
-    def settled(self, seq: int) -> bool:
-        return seq in self.messages
+    def unsettled(self, first: int, last: int) -> list[Span]:
+        return spans_of(seq for seq in range(first, last + 1) if seq not in self.messages)
 
 
 class RecollectedMessageReadded(Logger):
@@ -237,6 +249,48 @@ class CollectsOwnSessionsOnly(Logger):
     """Collects what the sessions of other loggers need."""
 
     retaining_kind = _Selfish
+
+
+class _Secretive(Forgetting):
+    def share(self) -> None:
+        pass
+
+    def announce(self, names: list[str]) -> None:
+        pass
+
+    def tell(self, member: MemberId) -> None:
+        pass
+
+
+class ForgetsAlone(Logger):
+    """Goes on without another logger, and tells nobody."""
+
+    forgetting_kind = _Secretive
+
+
+class _Welcoming(Forgetting):
+    def refuse(self, _now: Nanos, source: MemberId, frame: Frame) -> None:
+        pass
+
+    def tell(self, member: MemberId) -> None:
+        pass
+
+
+class ForgottenComesBack(Logger):
+    """Does not tell a forgotten logger that it is."""
+
+    forgetting_kind = _Welcoming
+
+
+class _Faithful(Colleagues):
+    def forget(self, name: str) -> None:
+        pass
+
+
+class ForgottenAwaited(Logger):
+    """Waits for ever for a logger that is forgotten."""
+
+    colleagues_kind = _Faithful
 
 
 class _Presumptuous(Ending):

@@ -20,6 +20,7 @@ from semcast.specs.gossip.logs import (
     gossip_collection,
     gossip_compacted,
     gossip_durable,
+    gossip_forgotten,
     gossip_logged,
     gossip_progress,
 )
@@ -51,5 +52,6 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_filter": gossip_filter,
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
+    "gossip_forgotten": gossip_forgotten,
 }
 """What must hold of a log beyond that; these are judged in memory only."""

@@ -22,6 +22,7 @@ its incarnations belong together.
   loggers (`count`) must have a message;
 - admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
 - closed: it knows that a stream is over, with `seq` as its last number;
+- forgot: it has on disk that the logger in `members` never comes back;
 - kept: the log that it found has these messages;
 - log: it has these messages on disk from now on;
 - placed: these messages have positions in its log in a row, from `order` on, on disk;
@@ -97,6 +98,7 @@ BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level", "count"), _opened)
 ADMIT = add_kind("admit", ("members", "order"))
 CLOSED = add_kind("closed", ("sender", "seq"))
+FORGOT = add_kind("forgot", ("members",))
 KEPT = add_kind("kept", _MESSAGES, _messages)
 LOG = add_kind("log", _MESSAGES, _messages)
 PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)

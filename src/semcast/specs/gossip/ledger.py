@@ -13,6 +13,7 @@ from semcast.specs.gossip.kinds import (
     DETACHED,
     DISCONNECT,
     FENCED,
+    FORGOT,
     KEPT,
     LEAVE,
     LOG,
@@ -125,6 +126,8 @@ class Log:
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False
         """Whether its disk was lost."""
+        self.forgotten = False
+        """Whether the other loggers went on without it: that counts as lost."""
 
 
 class Ledger:
@@ -152,24 +155,32 @@ class Ledger:
         """Where a logger started on a log that was there, and what should have been on it."""
         for name in sorted(loggers):
             self._read_logs(name, [each for each in sorted(history.processes) if each.name == name])
+        self.forgotten = {
+            member.name for row in history.events if row.kind is FORGOT for member in row.members or ()
+        }
+        """Loggers that others went on without."""
+        for log in self.logs:
+            log.forgotten = log.logger in self.forgotten
         self.running = [
             process.name
             for process in history.processes
-            if process.name in loggers and not any(row.kind in GONE for row in history.of(process))
+            if process.name in loggers
+            and process.name not in self.forgotten
+            and not any(row.kind in GONE for row in history.of(process))
         ]
         """Loggers that are there at the end."""
 
     @property
     def disk_lost(self) -> bool:
-        """Whether any disk of a logger was."""
-        return any(log.lost for log in self.logs)
+        """Whether any disk of a logger was, or a logger was forgotten."""
+        return any(log.lost or log.forgotten for log in self.logs)
 
     @cached_property
     def kept(self) -> dict[MemberId, Runs]:
         """What was ever logged on a disk that was not lost."""
         found: dict[MemberId, list[Runs]] = {}
         for log in self.logs:
-            if not log.lost:
+            if not log.lost and not log.forgotten:
                 for stream, runs in log.logged.items():
                     found.setdefault(stream, []).append(runs)
         return {stream: union(each) for stream, each in found.items()}

@@ -13,6 +13,7 @@ from semcast.specs.gossip.kinds import (
     COLLECT,
     COMPACTED,
     EXPIRED,
+    FORGOT,
     KEPT,
     LETGO,
     LIMITS,
@@ -30,17 +31,21 @@ _NOTHING = Runs()
 
 
 def gossip_logged(history: History) -> Verdict:
-    """What a sender that is there at the end multicast was logged, by so many loggers as were asked for."""
+    """What a sender that is there at the end multicast was logged, by so many loggers as were asked for.
+
+    As with `gossip_durable`, by one of them where messages expire: the others are told that it has.
+    """
     ledger = ledger_of(history)
     if not history.info.quiesced:
         return unknown("gossip_logged", "the run was not over")
     if not ledger.running or ledger.disk_lost:
         return unknown("gossip_logged", "no logger is there, or a disk was lost")
     findings = Findings("gossip_logged")
+    enough = 1 if any(LIMITS in log.retention for log in ledger.logs) else ledger.log_acks
     for process in history.processes:
         if any(row.kind in GONE for row in history.of(process)):
             continue
-        logged = _by_enough([log.logged.get(process, _NOTHING) for log in ledger.logs], ledger.log_acks)
+        logged = _by_enough([log.logged.get(process, _NOTHING) for log in ledger.logs], enough)
         _count(findings, process, ledger.multicast(process).minus(logged), "is in too few logs")
     return findings.verdict()
 
@@ -79,7 +84,8 @@ def gossip_durable(history: History) -> Verdict:
 def gossip_closed(history: History) -> Verdict:
     """All loggers agree on where a stream ended, for ever. What a disk knew that was lost does not count."""
     findings = Findings("gossip_closed")
-    lost = {(log.logger, log.identity) for log in ledger_of(history).logs if log.lost}
+    logs = ledger_of(history).logs
+    lost = {(log.logger, log.identity) for log in logs if log.lost or log.forgotten}
     opened = [row for row in history.events if row.kind is OPENED]
     of_lost = {row.process for row in opened if (row.process.name, row.order) in lost}
     ends: dict[MemberId, Event] = {}
@@ -91,6 +97,28 @@ def gossip_closed(history: History) -> Verdict:
                 findings.example(
                     f"{row.sender} ended with {first.seq} at {first.process}, and with {row.seq} here", row
                 )
+    return findings.verdict()
+
+
+def gossip_forgotten(history: History) -> Verdict:
+    """Where the run is over: all loggers agree whom they go on without, and none of these is there."""
+    ledger = ledger_of(history)
+    if not history.info.quiesced:
+        return unknown("gossip_forgotten", "the run was not over")
+    findings = Findings("gossip_forgotten")
+    known: dict[str, set[str]] = {}
+    for row in history.events:
+        if row.kind is FORGOT:
+            known.setdefault(row.process.name, set()).update(each.name for each in row.members or ())
+    for name in ledger.running:
+        for lacking in sorted(ledger.forgotten - known.get(name, set())):
+            findings.count(1)
+            findings.example(f"{name} still waits for {lacking}, which others have forgotten")
+    for process in history.processes:
+        over = any(row.kind in GONE for row in history.of(process))
+        if process.name in ledger.forgotten and ledger.running and not over:
+            findings.count(1)
+            findings.example(f"{process} is there, though the other loggers have forgotten it")
     return findings.verdict()
 
 
@@ -145,7 +173,8 @@ def gossip_collected(history: History) -> Verdict:
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
-    if ledger.disk_lost or any(not each.there and each.left is None for each in ledger.sessions):
+    lost = any(log.lost and not log.forgotten for log in ledger.logs)
+    if lost or any(not each.there and each.left is None for each in ledger.sessions):
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
     for log, row in ledger.readded:

@@ -1,0 +1,264 @@
+"""`semcast daemon`: one member of a domain on a host, for many local programs in any language."""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semcast.cli.errors import JobError, UsageError
+from semcast.cli.live import plain
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.group.settings import parse_size
+
+if TYPE_CHECKING:
+    from semcast.daemon.opening import DaemonSettings
+    from semcast.daemon.server import DaemonServer
+
+_ASKS = ("status", "clients", "groups", "drop")
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser(
+        "daemon",
+        help="run a daemon for the programs of this host, or look at one that runs",
+        description="Be a member of a domain, and let local programs use it: until SIGTERM or Ctrl-C. Or ask"
+        " the daemon that runs here for its status, clients or groups. See docs/daemon.md.",
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("run", *_ASKS),
+        default="run",
+        metavar="ACTION",
+        help="run (default), status, clients, groups [NAME], drop CLIENT",
+    )
+    parser.add_argument("about", nargs="?", default="", metavar="WHAT", help="a group, or a client to drop")
+    parser.add_argument(
+        "--socket", default="", metavar="PATH", help="of the Unix socket (default: the usual)"
+    )
+    parser.add_argument("--socket-mode", default="600", metavar="MODE", help="who may use it (default: 600)")
+    parser.add_argument("--domain", default="semcast", help="the daemons of a domain find each other")
+    parser.add_argument("--name", default="", help="of the daemon, at the end of its clients' names")
+    parser.add_argument(
+        "--listen", default="", metavar="HOST:PORT", help="let clients with a token in by TCP"
+    )
+    parser.add_argument("--ws", default="", metavar="HOST:PORT", help="and by WebSocket, at /v1")
+    parser.add_argument("--pages", default="", metavar="DIR", help="serve the files of a folder there, too")
+    parser.add_argument(
+        "--origin",
+        dest="origins",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="whose pages may use the WebSocket, such as https://example.org; may be repeated",
+    )
+    parser.add_argument("--access", default="", metavar="FILE", help="tokens, and who may do what")
+    parser.add_argument("--cert", default="", metavar="FILE", help="certificate for TLS, as PEM")
+    parser.add_argument("--key", default="", metavar="FILE", help="its key")
+    parser.add_argument("--allow-block", action="store_true", help="let clients make everybody wait for them")
+    parser.add_argument(
+        "--queue-messages", type=int, default=4096, metavar="N", help="that wait for a client"
+    )
+    parser.add_argument("--queue-bytes", default="16MiB", metavar="SIZE", help="and bytes of messages")
+    parser.add_argument(
+        "--leave-after",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long a client may have more waiting than that (default: 5)",
+    )
+    parser.add_argument("--bind", default=None, metavar="HOST:PORT", help="where it meets other daemons")
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        metavar="HOST:PORT",
+        help="look for daemons there, too; may be repeated",
+    )
+    parser.add_argument("--key-file", metavar="FILE", help="the domain's keyring, made by `semcast keygen`")
+    parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
+    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all daemons")
+    parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
+    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run a daemon, or ask one."""
+    try:
+        if args.action != "run":
+            return _ask(args)
+        if args.print_unit:
+            return _print_unit(args)
+        return _serve(args)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from error
+    except GroupError as error:
+        raise JobError(str(error)) from error
+
+
+def _settings(args: argparse.Namespace) -> "DaemonSettings":
+    from semcast.daemon.opening import DaemonSettings  # noqa: PLC0415
+
+    try:
+        mode = int(args.socket_mode, 8)
+    except ValueError:
+        raise UsageError(f"--socket-mode {args.socket_mode}: write it as for chmod, such as 660") from None
+    member = {
+        "name": args.name or None,
+        "bind": args.bind,
+        "peers": args.peers,
+        "key_file": args.key_file,
+        "insecure": args.insecure,
+        "record": args.record,
+        "record_run": args.record_run,
+    }
+    return DaemonSettings(
+        domain=args.domain,
+        socket=args.socket,
+        socket_mode=mode,
+        listen=args.listen,
+        ws=args.ws,
+        origins=tuple(args.origins),
+        pages=args.pages,
+        access=args.access,
+        certificate=args.cert,
+        key=args.key,
+        allow_block=args.allow_block,
+        queue_messages=args.queue_messages,
+        queue_bytes=parse_size(args.queue_bytes),
+        leave_after=args.leave_after,
+        member=member,
+    )
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from semcast.daemon.notify import notify  # noqa: PLC0415
+    from semcast.daemon.opening import open_daemon  # noqa: PLC0415
+
+    say = _say_json if args.json else _say
+    server = open_daemon(_settings(args))
+    stack = server.member.stack
+
+    def ready() -> None:
+        say(
+            {
+                "event": "serving",
+                "daemon": str(stack.me),
+                "domain": args.domain,
+                "doors": [door.place for door in server.doors],
+            }
+        )
+        notify("READY=1")
+
+    server.on_settled = ready
+    with _signals(server):
+        server.run()
+    notify("STOPPING=1")
+    say({"event": "stopped", "daemon": str(stack.me)})
+    return 0
+
+
+@contextmanager
+def _signals(server: "DaemonServer") -> Iterator[None]:
+    """SIGTERM and SIGINT end it, SIGHUP has it read its files again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    deeds: dict[signal.Signals, Callable[[], None]] = {
+        signal.SIGTERM: server.stop,
+        signal.SIGINT: server.stop,
+        signal.SIGHUP: server.reload,
+    }
+    before = {
+        each: signal.signal(each, lambda number, _frame: deeds[signal.Signals(number)]()) for each in deeds
+    }
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _print_unit(args: argparse.Namespace) -> int:
+    from semcast.daemon.unit import unit  # noqa: PLC0415
+
+    words = [
+        sys.executable,
+        "-m",
+        "semcast",
+        "daemon",
+        "--socket",
+        args.socket or "/run/semcast/semcast.sock",
+    ]
+    words += ["--domain", args.domain, "--socket-mode", args.socket_mode if args.socket else "666"]
+    for flag in ("name", "listen", "ws", "bind"):
+        if value := getattr(args, flag):
+            words += [f"--{flag}", str(value)]
+    for flag in ("pages", "access", "cert", "key", "key_file"):
+        if value := getattr(args, flag):
+            words += [f"--{flag.replace('_', '-')}", str(Path(value).absolute())]
+    for flag, values in (("--origin", args.origins), ("--peer", args.peers or ())):
+        for value in values:
+            words += [flag, value]
+    words += ["--insecure"] if args.insecure else []
+    words += ["--allow-block"] if args.allow_block else []
+    print(unit(args.domain, words), end="")
+    return 0
+
+
+def _ask(args: argparse.Namespace) -> int:
+    from semcast.daemon.asking import ask  # noqa: PLC0415
+    from semcast.domains.places import find_daemon  # noqa: PLC0415
+
+    if args.action == "drop" and not args.about:
+        raise UsageError("drop: name a client")
+    answer = ask(args.socket or find_daemon(), args.action, args.about)
+    if args.json:
+        print(answer)
+        return 0
+    found = json.loads(answer)
+    for row in found if isinstance(found, list) else [found]:
+        print(plain(line_of(row)))
+    return 0
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """What a daemon says, for people.
+
+    >>> line_of({"group": "a", "members": 2})
+    'group=a members=2'
+    """
+    return " ".join(f"{key}={_text(value)}" for key, value in row.items() if value not in ("", None))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "-"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def _say_json(what: Mapping[str, Any]) -> None:
+    print(json.dumps(dict(what)), flush=True)
+
+
+def _say(what: Mapping[str, Any]) -> None:
+    print(plain(sentence(what)), file=sys.stderr, flush=True)
+
+
+def sentence(what: Mapping[str, Any]) -> str:
+    """What happens, for people.
+
+    >>> sentence({"event": "stopped", "daemon": "a"})
+    'a: stopped'
+    """
+    if what["event"] == "serving":
+        return f"{what['daemon']}: serves {what['domain']} at {', '.join(what['doors'])}"
+    return f"{what['daemon']}: {what['event']}"

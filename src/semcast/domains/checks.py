@@ -1,0 +1,58 @@
+"""What a program may ask of a domain; said before anything is asked."""
+
+from collections.abc import Iterator, Sequence
+
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_ITEM, MAX_TARGETS
+
+
+def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
+    """The groups that a message is for, each once."""
+    if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
+        raise ConfigurationError(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
+    for group in groups:
+        if not isinstance(group, str) or not 1 <= len(group) <= MAX_GROUP:
+            raise ConfigurationError(
+                f"{group!r} is no name of a group in a domain: 1 to {MAX_GROUP} characters"
+            )
+    return tuple(groups)
+
+
+def check_items(items: Sequence[str] | None) -> None:
+    """What messages are about."""
+    for item in items or ():
+        if not isinstance(item, str) or len(item) > MAX_ITEM:
+            raise ConfigurationError(f"item {item!r:.60}: at most {MAX_ITEM} characters")
+
+
+def check_order(order: str) -> bool:
+    """Whether a message has to be safe before it is delivered."""
+    if order not in ("agreed", "safe"):
+        raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+    return order == "safe"
+
+
+def portions(payloads: Sequence[bytes], most: int, most_bytes: int) -> Iterator[tuple[Sequence[bytes], int]]:
+    """Messages in runs, as they may be asked for, with the bytes of each run.
+
+    >>> [len(run) for run, _ in portions([b"1234"] * 5, 4, 10)]
+    [2, 2, 1]
+    """
+    if not payloads:
+        raise ConfigurationError("there is nothing to send")
+    if len(payloads) <= most and set(map(type, payloads)) == {bytes}:
+        size = sum(map(len, payloads))
+        if size <= most_bytes:  # as nearly always: nobody looks at each
+            yield payloads, size
+            return
+    start = size = 0
+    for place, payload in enumerate(payloads):
+        if not isinstance(payload, bytes):
+            raise TypeError(f"a message is bytes, not {type(payload).__name__}")
+        if len(payload) > most_bytes:
+            raise GroupError(f"a message of {len(payload)} bytes: at most {most_bytes} in this domain")
+        if place > start and (place - start == most or size + len(payload) > most_bytes):
+            yield payloads[start:place], size
+            start, size = place, 0
+        size += len(payload)
+    yield payloads[start:], size

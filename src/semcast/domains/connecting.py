@@ -1,0 +1,40 @@
+"""`connect`: how a program gets into a domain through a daemon."""
+
+from semcast.domains.domain import Domain
+from semcast.domains.places import find_daemon
+from semcast.domains.remote import Place, RemoteLink
+from semcast.group.errors import ConfigurationError
+from semcast.protocols.clients.frames import MAX_WINDOW
+
+
+def connect(
+    where: str = "",
+    /,
+    *,
+    name: str = "",
+    token: str = "",
+    policy: str = "purge",
+    window: int = 16_384,
+    certificates: str = "",
+) -> Domain:
+    """The daemon of this host: `async with semcast.connect() as host: ...`.
+
+    If the daemon dies, the program tries again until there is one, and hears one `Rejoining` with what is
+    unsettled.
+
+    Args:
+        where: path of its socket, `tcp://HOST:PORT` or `tls://HOST:PORT`; by default the variable
+            `SEMCAST_DAEMON`, or the usual socket.
+        name: of this program, once for each daemon; made up where it is empty.
+        token: over TCP: who this is.
+        policy: what becomes of this program if it is too slow: `purge` (obsolete messages are dropped, and it
+            is put out after a while), `leave` (put out at once) or `block`, where the daemon allows that.
+        window: messages that may be under way to it.
+        certificates: over TLS: a PEM file of who may vouch for the daemon, where the system's do not.
+    """
+    if policy not in ("purge", "leave", "block"):
+        raise ConfigurationError(f"policy {policy!r}: there are purge, leave and block")
+    if not 1 <= window <= MAX_WINDOW:
+        raise ConfigurationError(f"window of {window} messages: between 1 and {MAX_WINDOW}")
+    place = Place(where or find_daemon(), token, certificates)
+    return Domain(place.where, RemoteLink(place, name, policy, window))

@@ -1,0 +1,241 @@
+"""`Domain`: one identity and one ordered stream over any number of groups."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from semcast.core.ids import MemberId
+from semcast.core.views import View
+from semcast.domains.checks import check_groups
+from semcast.domains.desk import Desk
+from semcast.domains.events import DomainDelivery, DomainEvent
+from semcast.domains.light import Flavour, LightGroup
+from semcast.domains.link import JoinRequest, LeaveRequest, Link
+from semcast.domains.sending import SendingSide
+from semcast.domains.stream import Outlet
+from semcast.domains.waiting import Waiting
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.signals import ENDING, SignalWatch
+from semcast.protocols.lightweight.events import Replaced
+
+QUEUE = 1024
+"""Messages that wait for who reads, before no more are taken from the daemon."""
+
+
+class Domain(SendingSide):
+    """This program in a domain. Made by `semcast.domain` or `semcast.connect`; `sending.py` is how it sends.
+
+    Args:
+        name: of the domain.
+        link: to the daemon that it is a client of, in this process or elsewhere.
+        queue: messages that wait for who reads.
+    """
+
+    def __init__(self, name: str, link: Link, *, queue: int = QUEUE) -> None:
+        self.name = name
+        self._application = asyncio.get_running_loop()
+        self._waiting = Waiting(name, self._check_open)
+        self._desk = self._waiting.desk = Desk(link, queue, self._waiting.wake, self.is_over)
+        self._link = link
+        self._signals = SignalWatch()
+        self._over = asyncio.Event()  # nothing is left of it
+        self._entered = self._opened = self._closed = False
+        self.on_close: Callable[[], None] = _nothing
+        """Called once, when it begins to close."""
+
+    # Life
+
+    def __await__(self) -> Generator[Any, None, "Domain"]:
+        """`floor = await domain(...)`, where `async with` does not fit; then `close` is up to the program."""
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> "Domain":
+        if self._entered or self._closed:
+            raise GroupError(f"{self.name} was entered before: a domain is used once, make another")
+        self._entered = True
+        try:
+            self._desk.begin(await self._link.open(self._desk.hear))
+        except BaseException:
+            self._closed = True
+            await self._link.close()
+            raise
+        self._opened = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave all groups, and stop. What was sent reaches everybody first, if that takes but seconds."""
+        if self._closed:
+            await self._over.wait()  # somebody else has begun to
+            return
+        self._closed = True
+        self._signals.stop()
+        self.on_close()
+        try:
+            if self._opened:
+                self._desk.end()
+                self._waiting.wake()
+            await self._link.close()
+        finally:
+            self._over.set()
+
+    def leave_on_signals(self, *signals: signal.Signals) -> None:
+        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+
+        To be called in the main thread. A second signal does what it would have done without this.
+        """
+        self._check_open()
+        self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
+
+    def is_over(self) -> bool:
+        """Whether this program has closed the domain; raises where it ended otherwise."""
+        if self._closed:
+            return True
+        self._check_open()
+        return False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise GroupClosedError(f"{self.name} is closed")
+        if not self._opened:
+            raise GroupError(f"{self.name} is not open: `async with domain(...) as ...`, or await it first")
+        if self._desk.failure is not None:
+            raise GroupClosedError(str(self._desk.failure)) from self._desk.failure
+
+    # About it
+
+    @property
+    def member(self) -> MemberId:
+        """Who this program is, in all groups; another one after each `Rejoining`."""
+        if not self._opened:
+            self._check_open()
+        return self._desk.books.member
+
+    @property
+    def link(self) -> Link:
+        """How it is connected."""
+        return self._link
+
+    @property
+    def outlet(self) -> Outlet:
+        """What `async for` reads; for what is built on top of a domain."""
+        return self._desk.stream.whole
+
+    def called_by(self, caller: Callable[[], object]) -> None:
+        """Tell who is calling by this; else it is the task. Who reads must not wait for itself."""
+        self._desk.stream.caller = caller
+
+    def receipts(self) -> list[Replaced]:
+        """What this program was too slow for since the last call, and what it was given instead."""
+        receipts = list(self._desk.receipts)
+        self._desk.receipts.clear()
+        return receipts
+
+    def groups(self) -> Sequence[LightGroup]:
+        """Those that this program is in, or asked to be in."""
+        return tuple(self._desk.groups.values())
+
+    # Groups
+
+    async def join(self, group: str, *, flavour: Flavour = "evs", timeout: float | None = None) -> LightGroup:
+        """Be in a group; returns once this program is in its first view.
+
+        Args:
+            group: its name.
+            flavour: `vs` for sending view delivery: a message is delivered in the view that its sender was
+                in, and sending waits while a view ends. The first member of a group decides for all.
+            timeout: seconds, at most; then TimeoutError, and it is not in the group.
+        """
+        check_groups((group,))
+        if flavour not in ("evs", "vs"):
+            raise ConfigurationError(f"flavour {flavour!r}: there are evs and vs")
+        self._check_open()
+        groups = self._desk.groups
+        if group in groups:
+            raise GroupError(f"{self.member} is in {group!r} already, or about to be, or to leave it")
+        if len(groups) >= self._desk.terms.memberships:
+            raise GroupError(f"{self.member} is in {len(groups)} groups, and may not be in more")
+        outlet = self._desk.outlet(group)
+        seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs")
+        asked = False
+        try:
+            async with asyncio.timeout(timeout):
+                await self._waiting.until(lambda: self._desk.room_for(1, 0))
+                asked = True
+                self._desk.stream.add(group, outlet)
+                self._desk.submit(JoinRequest(group, seat.wants_vs))
+                await self._waiting.until(lambda: seat.view is not None or bool(seat.over))
+                if seat.view is None:
+                    raise GroupError(f"{group!r} of {self.name}: {seat.over}")
+        except BaseException:
+            self._give_up(seat, asked=asked)
+            raise
+        return seat
+
+    def _give_up(self, seat: LightGroup, *, asked: bool) -> None:
+        """Who waited for a group does so no more."""
+        if not asked:
+            self._desk.groups.pop(seat.name, None)
+        elif not self._closed and self._desk.failure is None:
+            seat.leaves()
+            self._desk.submit(LeaveRequest(seat.name))
+
+    async def leave(self, group: LightGroup) -> None:
+        """Leave a group, behind everything that was sent there."""
+        if group.over or self._closed or self._desk.failure is not None:
+            return
+        try:
+            if not group.leaving:
+                await self._waiting.until(lambda: self._desk.room_for(1, 0))
+                if not group.leaving:
+                    group.leaves()
+                    self._desk.submit(LeaveRequest(group.name))
+            await self._waiting.until(lambda: bool(group.over))
+        except GroupClosedError:
+            if not self._closed:
+                raise
+
+    def check_member(self, group: LightGroup) -> None:
+        """Raise where this program is in the group no more."""
+        if group.over or group.leaving:
+            raise GroupClosedError(f"{group.name} of {self.name}: {group.over or 'this program leaves it'}")
+
+    async def wait_for(self, group: LightGroup, members: int, timeout: float | None = None) -> View:
+        """Wait until a group has so many members; returns the view. TimeoutError says who is there."""
+
+        def gathered() -> bool:
+            self.check_member(group)
+            return group.view is not None and len(group.view.members) >= members
+
+        try:
+            await self._waiting.until(gathered, timeout)
+        except TimeoutError:
+            there = ", ".join(map(str, group.members())) or "nobody"
+            raise TimeoutError(f"{group.name} of {self.name}: {there} after {timeout} s") from None
+        assert group.view is not None
+        return group.view
+
+    # Receiving
+
+    def __aiter__(self) -> AsyncIterator[tuple[str, DomainEvent]]:
+        """What happens, one by one, in the one order of the domain: `async for group, event in floor`.
+
+        With each event comes the name of its group; of a message to several, the first that this program is
+        in; "" for what happens to this program. A loop that was left can be taken up again: nothing is lost.
+        Ends when this program closes the domain.
+        """
+        return self._desk.stream.whole.events()
+
+    def batches(self) -> AsyncIterator[Sequence[tuple[str, DomainDelivery]]]:
+        """The same in lists: runs of messages to groups (`Batch`), and what happens between them."""
+        return self._desk.stream.whole.batches()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,189 @@
+"""`LightGroup`: a group of a domain, as one of its members sees it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.views import View
+from semcast.domains.events import DomainDelivery, DomainEvent
+from semcast.domains.stream import Outlet
+from semcast.protocols.lightweight.events import GroupView
+from semcast.protocols.lightweight.ids import ViewId
+
+if TYPE_CHECKING:
+    from semcast.domains.domain import Domain
+
+Flavour = Literal["evs", "vs"]
+"""Which view a message is delivered in: that of its place in the order, or the one its sender was in (`vs`).
+The first member of a group decides for all."""
+Settled = Literal["delivered", "safe"]
+"""How far a message has to have come. In a domain both say the same: it has its place, and every daemon that
+is there has it."""
+
+
+class LightGroup:
+    """A group that this program is in. Made by `Domain.join`.
+
+    Joining and leaving are messages in the order of the domain, so they cost nobody else anything.
+    """
+
+    def __init__(self, domain: "Domain", name: str, outlet: Outlet, *, vs: bool = False) -> None:
+        self.domain = domain
+        self.name = name
+        self.outlet = outlet
+        """What its iterator is given."""
+        self.wants_vs = vs
+        self.view: View | None = None
+        """The latest view; the program may not have iterated up to it. None until there is one."""
+        self.over = ""
+        """Why this program is in the group no more, if that is so."""
+        self.released: Callable[[], Awaitable[None]] = _nothing
+        """Called when this program has left the group."""
+        self._view_id: ViewId | None = None
+        self._vs = False
+        self._blocked = False  # its view ends: nothing is sent until the next one is there
+        self._leaving = False
+
+    async def __aenter__(self) -> "LightGroup":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave this group. The domain goes on, also where the block raised."""
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Leave the group, behind everything that was sent there. Its iterator ends."""
+        try:
+            await self.domain.leave(self)
+        finally:
+            await self.released()
+
+    async def close(self) -> None:
+        """The same as `leave`."""
+        await self.leave()
+
+    # About it
+
+    @property
+    def member(self) -> MemberId:
+        """Who this program is, in all groups of the domain."""
+        return self.domain.member
+
+    def members(self) -> Sequence[MemberId]:
+        """Those of the latest view, in the order in which they joined."""
+        return () if self.view is None else self.view.members
+
+    async def wait_for(self, members: int, timeout: float | None = None) -> View:
+        """Wait until the group has so many members; returns the view. After `timeout`, TimeoutError."""
+        return await self.domain.wait_for(self, members, timeout)
+
+    # Sending
+
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast one message to the group, as `Domain.send`."""
+        self._check()
+        return await self.domain.send(
+            self.name, payload, item=item, order=order, timeout=timeout, confirm=confirm
+        )
+
+    async def send_many(
+        self,
+        payloads: Sequence[bytes],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast several messages; returns the id of the last. As `Domain.send_many`."""
+        self._check()
+        return await self.domain.send_many(self.name, payloads, order=order, timeout=timeout, confirm=confirm)
+
+    async def send_items(
+        self,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates, each of an item; returns the id of the last."""
+        self._check()
+        return await self.domain.send_items(self.name, updates, order=order, timeout=timeout)
+
+    async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
+        """A message to one member alone, in the same order. As `Domain.send_to`."""
+        return await self.domain.send_to(member, payload, timeout=timeout)
+
+    def _check(self) -> None:
+        self.domain.check_member(self)
+
+    # Receiving
+
+    async def __aiter__(self) -> AsyncIterator[DomainEvent]:
+        """What happens in this group, one by one: a filter of the domain's stream.
+
+        Between two groups that are read this way nothing is said about the order: two tasks read at
+        their own pace. Where that order matters, iterate over the domain. Who iterates over a group and then
+        stops reading holds up all that this program reads of the domain, as with any part of one stream.
+        """
+        async for _, event in self.outlet.events():
+            yield event
+
+    async def batches(self) -> AsyncIterator[Sequence[DomainDelivery]]:
+        """The same in lists: runs of messages (`Batch`), and changes of view between them."""
+        async for deliveries in self.outlet.batches():
+            yield [delivery for _, delivery in deliveries]
+
+    # By the domain
+
+    def installed(self, event: GroupView, view: View) -> None:
+        """It is in another view."""
+        self.view, self._view_id, self._vs = view, event.id, event.vs
+        self._blocked = False
+
+    def block(self) -> None:
+        """Its view ends."""
+        self._blocked = True
+
+    def again(self) -> None:
+        """This program comes back as another member, which is in no view yet."""
+        self.view = self._view_id = None
+        self._blocked = False
+
+    def end(self, cause: str) -> None:
+        """This program is in the group no more."""
+        self.over = cause
+        self.outlet.arrived.set()
+
+    @property
+    def leaving(self) -> bool:
+        """Whether this program has asked to leave."""
+        return self._leaving
+
+    def leaves(self) -> None:
+        """This program has asked to leave."""
+        self._leaving = True
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a member may send: it has a view, and in a `vs` group that does not end."""
+        return self._view_id is not None and not self._blocked
+
+    @property
+    def sending_view(self) -> ViewId | None:
+        """The view that its messages name."""
+        return self._view_id if self._vs else None
+
+
+async def _nothing() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,167 @@
+"""How a program sends in its domain: to one group or several, to one program, from inside and outside."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.domains.checks import check_groups, check_items, check_order, portions
+from semcast.domains.desk import Desk
+from semcast.domains.light import LightGroup, Settled
+from semcast.domains.link import CastRequest, PrivateRequest
+from semcast.domains.waiting import Waiting
+from semcast.group.errors import ConfigurationError, GroupError, SendTimeoutError
+
+
+class SendingSide(ABC):
+    """The part of a `Domain` that sends."""
+
+    name: str
+    _desk: Desk
+    _waiting: Waiting
+
+    @property
+    @abstractmethod
+    def member(self) -> MemberId:
+        """Who this program is, in all groups; another one after each `Rejoining`."""
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raise where the domain is not open."""
+
+    async def send(
+        self,
+        group: str,
+        payload: bytes,
+        *,
+        item: str | None = None,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast one message to a group, whether this program is in it or not.
+
+        Args:
+            group: its name. If nobody is in it, the message is for nobody.
+            payload: what to send.
+            item: what it is about: for who is slow it replaces earlier messages of this program to the same
+                groups, in the same views, about the same item.
+            order: `agreed`, or `safe`: delivered only once every daemon has it.
+            timeout: seconds to wait for room, at most; then `SendTimeoutError`.
+            confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
+                this program was put out before that was known.
+        """
+        return await self._cast(
+            (group,), [payload], None if item is None else [item], order, timeout, confirm
+        )
+
+    async def send_many(
+        self,
+        group: str,
+        payloads: Sequence[bytes],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast several messages to a group; returns the id of the last.
+
+        They are handed over in portions, so those of other tasks may come between. If waiting for room fails
+        in the middle, `accepted` of the error says how many were handed over: these are sent.
+        """
+        return await self._cast((group,), payloads, None, order, timeout, confirm)
+
+    async def send_items(
+        self,
+        group: str,
+        updates: Sequence[tuple[str, bytes]],
+        *,
+        order: str = "agreed",
+        timeout: float | None = None,
+    ) -> MessageId:
+        """Multicast several updates to a group, each of an item, in order; returns the id of the last."""
+        items, payloads = [item for item, _ in updates], [payload for _, payload in updates]
+        return await self._cast((group,), payloads, items, order, timeout, None)
+
+    async def cast(
+        self,
+        groups: Sequence[str],
+        payload: bytes,
+        *,
+        item: str | None = None,
+        order: str = "agreed",
+        timeout: float | None = None,
+        confirm: Settled | None = None,
+    ) -> MessageId:
+        """Multicast one message to several groups, at one place in the order of all.
+
+        Who is in several of them is given it once.
+        """
+        return await self._cast(groups, [payload], None if item is None else [item], order, timeout, confirm)
+
+    async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
+        """A message to one program of the domain, at a place in the same order.
+
+        It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
+        """
+        [(_, size)] = portions([payload], 1, self._terms_bytes())
+        await self._room(1, size, None, timeout)
+        return MessageId(self.member, self._desk.submit(PrivateRequest(member, payload)))
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything that this program sent has its place, and every daemon has it."""
+        self._check_open()
+        placed = self._desk.books.placing()
+        await self._waiting.until(placed.done, timeout)
+        placed.result()
+
+    async def _cast(
+        self,
+        groups: Sequence[str],
+        payloads: Sequence[bytes],
+        items: Sequence[str] | None,
+        order: str,
+        timeout: float | None,
+        confirm: Settled | None,
+    ) -> MessageId:
+        names, safe = check_groups(groups), check_order(order)
+        check_items(items)
+        if confirm not in (None, "delivered", "safe"):
+            raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
+        most = self._terms_bytes()
+        runs = list(portions(payloads, self._desk.terms.run_messages, most))
+        accepted = last = 0
+        seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
+        for run, size in runs:
+            try:
+                await self._room(len(run), size, seat, timeout)
+            except GroupError as error:
+                error.accepted = accepted
+                raise
+            view = None if seat is None else seat.sending_view
+            about = None if items is None else items[accepted : accepted + len(run)]
+            last = self._desk.submit(CastRequest(names, run, view, safe, about)) + len(run) - 1
+            accepted += len(run)
+        sent = MessageId(self.member, last)
+        if confirm is not None:
+            await self.flush()
+        return sent
+
+    def _terms_bytes(self) -> int:
+        self._check_open()
+        return self._desk.terms.run_bytes
+
+    async def _room(self, count: int, size: int, seat: LightGroup | None, timeout: float | None) -> None:
+        """Wait until so much may be sent: as a member of a group, if it is one."""
+        await self._waiting.let_others_run(count)
+        self._check_open()
+
+        def open_for_it() -> bool:
+            if seat is not None and not seat.may_send and not seat.over:
+                return False
+            return self._desk.room_for(count, size)
+
+        if not open_for_it():
+            try:
+                await self._waiting.until(open_for_it, timeout)
+            except TimeoutError:
+                raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None

@@ -1,0 +1,74 @@
+"""Waiting in a domain: for room, for a view, for a place; and no longer than that can help."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from semcast.core.ids import MILLISECOND, Nanos
+from semcast.domains.desk import Desk
+from semcast.group.errors import BacklogError
+
+_TURN: Nanos = MILLISECOND
+"""A task that only sends lets others run after so long."""
+_LOOK = 16
+"""Messages after which such a task looks at the clock."""
+
+
+class Waiting:
+    """Where the calls of one program wait.
+
+    Args:
+        name: of the domain, for errors.
+        check_open: raises where the domain is not open.
+    """
+
+    def __init__(self, name: str, check_open: Callable[[], None]) -> None:
+        self.desk: Desk
+        self._name = name
+        self._check_open = check_open
+        self._changed = asyncio.Event()
+        self._unwatched = 0
+        self._yielded_at: Nanos = 0
+
+    def wake(self) -> None:
+        """Something has changed."""
+        self._changed.set()
+
+    async def until(self, ready: Callable[[], bool], timeout: float | None = None) -> None:
+        """Return once this is so; TimeoutError after so many seconds."""
+        self._check_open()
+        if not ready():
+            async with asyncio.timeout(timeout):
+                await self._stay(ready)
+            self._yielded_at = time.monotonic_ns()
+
+    async def _stay(self, ready: Callable[[], bool]) -> None:
+        stream = self.desk.stream
+        reads = stream.read_here()
+        stream.stall(reads)
+        try:
+            self.desk.hear()  # there is more room while who reads waits
+            while not ready():
+                self._give_up_if(reads and stream.full())
+                self._changed.clear()
+                await self._changed.wait()
+                self._check_open()
+        finally:
+            stream.stall(-reads)
+
+    def _give_up_if(self, hopeless: bool) -> None:
+        if hopeless:
+            raise BacklogError(
+                f"{self._name}: this program waits while it reads, and there is room for no more of what it"
+                " does not read meanwhile: read in another task, or answer less"
+            )
+
+    async def let_others_run(self, count: int) -> None:
+        """Called by who sends messages."""
+        self._unwatched -= count
+        if self._unwatched <= 0:
+            self._unwatched = _LOOK
+            now = time.monotonic_ns()
+            if now - self._yielded_at >= _TURN:
+                await asyncio.sleep(0)
+                self._yielded_at = time.monotonic_ns()

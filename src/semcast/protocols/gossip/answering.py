@@ -1,0 +1,175 @@
+"""How a logger answers programs that are no members: about its log, what is in it, and batches for it.
+
+Who asks is not taken for a member, and nothing is remembered of it but batches that come in parts, and
+questions that wait for the disk: of both there are few, and who asks too much is told that.
+"""
+
+from collections.abc import Callable, Sequence
+
+from semcast.core.annotations import Annotation
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame, Outbox
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.publishing import MAX_BATCH
+from semcast.protocols.gossip.queries import (
+    Ask,
+    Denied,
+    End,
+    Find,
+    Found,
+    Line,
+    Put,
+    Read,
+    Taken,
+    Told,
+    Trouble,
+)
+from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading
+from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
+
+_WAITING = 256
+"""Questions that may wait for the disk."""
+_BATCHES = 64
+"""Batches that may be on their way in parts, and the bytes of all of them."""
+_BYTES = 16 * MAX_BATCH
+
+Answered = Callable[[str, int], None]
+Publish = Callable[[Nanos, bytes, Sequence[bytes], Sequence[Annotation | None], Answered], None]
+"""Called with what became of it, and the position."""
+Forget = Callable[[Nanos, str, Callable[[], None]], None]
+
+
+class _Batch:
+    """What came of a batch."""
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+        self.came: dict[int, Put] = {}
+        self.size = 0
+
+
+class Answering:
+    """Of one logger.
+
+    Args:
+        books: what it has.
+        reading: shows it.
+        publish: logs a batch.
+        forget: goes on without a logger.
+        out: where answers go.
+    """
+
+    def __init__(self, books: Books, reading: Reading, publish: Publish, forget: Forget, out: Outbox) -> None:
+        self._books = books
+        self._reading = reading
+        self._publish = publish
+        self._forget = forget
+        self._out = out
+        self._batches: dict[tuple[MemberId, int], _Batch] = {}
+        self._waiting = 0
+        self.handlers: dict[type[Frame], Callable[[Nanos, MemberId, Frame], None]]
+        self.handlers = dict.fromkeys((Find, Ask, Read, Put), self._on_query)
+
+    def _on_query(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """One question; whatever is wrong with it is said."""
+        if isinstance(frame, Find):
+            self._out.send(source, Found(frame.serial, self._books.log))
+            return
+        assert isinstance(frame, Ask | Read | Put)
+        try:
+            self._reading.check_log(frame.log)
+            if isinstance(frame, Ask):
+                self._on_ask(now, source, frame)
+            elif isinstance(frame, Read):
+                self._on_read(source, frame)
+            else:
+                self._on_put(now, source, frame)
+        except OtherLogError as error:
+            self._deny(source, frame.serial, "log", error)
+        except OffsetError as error:
+            self._deny(source, frame.serial, "offset", error)
+        except ValueError as error:
+            self._deny(source, frame.serial, "invalid", error)
+
+    def _deny(self, target: MemberId, serial: int, trouble: Trouble, why: object) -> None:
+        self._out.send(target, Denied(serial, trouble, str(why)[:512]))
+
+    def _on_ask(self, now: Nanos, source: MemberId, frame: Ask) -> None:
+        if frame.what == "ends":
+            ends = self._reading.ends()
+            self._out.send(source, Told(frame.serial, ends.first, ends.next, ends.oldest, ends.newest))
+        elif frame.what == "time":
+            self._out.send(source, Told(frame.serial, self._reading.at_time(frame.at)))
+        elif self._may_wait(source, frame.serial):
+
+            def forgotten() -> None:
+                self._waiting -= 1
+                self._out.send(source, Told(frame.serial))
+
+            self._forget(now, frame.name, forgotten)
+            self._waiting += 1
+
+    def _may_wait(self, source: MemberId, serial: int) -> bool:
+        if self._waiting >= _WAITING:
+            self._deny(source, serial, "busy", f"{_WAITING} questions wait for the disk of this logger")
+            return False
+        return True
+
+    # Reading
+
+    def _on_read(self, source: MemberId, frame: Read) -> None:
+        page = self._reading.read(
+            frame.lo, frame.hi, most=frame.most, size=frame.size, log=frame.log, prefix=frame.prefix
+        )
+        for number, entry in enumerate(page.entries):
+            batch = entry.batch
+            self._out.send(
+                source,
+                Line(
+                    frame.serial,
+                    number,
+                    entry.position,
+                    entry.at,
+                    batch.sender,
+                    batch.first,
+                    batch.payloads[0],
+                    to_wire(batch.annotation),
+                ),
+            )
+        self._out.send(source, End(frame.serial, len(page.entries), page.next, page.trimmed))
+
+    # Batches
+
+    def _on_put(self, now: Nanos, source: MemberId, frame: Put) -> None:
+        whole = self._gather(source, frame)
+        if whole is None or not self._may_wait(source, frame.serial):
+            return
+
+        def answered(level: str, position: int) -> None:
+            self._waiting -= 1
+            self._out.send(source, Taken(frame.serial, position, level == "known"))
+
+        payloads = [payload for payload, _ in whole]
+        self._publish(now, frame.key, payloads, [from_wire(note) for _, note in whole], answered)
+        self._waiting += 1
+
+    def _gather(self, source: MemberId, frame: Put) -> list[tuple[bytes, WireAnnotation | None]] | None:
+        """The messages of a batch of which all parts are there."""
+        if frame.part >= frame.parts:
+            raise ValueError(f"part {frame.part} of {frame.parts}")
+        whose = source, frame.serial
+        batch = self._batches.get(whose)
+        if batch is None:
+            batch = self._batches[whose] = _Batch(frame.parts)
+        if frame.part not in batch.came and batch.parts == frame.parts:
+            batch.came[frame.part] = frame
+            batch.size += sum(len(payload) for payload, _ in frame.messages)
+        if batch.size > MAX_BATCH:
+            del self._batches[whose]
+            raise ValueError(f"a batch has {MAX_BATCH} bytes at most")
+        if len(batch.came) == batch.parts:
+            del self._batches[whose]
+            return [each for part in range(batch.parts) for each in batch.came[part].messages]
+        while len(self._batches) > _BATCHES or sum(each.size for each in self._batches.values()) > _BYTES:
+            del self._batches[next(iter(self._batches))]  # the oldest: who waits for it asks again
+        return None

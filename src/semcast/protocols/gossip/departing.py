@@ -1,0 +1,120 @@
+"""Whose streams are over, and who has been silent for too long: a logger's view of who is gone for good.
+
+A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when
+nothing was heard of it for `silence`. A session that does not report for `inactive` is over, too.
+"""
+
+from collections.abc import Callable, Iterable
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.idle import IdleMarks
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.settings import GossipSettings
+
+
+class Departing:
+    """Of one logger.
+
+    Args:
+        me: this logger.
+        settings: of the group.
+        books: what it has.
+        ending: ends streams.
+        idle: what idle senders said last.
+    """
+
+    def __init__(
+        self, me: MemberId, settings: GossipSettings, books: Books, ending: Ending, idle: IdleMarks
+    ) -> None:
+        self._me = me
+        self._settings = settings
+        self._books = books
+        self._ending = ending
+        self._idle = idle
+        self._newest: dict[str, int] = {}  # the newest incarnation of each name
+        self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
+        self._heard_at: dict[str, Nanos] = {}
+        self._looked_at: Nanos = 0
+
+    def start(self, now: Nanos, members: Iterable[MemberId]) -> None:
+        """Of a log that was read: go on with what was being closed; nobody was silent before this."""
+        for stream in self._books.streams.values():
+            self._see(stream.sender.name, stream.sender.incarnation)
+            if stream.frozen and stream.last is None:
+                self._ending.resume(stream)
+        self._newest[self._me.name] = self._me.incarnation
+        self._end_former(self._me.name)
+        for member in (*members, *self._books.streams):
+            self._heard_at[member.name] = now
+        self._looked_at = now
+
+    def heard(self, now: Nanos, source: MemberId) -> None:
+        """A frame came: of a newer incarnation, the former ones are over."""
+        if source.incarnation >= self._newest.get(source.name, 0):
+            self._newest[source.name] = source.incarnation
+            self._heard_at[source.name] = now
+            self._end_former(source.name)
+
+    def is_former(self, sender: MemberId) -> bool:
+        """Whether a newer incarnation is known, or this one is gone."""
+        return sender.incarnation < self._newest.get(sender.name, 0)
+
+    def opened(self, stream: LogStream) -> None:
+        """A stream is in use: perhaps it is over already."""
+        if self.is_former(stream.sender):
+            self._end(stream)
+
+    def gone(self, member: MemberId) -> None:
+        """It is gone for good, and with it its stream."""
+        self._see(member.name, member.incarnation + 1)
+        self._end_former(member.name)
+
+    def look(self, now: Nanos, dismiss: Callable[[MemberId], None]) -> None:
+        """Who has been silent for too long; nobody, if it was the logger that slept."""
+        slept = now - self._looked_at > 2 * self._settings.gossip_period
+        self._looked_at = now
+        if slept:
+            for row in self._books.rows.all():
+                row.heard_at = now
+        for stream in self._books.streams:
+            self._heard_at.setdefault(stream.name, now)
+        self._heard_at[self._me.name] = now
+        for name, at in list(self._heard_at.items()):
+            if slept:
+                self._heard_at[name] = now
+            elif now - at > self._settings.silence and self._ending.decides:
+                for stream in self._books.streams:
+                    if stream.name == name:
+                        self._see(name, stream.incarnation + 1)
+                self._end_former(name)
+        for row in self._books.rows.all():
+            if row.here and now - row.heard_at > self._settings.inactive:
+                dismiss(row.member)
+
+    def end_all(self) -> None:
+        """It may be this logger now that closes streams: also those of senders that went before."""
+        for stream in list(self._books.streams.values()):
+            if stream.frozen and stream.last is None:
+                self._ending.resume(stream)
+            elif self.is_former(stream.sender):
+                self._end(stream)
+
+    def _see(self, name: str, incarnation: int) -> None:
+        self._newest[name] = max(self._newest.get(name, 0), incarnation)
+
+    def _end_former(self, name: str) -> None:
+        """Streams of former incarnations are over."""
+        newest = self._newest.get(name, 0)
+        if self._ended_before.get(name) == newest:
+            return  # those that are opened since are ended at once
+        self._ended_before[name] = newest
+        for stream in self._books.streams.values():
+            if stream.sender.name == name and stream.sender.incarnation < newest:
+                self._end(stream)
+
+    def _end(self, stream: LogStream) -> None:
+        if not stream.frozen and self._ending.decides:
+            self._idle.forget(stream.sender)
+            self._ending.end(stream)
