@@ -23,6 +23,7 @@ from semcast.specs import Status, check
 from semcast.specs.replication import kinds
 
 SERVERS = of_form(Form.REPLICATION)
+DISARRANGED = 12
 ORDER = ("repl_fifo", "repl_integrity")
 TOTAL_ORDER = ("total_order", "uniform_total_order")
 
@@ -139,14 +140,14 @@ def test_servers_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Pa
     sound, *more = [simulate(draw_replication(seed)).history for seed in (0, 2, 4)]
     histories = [named(sound, "sound"), *(named(each, f"server-{n}") for n, each in enumerate(more))]
     histories += broken(sound)
-    for number in range(24):
+    for number in range(DISARRANGED):
         history = disarranged((sound, *more)[number % 3], Random(number))
         histories.append(named(history, f"disarranged-{number}"))
     expected = in_memory(histories, SERVERS)
     for number, (name, _, _) in enumerate(FAULTS):
         assert expected[f"broken-{number}", name][0] == "violated"
     for name in ORDER:
-        assert {expected[f"disarranged-{n}", name][0] for n in range(24)} == {"holds", "violated"}
+        assert {expected[f"disarranged-{n}", name][0] for n in range(DISARRANGED)} == {"holds", "violated"}
     assert {expected["sound", name][0] for name in SERVERS} == {"holds"}
     found = judged(interpreted, [*histories, two_groups()], SERVERS, tmp_path)
     of_groups = [key for key in found if key[0].startswith("two-groups")]

@@ -1,6 +1,6 @@
 """Small tables between Spark and the driver."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -31,6 +31,14 @@ def small_frame(
 def brought(frame: DataFrame) -> DataFrame:
     """Worked out now and held by the driver, if it is small: what builds on it is planned quickly."""
     return frame.sparkSession.createDataFrame(frame.toArrow(), schema=frame.schema)
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows. Spark looks through the whole plan at every union, so each is of two halves."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return united(frames[:half]).union(united(frames[half:]))
 
 
 def keep(frame: DataFrame, kept: ExitStack) -> DataFrame:

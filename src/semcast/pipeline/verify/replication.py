@@ -6,7 +6,6 @@ started with which disk, which primaries were installed, who crashed, and how fa
 """
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from pyspark.sql import functions as fn
 
 from semcast.core import MemberId
 from semcast.history.schema import GONE, Kind
+from semcast.pipeline.frames import united
 from semcast.pipeline.verify.certified import MOST_ROWS, history_of
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import chunked, overlay
@@ -88,7 +88,7 @@ def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> Non
         suspicious = SUSPICIOUS.get(name)
         parts[name] = suspicious(rows) if suspicious else _unsuspected(_DOUBTFUL[name](rows))
     marked = [part.withColumn(_OF, fn.lit(name)) for name, part in parts.items()]
-    kept = given.run_index.keep(reduce(DataFrame.union, marked))
+    kept = given.run_index.keep(united(marked))
     sizes = {(row["run"], row[_OF]): row["count"] for row in kept.groupBy("run", _OF).count().collect()}
     few = {case for case, size in sizes.items() if size + sizes.get((case[0], _ALL), 0) <= MOST_ROWS}
     names = [f"{run} {of}" for run, of in few]

@@ -7,11 +7,11 @@ excerpt all other greens seem to follow a gap.
 """
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from semcast.pipeline.frames import united
 from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.pipeline.verify.replication_answers import (
     BIN,
@@ -88,7 +88,7 @@ def _all(rows: DataFrame, suspects: Mapping[str, DataFrame], *context: DataFrame
     parts = [part.select(*rows.columns, fn.lit(fault).alias(FAULT)) for fault, part in suspects.items()]
     nothing = fn.lit(None).cast("string").alias(FAULT)
     parts += [part.select(*rows.columns, nothing) for part in context]
-    return reduce(DataFrame.union, parts)
+    return united(parts)
 
 
 def _since_snapshots(greens: DataFrame, snapshots: DataFrame) -> DataFrame:
@@ -123,7 +123,7 @@ def _bounds(rows: DataFrame, disputed: DataFrame) -> DataFrame:
     furthest = rows.where(is_kind(DURABLE) | strict()).groupBy(*LIFE, "kind").agg(fn.max("order"))
     edges = fn.explode(fn.array(fn.col("first") - 1, "last"))
     parts = each, furthest.select("run", fn.col("max(order)")), disputed.select("run", edges)
-    found = reduce(DataFrame.union, parts).groupBy("run").agg(fn.collect_set("bound").alias("bounds"))
+    found = united(parts).groupBy("run").agg(fn.collect_set("bound").alias("bounds"))
     return found.select("run", fn.slice("bounds", 1, _MOST_BOUNDS).alias("bounds"))
 
 
