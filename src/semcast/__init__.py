@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     )
     from semcast.group import (
         BacklogError,
+        CallAnswer,
+        CallError,
+        CallRequest,
         ConfigurationError,
         Confirm,
         Confirmation,
@@ -141,6 +144,9 @@ _HOMES = {
     ),
     "semcast.group": (
         "BacklogError",
+        "CallAnswer",
+        "CallError",
+        "CallRequest",
         "ConfigurationError",
         "Confirm",
         "Confirmation",
@@ -205,6 +211,9 @@ __all__ = [
     "Back",
     "BacklogError",
     "Batch",
+    "CallAnswer",
+    "CallError",
+    "CallRequest",
     "ConfigurationError",
     "Confirm",
     "Confirmation",

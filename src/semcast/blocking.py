@@ -13,7 +13,7 @@ with blocking.join("prices") as group:
 from semcast.blocking_group import BlockingGroup, join
 from semcast.blocking_log import BlockingLog, log
 from semcast.databases import database_blocking as database
-from semcast.domains.blocking import BlockingDomain, BlockingLightGroup, domain
+from semcast.domains.blocking import BlockingDomain, BlockingLightGroup, connect, domain
 from semcast.engine.blocking import BlockingReplica, BlockingSession, replicate
 from semcast.subscriptions import BlockingBatch, BlockingSubscription, subscribe
 
@@ -26,6 +26,7 @@ __all__ = [
     "BlockingReplica",
     "BlockingSession",
     "BlockingSubscription",
+    "connect",
     "database",
     "domain",
     "join",

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from semcast.blocking_calls import HandlerThreads
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
@@ -32,14 +33,18 @@ from semcast.group import (
     StateHooks,
 )
 from semcast.group import join as join_async
+from semcast.group.calls import To
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
+from semcast.patterns.calls import CallAnswer, CallRequest, Wanted
 
 if TYPE_CHECKING:
     from semcast.domains.blocking_sharing import BlockingDomainJoin
 
 T = TypeVar("T")
+BlockingHandler = Callable[[CallRequest], bytes | None]
+"""Answers a request."""
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
 """The thread of the program that calls, where another one works for it."""
 _SLEEP = 0.5
@@ -63,6 +68,7 @@ class BlockingGroup:
         self._unread: deque[GroupEvent] = deque()
         self._arrived = threading.Event()
         self._signals = SignalWatch()
+        self._handlers = HandlerThreads(f"semcast on_call {name}", self._finish_call)
 
     # Life
 
@@ -86,6 +92,7 @@ class BlockingGroup:
     def close(self) -> None:
         """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
         self._signals.stop()
+        self._handlers.close()
         if self._group is not None and self._thread.is_alive():
             try:
                 self._call(self._shut())
@@ -296,6 +303,35 @@ class BlockingGroup:
         if values:
             self.send(payload_of(values), items=list(values), order=order)
 
+    # Calling
+
+    def call(
+        self, payload: bytes, *, replies: Wanted = "all", to: To = "all", timeout: float | None = 10.0
+    ) -> CallAnswer:
+        """Ask the members of the group, and wait for what they answer, as `Group.call`."""
+        with self._handlers.aside():
+            return self._call(self._opened().call(payload, replies=replies, to=to, timeout=timeout))
+
+    def on_call(self, handler: BlockingHandler) -> BlockingHandler:
+        """Answer calls with this function: `@group.on_call`.
+
+        It is given a `CallRequest` and returns bytes, or None; what it raises is told to the caller. Handlers
+        run in a thread of their own, in the order of requests, one at a time; the next one runs while one
+        waits in `call`. The program shares what they use with them, and needs a lock where it changes it.
+        """
+        self._opened().on_call(handler)
+        return handler
+
+    def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
+        """Send a message to one member, which gets a `PrivateMessage`, as `Group.send_to`."""
+        return self._call(self._opened().send_to(member, payload, timeout=timeout))
+
+    def _finish_call(self, request: CallRequest, result: object) -> None:
+        """In a thread of a handler."""
+        group = self._group
+        if group is not None:
+            group.finish_call(request, result)
+
     # Receiving
 
     def reads(self) -> None:
@@ -309,29 +345,31 @@ class BlockingGroup:
         thread that iterates. One that raises is called again next time.
         """
         unread = self._unread
-        while True:
-            while unread:
-                try:
-                    event = unread.popleft()
-                except IndexError:
-                    break  # another thread was faster
-                yield event
-            deliveries = self._take(timeout)
-            if not deliveries:
-                return
-            for each in deliveries:
-                if isinstance(each, Batch):
-                    unread.extend(each.messages())
-                else:
-                    unread.append(cast("GroupEvent", each))
+        with self._opened().iterating():
+            while True:
+                while unread:
+                    try:
+                        event = unread.popleft()
+                    except IndexError:
+                        break  # another thread was faster
+                    yield event
+                deliveries = self._take(timeout)
+                if not deliveries:
+                    return
+                for each in deliveries:
+                    if isinstance(each, Batch):
+                        unread.extend(each.messages())
+                    else:
+                        unread.append(cast("GroupEvent", each))
 
     def batches(self, timeout: float | None = None) -> Iterator[Sequence[GroupDelivery]]:
         """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
 
         Ends when nothing has happened for `timeout` seconds, or when this program closes the group.
         """
-        while deliveries := self._take(timeout):
-            yield deliveries
+        with self._opened().iterating():
+            while deliveries := self._take(timeout):
+                yield deliveries
 
     def _take(self, timeout: float | None) -> Sequence[GroupDelivery]:
         """The next list; nothing if there is none in time, or at the end."""
@@ -381,6 +419,7 @@ class BlockingGroup:
         group = await self._begin()
         group.called_by(lambda: _THREAD.get() or threading.get_ident())
         group.wake_reader = self._arrived.set
+        group.run_handlers(self._handlers.run)
         return await group
 
     async def _shut(self) -> None:

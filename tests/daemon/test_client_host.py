@@ -128,6 +128,18 @@ def test_permissions_are_per_group_and_a_refusal_takes_a_number() -> None:
     assert list(hosted.machine.map.groups) == ["chat.a"]
 
 
+def test_what_was_refused_counts_as_placed() -> None:
+    """Whoever waits until everything has its place does not wait for what never has one."""
+    wire = Hosted().connect()
+    wire.hear()
+    wire.say(Leave(1, "g"))
+    assert wire.hear_of(Placed) == [Placed(1)]
+    wire.say(Join(2, "g"), Cast(3, ("g",), "loud", [b"1", b"2"]), Leave(5, "h"))
+    assert wire.hear_of(Placed)[-1] == Placed(5)
+    wire.say(Leave(6, "g"))
+    assert wire.hear_of(Placed)[-1] == Placed(6)
+
+
 def test_requests_have_the_next_number() -> None:
     wire = Hosted().connect()
     wire.say(Join(2, "g"))

@@ -18,6 +18,7 @@ from tests.daemon.processes import CLIENTS, PATIENCE, SENDS, STAYS, DaemonProces
 from tests.tools import lacking
 
 import semcast
+from semcast import blocking
 from semcast.cli.main import main
 from semcast.domains import DomainMessage, DomainView
 from semcast.domains.remote import RemoteLink
@@ -372,11 +373,36 @@ async def test_a_daemon_that_ends_says_so(tmp_path: Path, alone: list[DaemonProc
         assert out.splitlines()[-1] == "asked to"
 
 
+def test_programs_without_asyncio(daemons: list[DaemonProcess]) -> None:
+    name = name_of_group()
+    with blocking.connect(daemons[0].socket) as one, blocking.connect(daemons[1].socket) as other:
+        a, b = one.join(name, timeout=PATIENCE), other.join(name, timeout=PATIENCE)
+        a.send(b"hi", item="x", confirm="safe")
+        found = next(event for event in b.events(PATIENCE) if isinstance(event, DomainMessage))
+        assert (found.payload, found.id.sender) == (b"hi", one.member)
+
+
 def test_a_second_daemon_at_the_same_socket_says_so(daemons: list[DaemonProcess]) -> None:
     other = DaemonProcess(Path(daemons[0].socket), "other", "x")
     _, told = other.process.communicate(timeout=PATIENCE)
     assert other.process.returncode == 2
     assert "another daemon listens there" in told
+
+
+def test_send_tail_and_members_through_a_daemon(
+    daemons: list[DaemonProcess], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, here, there = name_of_group(), daemons[0].socket, daemons[1].socket
+    command = [sys.executable, "-m", "semcast", "tail", name, "--daemon", "--socket", there, "--count", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
+        while main(["members", name, "--daemon", "--socket", here]):
+            time.sleep(0.02)
+        assert "@b#" in capsys.readouterr().out
+        assert main(["send", name, "hi", "there", "--daemon", "--socket", here, "--item", "x"]) == 0
+        said, _ = tail.communicate(timeout=PATIENCE)
+    assert [line.rpartition(" ")[2] for line in said.splitlines()] == ["hi", "there"]
+    assert tail.returncode == 0
+    assert main(["send", name, "x", "--daemon", "--socket", "/nowhere"]) == 1
 
 
 def test_looking_at_a_daemon(daemons: list[DaemonProcess], capsys: pytest.CaptureFixture[str]) -> None:

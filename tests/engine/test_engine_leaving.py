@@ -184,7 +184,7 @@ def test_who_asks_for_something_of_a_server_that_has_ended_is_told_so(tmp_path: 
     async def scenario() -> None:
         a = server(tmp_path, "a", "a")
         await a
-        a.group.call(lambda _stack, _now: 1 / 0)  # type: ignore[arg-type]
+        a.group.command(lambda _stack, _now: 1 / 0)  # type: ignore[arg-type]
         asking = asyncio.create_task(a.in_turn(lambda found: found.machine.limit))
         await asyncio.wait([asking], timeout=5)
         with pytest.raises(semcast.GroupError):

@@ -37,7 +37,7 @@ def held(group: semcast.Group) -> Iterator[None]:
         begun.set()
         done.wait()
 
-    group.call(wait)
+    group.command(wait)
     begun.wait()
     try:
         yield

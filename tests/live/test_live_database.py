@@ -244,9 +244,59 @@ def test_three_servers_with_nothing_configured(tmp_path: Path) -> None:
             asked = [*command, "sql", "demo", "--verify", "--json"]
             found = subprocess.run(asked, check=True, env=environment, timeout=60, capture_output=True)
             assert json.loads(found.stdout)["servers"] == ["a", "b", "c"]
+            twice = subprocess.run(
+                [*command, "serve", "demo"], check=False, env=environment, timeout=60, capture_output=True
+            )
+            assert (twice.returncode, b"runs on this host already: a (" in twice.stderr) == (3, True)
         finally:
             demo.send_signal(signal.SIGINT)
         assert demo.wait(30) == 0
+
+
+def test_servers_of_a_demo_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    words = ["serve", f"orphan {os.getpid()}", "--data", str(tmp_path / "a"), "--name", "a", "--with", "a"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "semcast", *words, "--listen", "127.0.0.1:0", "--json", "--until-closed"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        while "serving" not in server.stdout.readline():
+            assert server.poll() is None
+        server.stdin.close()
+        assert server.wait(30) == 0
+
+
+def test_what_was_cut_off_the_log_and_damage_are_said(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "semcast", "serve", f"torn {os.getpid()}", "--data", str(tmp_path / "a")]
+    words += ["--name", "a", "--with", "a", "--listen", "127.0.0.1:0"]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+
+    def start(code: int = 0) -> str:
+        """What it says until it serves, or ends; then it is stopped."""
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as server:
+            assert server.stderr is not None
+            said = ""
+            while "serves at" not in said and (line := server.stderr.readline()):
+                said += line
+            if not code:
+                server.terminate()
+            assert server.wait(30) == code
+            return said
+
+    start()
+    log = next((tmp_path / "a").glob("**/*.log"))
+    data = log.read_bytes()
+    log.write_bytes(data + b"torn")
+    assert "warning: " in (said := start())
+    assert "cut off 4 bytes that a crash interrupted" in said
+    log.write_bytes(data[:60] + bytes([data[60] ^ 4]) + data[61:])
+    assert "is damaged at byte" in (said := start(3))
+    assert "or remove a at another server (semcast sql" in said
 
 
 @pytest.mark.parametrize("namespaces", [True, False])

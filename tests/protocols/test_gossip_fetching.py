@@ -8,7 +8,7 @@ from typing import Any
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Batch, Item, Outbox
-from semcast.core.events import Away, Delivery
+from semcast.core.events import Away, Delivery, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member
@@ -190,3 +190,24 @@ def test_merged_receipts_come_as_spans() -> None:
     stream = stack.books.streams[MemberId("p")]
     stream.merge(199)
     assert (stream.merged_from(1), stream.merged_from(50)) == (199, 199)
+
+
+def test_who_is_far_behind_is_told_in_spans_what_was_replaced() -> None:
+    """And by what, if it is not much: a notice names the replacement of each."""
+    lab = GossipLab(window=1000, report=SECOND)
+    lab.seats["r"].crash()
+    lab.seats["q"].reads = False
+    for number in range(300):
+        lab.update("p", b"%d" % number, f"item {number % 10}")
+    lab.run(2 * SECOND)
+    for number in range(20):
+        lab.seats["p"].multicast(b"event")
+        lab.update("p", b"%d" % number, "another")
+    lab.run(2 * SECOND)
+    r = lab.restart("r")
+    lab.run(2 * SECOND)
+    assert lab.purged("r") == [*range(1, 291), *range(302, 340, 2)]
+    assert len(lab.got("r")) == 10 + 20 + 1
+    receipts = [each for each in r.events if isinstance(each, Purged)]
+    assert max(each.count for each in receipts if each.by is None) > 100
+    assert len(receipts) < 100

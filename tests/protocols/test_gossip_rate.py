@@ -16,7 +16,7 @@ def send(rate: Rate, rounds: int, opinions: dict[str, int], kind: int = 100, oth
     for _ in range(rounds):
         number = rate._round + 1
         for name, lacks in opinions.items():
-            rate.heard(name, [(number * kind - lacks + 1, number * kind)] if lacks else [], number * kind)
+            rate.heard(name, lacks, number * kind)
         rate.on_round(number * PERIOD, number * kind, others or len(opinions))
 
 
@@ -94,3 +94,14 @@ def test_without_a_logger_there_is_no_rate() -> None:
     assert isinstance(stack, Member)
     send(stack.rate, 5, {"q": 400, "r": 400})
     assert stack.rate.limit is None
+
+
+def test_programs_that_do_not_read_slow_a_sender_down_if_they_are_most() -> None:
+    """They ask for nothing, having no room, and still tell what they lack."""
+    lab = GossipLab(queue_messages=10, hold=10, window=1000, gossip_rounds=100)
+    lab.run(SECOND)
+    lab.seats["q"].reads = lab.seats["r"].reads = False
+    for _ in range(50):
+        lab.seats["p"].multicast(*[b"."] * 10)
+        lab.run(10 * MILLISECOND)
+    assert any(note.level == "rate" for note in lab.notes("p", "blocked"))

@@ -3,7 +3,7 @@
 import pytest
 
 from semcast.core import MemberId
-from semcast.replication.actions import Asked, Join, Leave, Reweigh, Run, plain
+from semcast.replication.actions import Asked, Change, Join, Leave, Reweigh, Run, plain
 from semcast.replication.clients import Clients, Gone
 from semcast.replication.colours import Colours, GapError
 from semcast.replication.dedupe import Requests
@@ -208,6 +208,30 @@ def test_a_new_store_takes_the_place_of_the_old_one() -> None:
     assert members.apply(Leave(A), 10)
     assert not members.apply(Leave(Server("b", 2)), 11), "the last one stays"
     assert members.since == {Server("b", 2): 7}
+
+
+@pytest.mark.parametrize("what", [Reweigh(B, 0), Leave(B), Join(Server("b", 2), 1)])
+def test_what_actions_make_of_the_group_does_not_depend_on_who_was_given_up_meanwhile(what: Change) -> None:
+    members, others = Membership(), Membership()
+    for each in (members, others):
+        each.found(weighing(A, B, C))
+    members.forget(frozenset({B}))
+    assert members.apply(what, 7)
+    members.forget(frozenset())
+    assert others.apply(what, 7)
+    assert members.written() == others.written()
+    others.forget(frozenset({B}))
+    assert B not in others
+    assert B not in members or what == Reweigh(B, 0)
+
+
+def test_the_last_one_that_was_not_given_up_stays() -> None:
+    members = Membership()
+    members.found(weighing(A, B))
+    members.forget(frozenset({B}))
+    assert not members.apply(Leave(A), 3)
+    assert members.apply(Leave(B), 4)
+    assert members.weights == {A: 1}
 
 
 def test_a_request_is_done_once_in_any_order() -> None:

@@ -64,7 +64,7 @@ def test_old_copies_of_disks_are_put_back_and_found_out(seed: int) -> None:
     assert examine(scenario_of("replication", seed)).broken == []
 
 
-@pytest.mark.parametrize("seed", [32, 41, 55, 57, 156, 167, 2084, 2162, 10555])
+@pytest.mark.parametrize("seed", [32, 41, 55, 57, 156, 167, 2084, 2162, 10555, 520098, 520117, 520139])
 def test_seeds_that_once_failed(seed: int) -> None:
     """41: a removed server stayed in its primary. 55, 57: who had forgotten all starts, and delivers.
 
@@ -72,7 +72,20 @@ def test_seeds_that_once_failed(seed: int) -> None:
     167: reds that are handed in slowly were begun anew for ever. 2162: an operator forgot a server where
     nobody knew that the others had gone on with it; the one who was told had other servers than the rest from
     then on. 2084: who forgot others, and had many reds, was told in every exchange to hand these in first.
-    10555: the same, where it was far behind.
+    10555: the same, where it was far behind. 520098: a server installed a primary, and forgot it; the others,
+    who had heard that it agreed, did not notice. 520117, 520139: what actions make of the group depended on
+    whom an operator had given up when they came.
+    """
+    assert examine(scenario_of("replication", seed)).broken == []
+
+
+@pytest.mark.parametrize("seed", [520116, 520133, 520228, 520909])
+def test_seeds_in_which_nobody_can_be_blamed(seed: int) -> None:
+    """520116: what only one disk had was lost with it, as all others crashed before their syncs.
+
+    520133: a server was removed, and starts anew with an empty disk: nobody lets it in again. 520228: an old
+    copy of a store is put back that was thought to be lost. 520909: servers are given up where nothing was
+    ordered since they were in a primary.
     """
     assert examine(scenario_of("replication", seed)).broken == []
 

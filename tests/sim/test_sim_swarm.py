@@ -66,7 +66,7 @@ CAUGHT_AT = {
     ("rpbcast", "confirm-before-synced"): 8,
     ("rpbcast", "disconnected-forgotten"): 2,
     ("rpbcast", "compact-before-logged"): 5,
-    ("rpbcast", "compact-across-operation"): 1,
+    ("rpbcast", "compact-across-operation"): 8,
     ("rpbcast", "receipt-lost-with-segment"): 5,
     ("rpbcast", "recollected-message-readded"): 8,
     ("rpbcast", "no-holes"): 28,
@@ -74,9 +74,10 @@ CAUGHT_AT = {
     ("rpbcast", "asks-nobody"): 74,
     ("rpbcast", "closed-sender-goes-on"): 74,
     ("rpbcast", "confirm-before-replicated"): 8,
-    ("rpbcast", "collects-own-sessions-only"): 6,
+    ("rpbcast", "collects-own-sessions-only"): 8,
     ("rpbcast", "counts-one-logger-twice"): 13,
     ("rpbcast", "hearsay-keeps-alive"): 7,
+    ("pbcast", "silent-expiry"): 1,
     ("rpbcast", "forgotten-awaited"): 6,
     ("rpbcast", "forgotten-comes-back"): 65,
     ("replication", "estranged-takes-part"): 13,
@@ -122,6 +123,11 @@ CAUGHT_AT = {
     ("lightweight", "placed-when-ordered"): 40,
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
+    ("lightweight", "resumed-without-the-rest"): 24,
+    ("calls", "majority-of-those-left"): 12,
+    ("calls", "transitional-ignored"): 24,
+    ("calls", "nobody-takes-over"): 24,
+    ("calls", "replies-overtake"): 5,
 }
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -38,6 +39,14 @@ def add_group(parser: argparse.ArgumentParser) -> None:
         help="look for members there, too; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_daemon(parser: argparse.ArgumentParser) -> None:
+    """Whether the group is one of a daemon's."""
+    parser.add_argument(
+        "--daemon", action="store_true", help="a light group, through the daemon of this host"
+    )
+    parser.add_argument("--socket", default="", metavar="WHERE", help="of the daemon (default: the usual)")
 
 
 def add_stack(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +90,27 @@ def errors_explained() -> Iterator[None]:
         yield
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
+
+
+@contextmanager
+def showing_warnings() -> Iterator[None]:
+    """What the library logs as a warning or worse goes to standard error: of programs that run for long."""
+    handler, log = logging.StreamHandler(), logging.getLogger("semcast")
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Plain())
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+class _Plain(logging.Formatter):
+    """One line, with nothing in it that a terminal obeys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The level, and what is said."""
+        return plain(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import sys
 from collections.abc import Mapping
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
-from semcast.cli.live import plain, stopping_on_signals, why
+from semcast.cli.live import plain, showing_warnings, stopping_on_signals, why
 from semcast.engine import RequestError
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import DatabaseError
+from semcast.sql.failures import is_damage
+from semcast.storage import DamageError
 
 if TYPE_CHECKING:
     from semcast.server.home import Home
@@ -74,6 +77,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--record", default="", metavar="DIR", help="journal what it does, for semcast check")
     parser.add_argument("--insecure", action="store_true", help="beyond this host without keys or TLS")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # of our own processes
     parser.set_defaults(run=run)
 
 
@@ -88,16 +92,37 @@ def run(args: argparse.Namespace) -> int:
             from semcast.cli.serve_demo import run_demo  # noqa: PLC0415
 
             return run_demo(args)
-        return asyncio.run(_serve(args))
-    except (ConfigurationError, RequestError, ServingError, TokenFileError) as error:
+        with showing_warnings():
+            return asyncio.run(_serve(args))
+    except ConfigurationError as error:
+        if _is_disk(error.__cause__):
+            raise JobError(f"{error}{_advice(args, error)}") from error
+        raise UsageError(str(error)) from error
+    except (RequestError, ServingError, TokenFileError) as error:
         raise UsageError(str(error)) from error
     except GroupError as error:
         raise JobError(why(error)) from error
     except DatabaseError as error:
-        raise JobError(
-            f"{error}. Move database.sqlite away with all that begins like it: the server makes it anew"
-            " from its log"
-        ) from error
+        anew = "Move database.sqlite away with all that begins like it: the server makes it anew from its log"
+        raise JobError(f"{error}. {anew}" if is_damage(error.__cause__) else str(error)) from error
+
+
+def _is_disk(cause: BaseException | None) -> bool:
+    """Whether it is the disk that is wrong, and not what the server was told."""
+    below = None if cause is None else cause.__cause__
+    full = isinstance(below, OSError) and below.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+    return full or isinstance(cause, DamageError)
+
+
+def _advice(args: argparse.Namespace, error: ConfigurationError) -> str:
+    """What to do about damage: the others have what this server had."""
+    if not isinstance(error.__cause__, DamageError):
+        return ""
+    server = args.name or "this server"
+    return (
+        f". Put the file back as it was; or remove {server} at another server (semcast sql {args.database}"
+        " --remove), and let it in anew with an empty folder"
+    )
 
 
 def _check_extra() -> None:
@@ -136,8 +161,24 @@ async def _serve(args: argparse.Namespace) -> int:
     place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
     wanted = Wanted(args.database, home.server, place, args.tokens)
     with stopping_on_signals() as stopped:
-        await serve(wanted, lambda: opened(site, home), stopped, say)
+        closing = asyncio.create_task(_stop_when_closed(stopped)) if args.until_closed else None
+        try:
+            await serve(wanted, lambda: opened(site, home), stopped, say)
+        finally:
+            if closing is not None:
+                closing.cancel()
     return 0
+
+
+async def _stop_when_closed(stopped: asyncio.Event) -> None:
+    """Nobody is left at the other end of standard input: whoever started this process is gone."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    while await reader.read(1 << 10):
+        pass
+    stopped.set()
 
 
 def _names(text: str) -> tuple[str, ...]:

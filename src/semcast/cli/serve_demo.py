@@ -11,12 +11,14 @@ from semcast.cli.errors import JobError
 from semcast.cli.live import plain, stopping_on_signals
 from semcast.demo.servers import NAMES, Servers
 from semcast.demo.supervisor import DemoError
+from semcast.server.registry import found
 
 PORT = 7420
 
 
 def run_demo(args: argparse.Namespace) -> int:
     """Serve until told to stop."""
+    _check_alone(args.database)
     try:
         if args.data is not None:
             return asyncio.run(_serve(args, args.data))
@@ -27,6 +29,17 @@ def run_demo(args: argparse.Namespace) -> int:
             shutil.rmtree(data, ignore_errors=True)
     except DemoError as error:
         raise JobError(str(error)) from error
+
+
+def _check_alone(database: str) -> None:
+    """Servers of the same names would refuse each other."""
+    running = found(database)
+    if running:
+        where = ", ".join(f"{note.server} (process {note.process})" for note in running)
+        raise JobError(
+            f"{database!r} runs on this host already: {where}. Use it (semcast sql {database}), or stop it"
+            " first"
+        )
 
 
 async def _serve(args: argparse.Namespace, data: Path) -> int:

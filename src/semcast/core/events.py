@@ -3,7 +3,7 @@
 import msgspec
 
 from semcast.core.ids import MemberId, MessageId
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.views import View
 
 
@@ -237,5 +237,6 @@ Delivery = (
     | Lost
     | Away
     | Back
+    | PrivateMessage
 )
 """What an application takes from a stack, in this order: messages, and changes of view between them."""

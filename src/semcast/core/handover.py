@@ -275,6 +275,15 @@ class Handover:
         found, self._rest = self._rest[:upto], self._rest[upto:]
         return found
 
+    def at_state(self, now: Nanos) -> bool:
+        """Whether the next thing to take asks for the state of the application, or brings it one."""
+        if self.hooks is None:
+            return False
+        if not self._rest and self.mailbox:
+            self._rest = self.mailbox.take(now)
+            self.reading.took()
+        return bool(self._rest) and _is_state(self._rest[0])
+
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
         self.mailbox.dealt_with(now)

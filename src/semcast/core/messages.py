@@ -22,6 +22,10 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return self.id.sender
 
 
+class PrivateMessage(Message, frozen=True, gc=False):
+    """A message to this program alone, in its place among those for all."""
+
+
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """A run of consecutive messages of one sender: the unit of work on the hot path.
 

@@ -18,6 +18,7 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.settings import check_group, resolve
 from semcast.protocols.clients.host import HostSettings
 from semcast.protocols.lightweight import LIGHTWEIGHT, LightweightSettings
+from semcast.protocols.lightweight.settings import MAX_MEMBERSHIPS
 
 FRAME_OVERHEAD = 1 << 16
 """Bytes of a frame besides its messages."""
@@ -58,12 +59,14 @@ def open_daemon(wanted: DaemonSettings) -> DaemonServer:
     access = Access(Path(wanted.access) if wanted.access else None)
     light = LightweightSettings(
         clients=wanted.clients,
+        memberships=MAX_MEMBERSHIPS,
         queue_messages=wanted.queue_messages,
         queue_bytes=wanted.queue_bytes,
         leave_after=round(wanted.leave_after * SECOND),
-        send_messages=8192,
-        send_bytes=4 << 20,
+        send_messages=16384,
+        send_bytes=8 << 20,
         window=1024,
+        notes=bool(wanted.member.get("record")),
     )
     settings = HostSettings(
         domain=wanted.domain, grace=round(wanted.grace * SECOND), allow_block=wanted.allow_block

@@ -40,7 +40,10 @@ class Servers:
             words = ["serve", database, "--data", str(data / name), "--name", name, "--with", ",".join(NAMES)]
             words += ["--record", str(self.journals)]
             self._children[name] = Child(
-                "semcast", [*words, "--json", *options(name)], self._hearing(name), prefix=prefixes(name)
+                "semcast",
+                [*words, "--json", "--until-closed", *options(name)],
+                self._hearing(name),
+                prefix=prefixes(name),
             )
 
     def _hearing(self, name: str) -> Callable[[Line], None]:

@@ -1,12 +1,12 @@
 """Domains: many groups, one identity, one ordered stream."""
 
+from semcast.core.messages import PrivateMessage
 from semcast.domains.connecting import connect
 from semcast.domains.domain import Domain
 from semcast.domains.events import (
     DomainEvent,
     DomainMessage,
     DomainView,
-    PrivateMessage,
     Undeliverable,
 )
 from semcast.domains.light import Flavour, LightGroup

@@ -1,7 +1,7 @@
 """Domains for programs without asyncio: the same calls, which block. Any thread may call them."""
 
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
+from semcast.domains.connecting import connect as open_connection
 from semcast.domains.domain import Domain
 from semcast.domains.events import DomainEvent
 from semcast.domains.light import Flavour, LightGroup, Settled
@@ -24,13 +25,16 @@ _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
 class BlockingDomain(InThread[Domain]):
     """This program in a domain, for threads. Made by `semcast.blocking.domain`."""
 
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
-        super().__init__(name, "semcast.blocking.domain")
+    def __init__(
+        self, name: str, settings: dict[str, Any], opener: Callable[..., Domain] = open_domain
+    ) -> None:
+        super().__init__(name, f"semcast.blocking.{opener.__name__}")
         self.name = name
         self._settings = settings
+        self._opener = opener
 
     async def _open(self) -> Domain:
-        floor = open_domain(self.name, **self._settings)
+        floor = self._opener(self.name, **self._settings)
         floor.called_by(_THREAD.get)
         return await floor
 
@@ -203,6 +207,16 @@ class BlockingLightGroup:
     def events(self, timeout: float | None = None) -> Iterator[DomainEvent]:
         """What happens in this group: a filter of the domain's stream, as `LightGroup` says."""
         return (event for _, event in self.domain._iterate(self._group.outlet, timeout))
+
+
+def connect(where: str = "", /, **settings: Any) -> BlockingDomain:
+    """The daemon of this host, for threads: `with semcast.blocking.connect() as host: ...`.
+
+    Args:
+        where: as for `semcast.connect`.
+        settings: the same.
+    """
+    return BlockingDomain(where, settings, open_connection)
 
 
 def domain(group: str, /, *, config: Path | None = None, **settings: Any) -> BlockingDomain:

@@ -7,7 +7,7 @@ import msgspec
 from semcast.core.annotations import Item
 from semcast.core.events import Left, Rejoining, Skipped, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId
-from semcast.core.messages import Batch, Message
+from semcast.core.messages import Batch, Message, PrivateMessage
 from semcast.core.views import View
 from semcast.protocols.lightweight.events import (
     Delivered,
@@ -29,10 +29,6 @@ class DomainMessage(Message, frozen=True, gc=False):
 
     groups: tuple[str, ...] = ()
     """All that it was sent to."""
-
-
-class PrivateMessage(Message, frozen=True, gc=False):
-    """A message to this program alone, at its place in the order of all."""
 
 
 class DomainView(ViewChange, frozen=True):

@@ -110,7 +110,7 @@ class LocalLink:
             def connect(stack: Stack, now: Nanos, done: "asyncio.Future[MemberId | None]" = done) -> None:
                 self._tell(done, self._begin(stack, now))
 
-            group.call(connect)
+            group.command(connect)
             if (client := await done) is not None:
                 return Terms(
                     client,
@@ -138,7 +138,7 @@ class LocalLink:
             stack.heed = heed
             stack.settle(now)
 
-        group.call(disconnect)
+        group.command(disconnect)
         with suppress(TimeoutError):  # the others will notice
             await asyncio.wait_for(gone, _PATIENCE)
 
@@ -168,7 +168,7 @@ class LocalLink:
         self._submitted_bytes += _size(request)
         self._asked.append(request)
         if len(self._asked) == 1:
-            group.call(self._apply)
+            group.command(self._apply)
 
     def take(self) -> Sequence[ClientEvent]:
         """The next list."""
@@ -177,7 +177,7 @@ class LocalLink:
         taken = self._told.popleft()
         session = self._session
         if session is not None and len(session) and self.group is not None:
-            self.group.call(self._go_on)
+            self.group.command(self._go_on)
         return taken
 
     # By the thread of the stack

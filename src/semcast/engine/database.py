@@ -121,7 +121,7 @@ class Database:
             assert isinstance(stack, Replication)
             stack.collect(now, upto)
 
-        self.replica.group.call(collect)
+        self.replica.group.command(collect)
 
     # Updates
 

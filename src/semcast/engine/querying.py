@@ -127,5 +127,5 @@ class QueryingSide(ABC):
             assert shown is not None
             tell_loop(self._loop, found, shown)
 
-        self.group.call(look)
+        self.group.command(look)
         return await found

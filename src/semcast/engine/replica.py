@@ -72,13 +72,14 @@ class Replica(UpdatingSide, QueryingSide):
         except BaseException:
             self.group.discard()
             raise
-        self._requests.attach(self.group.call)
+        self._requests.attach(self.group.command)
         self._replication().handing.whole = True
         self._replication().vitals.wall = milliseconds
         self._told = ""  # what was last said of this server in the log
         self._first = self.group.member
         self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None  # kept: a task that nobody holds may vanish
         self._failure: BaseException | None = None
         self._largest = self.group.largest - _HEADER
 
@@ -141,7 +142,7 @@ class Replica(UpdatingSide, QueryingSide):
                 return
             self._failure = error
             self._end(self._failed())
-            self._loop.create_task(self.group.close())
+            self._ending = self._loop.create_task(self.group.close())
 
     def _warn(self) -> None:
         """What is wrong with this server, or with the network, once."""
@@ -202,7 +203,7 @@ class Replica(UpdatingSide, QueryingSide):
             assert isinstance(stack, Replication)
             tell_loop(self._loop, found, look(stack))
 
-        self.group.call(tell)
+        self.group.command(tell)
         return await found
 
     def session(self, client: str = "", token: str = "") -> Session:

@@ -2,11 +2,13 @@
 
 from semcast.core.events import Rejoining, Skipped, StateLost
 from semcast.core.handover import StateHooks
+from semcast.core.messages import PrivateMessage
 from semcast.group.confirming import Confirm, Confirmation
 from semcast.group.dictionary import Entry, ReplicatedDict, Stamp
 from semcast.group.drafts import Order
 from semcast.group.errors import (
     BacklogError,
+    CallError,
     ConfigurationError,
     GroupClosedError,
     GroupError,
@@ -34,9 +36,13 @@ from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
 from semcast.group.subscribing import LogBatch, Subscription, subscribe
 from semcast.group.transaction import assignments
+from semcast.patterns.calls import CallAnswer, CallRequest
 
 __all__ = [
     "BacklogError",
+    "CallAnswer",
+    "CallError",
+    "CallRequest",
     "ConfigurationError",
     "Confirm",
     "Confirmation",
@@ -61,6 +67,7 @@ __all__ = [
     "LogReceipt",
     "Order",
     "OtherLogError",
+    "PrivateMessage",
     "Rejoining",
     "ReplicatedDict",
     "SendTimeoutError",

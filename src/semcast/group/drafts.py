@@ -12,6 +12,7 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.registry import Family
 from semcast.group.stacks import Parts
 from semcast.obsolescence import ItemsTracker
+from semcast.patterns.calls import MARK
 from semcast.wire.limits import MAX_PAYLOAD, check_message
 
 Order = Literal["agreed", "safe"]
@@ -83,6 +84,12 @@ class Drafts:
         """Several with so many bytes that say nothing about others, and were checked; gives the last id."""
         with self._numbering:
             return self._number(Outgoing(payloads, None, order == "safe", None, ticket, size))
+
+    def marked(self, payloads: Sequence[bytes]) -> MessageId:
+        """Some that belong to calls; gives the last id."""
+        note, notes = (MARK, None) if len(payloads) == 1 else (None, [MARK] * len(payloads))
+        with self._numbering:
+            return self._number(Outgoing(payloads, note, False, notes, None, sum(map(len, payloads))))
 
     def updates(self, updates: Sequence[tuple[str, bytes]], order: Order, size: int) -> MessageId:
         """Several that were checked, each of an item; together, for stacks that take them so."""

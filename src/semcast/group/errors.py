@@ -33,3 +33,7 @@ class UnconfirmedError(GroupError):
 
 class ConfigurationError(GroupError):
     """A setting that makes no sense; says which, and what would."""
+
+
+class CallError(GroupError):
+    """A call that cannot be made, or of which nobody will know what came; says why."""

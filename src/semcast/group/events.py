@@ -13,7 +13,7 @@ from semcast.core.events import (
     TransitionalView,
     ViewChange,
 )
-from semcast.core.messages import Message
+from semcast.core.messages import Message, PrivateMessage
 
 GroupEvent = (
     Message
@@ -27,6 +27,7 @@ GroupEvent = (
     | Lost
     | Away
     | Back
+    | PrivateMessage
 )
 """What a program hears, one by one."""
 

@@ -19,6 +19,9 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
 from semcast.core.views import View
+from semcast.group.ahead import Ahead
+from semcast.group.calling import CallDesk
+from semcast.group.calls import CallingSide
 from semcast.group.confirming import Confirmations
 from semcast.group.drafts import Drafts
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
@@ -51,8 +54,8 @@ _SETTLE_PATIENCE = 5.0
 """Seconds after which the log says that `join` waits."""
 
 
-class Group(SendingSide):
-    """A member of a live group. Made by `join`. How it sends is in `sending.py`."""
+class Group(SendingSide, CallingSide):
+    """A member of a live group. Made by `join`. Sending is in `sending.py`, calling in `calls.py`."""
 
     def __init__(
         self,
@@ -119,16 +122,32 @@ class Group(SendingSide):
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
-        self._loop = Loop(str(parts.member), self._hub)
+        # What is kept on disk is read in the first turn, which takes its time.
+        self._loop = Loop(str(parts.member), self._hub, group="" if parts.disk is not None else name)
         self._seat.wake_loop = self._loop.wake
         self._disk = parts.disk
         self.largest = parts.largest
         """Bytes of a message, at most."""
         self._inbox = Inbox(
-            name, self._handover, self._seat, self._loop.wake, self.is_over, receives=settings.receive
+            name,
+            self._handover,
+            self._seat,
+            self._loop.wake,
+            self.is_over,
+            receives=settings.receive,
+            ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
         )
         self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
         self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
+        self._desk = CallDesk(
+            name,
+            parts.member,
+            parts.largest,
+            send=self._drafts.marked,
+            has_room=self._room.open_for,
+            room=self._wait_for_call_room,
+        )
+        self._inbox.attach(self._desk)
         self._ended = asyncio.Event()
         self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._over = asyncio.Event()  # nothing is left of it
@@ -161,6 +180,7 @@ class Group(SendingSide):
             if promise := self._seat.stack.caveat():
                 self._log.promises(promise)
             await self._metrics.start(self._seat, self._hub)
+            self._inbox.read_for_calls()
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
             raise
@@ -187,6 +207,7 @@ class Group(SendingSide):
             return
         self._closed = True
         self._signals.stop()
+        self._desk.end(GroupClosedError(f"{self.name} is closed"))
         self._gathering.seen.set()
         self._room.wake()
         self._inbox.arrived.set()
@@ -345,7 +366,7 @@ class Group(SendingSide):
         """The protocol. It lives in the loop's thread: elsewhere it may be looked at, and not touched."""
         return self._seat.stack
 
-    def call(self, command: Command) -> None:
+    def command(self, command: Command) -> None:
         """Have something done to the stack, in the loop's thread. May be called from any thread."""
         self._seat.call(command)
 
@@ -387,6 +408,7 @@ class Group(SendingSide):
             promise=seat.stack.caveat(),
             backlog_errors=self._handover.backlogs,
             skipped=self._handover.skipped,
+            calls=msgspec.structs.replace(self._desk.counts),
         )
 
     # Between the threads
@@ -424,6 +446,7 @@ class Group(SendingSide):
             self._check_open()
         except GroupError as error:
             self._confirmations.end(error)
+            self._desk.end(error)
 
     def _come_back(self) -> None:
         """As another incarnation: what has not left is numbered anew, and leaves."""

@@ -1,18 +1,26 @@
 """What a program reads of its group: lists of messages and changes of view, and who reads them."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import cast
 
 from semcast.core.events import Rejoining, ViewChange
 from semcast.core.handover import Handover
-from semcast.core.messages import Batch
+from semcast.core.ids import MessageId
+from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.views import View
-from semcast.group.errors import ConfigurationError
+from semcast.group.ahead import Ahead, Portion
+from semcast.group.calling import CallDesk, Heard
+from semcast.group.errors import BacklogError, ConfigurationError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.net.seat import Seat
+from semcast.patterns.calls import Whisper, marked, read
+
+_EMPTY: Portion = ((), ())
 
 
 class Inbox:
@@ -25,6 +33,7 @@ class Inbox:
         wake_loop: has the loop look at what the program wants.
         is_over: whether the program has closed the group; raises where it ended otherwise.
         receives: whether anything is delivered at all.
+        ahead: what is read before the program asks for it.
     """
 
     def __init__(
@@ -36,6 +45,7 @@ class Inbox:
         is_over: Callable[[], bool],
         *,
         receives: bool,
+        ahead: Ahead,
     ) -> None:
         self.view: View | None = None
         """The latest view that the program has seen."""
@@ -51,37 +61,68 @@ class Inbox:
         self._receives = receives
         self._reader: object | None = None
         self._unread: Iterator[GroupEvent] = iter(())
+        self._loops = 0  # of the program that iterate
+        self._taken: Sequence[GroupDelivery] = ()  # what begins with a call that nobody has looked at
+        self._ahead = ahead
+        self._taking = threading.RLock()  # a program without asyncio reads in a thread of its own
+        self._desk: CallDesk | None = None
+        self._callers = 0  # who reads waits for so many answers
+        self._pump: asyncio.Task[None] | None = None
 
     def reads(self) -> bool:
         """Whether who calls is who reads: while it waits, nobody takes anything."""
-        return self._reader in (None, self.caller())
+        if self._reader is None:
+            return self._pump is None
+        return self._reader == self.caller()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to look at."""
+        return bool(self._taken) or bool(self._ahead) or bool(self._handover)
 
     async def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
         """Lists, until the program closes the group."""
-        while deliveries := await self._take():
-            yield deliveries
-            self.dealt_with()
-            if self._handover:
-                await asyncio.sleep(0)  # there may always be more, and others want to run, too
+        self.begin()
+        with self.loop():
+            while deliveries := await self._take():
+                yield deliveries
+                self.dealt_with()
+                if self:
+                    await asyncio.sleep(0)  # there may always be more, and others want to run, too
 
     async def events(self) -> AsyncIterator[GroupEvent]:
         """One by one. A loop that was left can be taken up again: nothing is lost."""
         self.begin()  # before others run: who reads is not skipped
-        while True:
-            for event in self._unread:
-                yield event
-            self.dealt_with()
-            if self._handover:
-                await asyncio.sleep(0)
-            deliveries = await self._take()
-            if not deliveries:
-                return
-            self._unread = chain.from_iterable(map(_events, deliveries))
+        with self.loop():
+            while True:
+                for event in self._unread:
+                    yield event
+                self.dealt_with()
+                if self:
+                    await asyncio.sleep(0)
+                deliveries = await self._take()
+                if not deliveries:
+                    return
+                self._unread = chain.from_iterable(map(_events, deliveries))
+
+    @contextmanager
+    def loop(self) -> Iterator[None]:
+        """The program iterates for as long."""
+        with self._taking:
+            self._loops += 1
+        try:
+            yield
+        finally:
+            with self._taking:
+                self._loops -= 1
+            self._let_read()
 
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet."""
         self.begin()
-        return self._next()
+        while self:
+            if deliveries := self._next():
+                return deliveries
+        return ()
 
     def dealt_with(self) -> None:
         """The program has dealt with what it took, and comes back for more."""
@@ -90,10 +131,10 @@ class Inbox:
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
         self.begin()
-        handover = self._handover
-        while handover or await self._arrival():
+        while self or await self._arrival():
             if deliveries := self._next():
                 return deliveries
+            await asyncio.sleep(0)  # there were only calls: who answers them wants to run, too
         return ()
 
     def begin(self) -> None:
@@ -105,21 +146,159 @@ class Inbox:
             self._wake_loop()
 
     def _next(self) -> Sequence[GroupDelivery]:
-        handover = self._handover
-        while handover:
-            if deliveries := self._seat.take(time.monotonic_ns()):
-                self._note_views(deliveries)
-                return deliveries
-        return ()
+        """One list; nothing where there were only calls in it."""
+        with self._taking:
+            deliveries, news = self._ahead.take() if self._ahead else self._advance()
+        if news:
+            self._note_views(news)
+        return deliveries
+
+    def _advance(self) -> Portion:
+        """Look at what comes next: calls, or what the program is given, up to the next call.
+
+        So a request is answered when the program has dealt with all that comes before it.
+        """
+        taken = self._taken
+        if not taken:
+            if not self._handover:
+                return _EMPTY
+            taken = self._seat.take(time.monotonic_ns())
+        news: list[GroupDelivery] = []
+        for place, each in enumerate(taken):
+            if type(each) is not Batch:
+                news.append(each)
+            elif each.annotation is not None and marked(each):
+                if not place:
+                    return self._look_at_calls(taken)
+                taken, self._taken = taken[:place], taken[place:]
+                break
+        else:
+            self._taken = ()
+        if news and self._desk is not None:
+            self._desk.hear(news)
+        return taken, news
+
+    def _look_at_calls(self, taken: Sequence[GroupDelivery]) -> Portion:
+        """The list begins with calls, or private messages. Only those for this member reach the program."""
+        heard: list[Heard] = []
+        private: list[GroupDelivery] = []
+        upto = 0
+        for each in taken:
+            if type(each) is not Batch or each.annotation is None or not marked(each):
+                break
+            upto += 1
+            for place, payload in enumerate(each.payloads):
+                envelope = read(payload)
+                if isinstance(envelope, Whisper):
+                    if envelope.to == self._seat.member:
+                        name = MessageId(each.sender, each.first + place)
+                        private.append(PrivateMessage(name, envelope.body, order=each.order))
+                else:
+                    order = None if each.order is None else each.order + place
+                    heard.append((each.sender, envelope, order))
+            if private:
+                break
+        self._taken = taken[upto:]
+        if heard and self._desk is not None:
+            self._desk.hear(heard)
+        return private, ()
+
+    # For calls: somebody must read, also where the program waits or never iterates
+
+    def attach(self, desk: CallDesk) -> None:
+        """Calls are looked at there."""
+        self._desk = desk
+        desk.when_active = self.read_for_calls
+
+    def _let_read(self) -> None:
+        """See to it that calls are looked at. In the thread of the program's loop, or told there."""
+        desk = self._desk
+        if desk is not None and desk.active:
+            desk.soon(self.read_for_calls)
+
+    def read_for_calls(self) -> None:
+        """Read ahead as long as that is needed, beside everything else."""
+        if self._pump is None and self._must_read():
+            self._pump = asyncio.get_running_loop().create_task(self._read_on(), name=f"calls {self._name}")
+
+    def _must_read(self) -> bool:
+        desk = self._desk
+        return desk is not None and desk.active and (not self._loops or self._callers > 0)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Who calls now waits for an answer; if that is who reads, somebody else must read meanwhile."""
+        reading = self._reader is not None and self._reader == self.caller()
+        if reading and self._handover.hooks is not None:
+            raise BacklogError(
+                f"{self._name}: who iterates cannot wait for answers where state is handed over:"
+                " who joins would wait, too; call from another task or thread"
+            )
+        self._callers += reading
+        try:
+            yield
+        finally:
+            self._callers -= reading
+
+    async def _read_on(self) -> None:
+        with suppress(GroupError):  # it is over, and who waits is told elsewhere
+            await self._read_while_needed()
+        self._pump = None
+
+    def keep(self) -> None:
+        """Nothing is dropped from now on for a program that never iterates: there may be calls in it.
+
+        At once, in whatever thread: until somebody reads, more may come than there is room for.
+        """
+        if self._handover.begin():
+            self._wake_loop()
+
+    async def _read_while_needed(self) -> None:
+        while self._must_read() and not self._is_over():
+            if not self._read_ahead():
+                return
+            if self._taken or self._handover:
+                await asyncio.sleep(0)
+                continue
+            self.arrived.clear()
+            if not self._handover:
+                await self.arrived.wait()
+
+    def _read_ahead(self) -> bool:
+        """Take what there is, as far as it can be kept; returns whether that may go on."""
+        with self._taking:
+            if self._ahead.full or (self._ahead and self._handover.at_state(time.monotonic_ns())):
+                return self._make_room()
+            portion = self._advance()
+            if portion[0]:
+                self._ahead.put(portion)
+            if self._reader is None and portion[1]:
+                self._note_views(portion[1])
+        self.dealt_with()
+        return True
+
+    def _make_room(self) -> bool:
+        """A program that never iterated misses what it has no room for; for others nothing is dropped."""
+        if self._reader is None and self._handover.hooks is None:
+            self._handover.skipped += self._ahead.drop()
+            return True
+        assert self._desk is not None
+        waits = self._ahead.messages
+        self._desk.fail_calls(
+            BacklogError(
+                f"{self._name}: {waits} messages wait to be read here while this program waits for answers,"
+                " and there is room for no more of them: read in another task, or raise `queue_messages`"
+            )
+        )
+        return False
 
     async def _arrival(self) -> bool:
         """Wait until there is something; False where the program has closed the group."""
-        handover = self._handover
-        while not handover:
+        while not self:
             if self._is_over():
                 return False
             self.arrived.clear()
-            if not handover:
+            if not self:
                 await self.arrived.wait()
         return True
 

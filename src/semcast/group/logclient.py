@@ -247,7 +247,7 @@ class Log:
             assert isinstance(stack, LogClient)
             what(stack, now)
 
-        self._group.call(call)
+        self._group.command(call)
 
 
 def _tell(future: "asyncio.Future[Any]", what: object) -> None:

@@ -105,6 +105,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     renumbers: bool = False
     """Whether numbers of messages are the stack's own: then who waits for its messages counts them."""
 
+    calls: bool = False
+    """Whether members can call each other: there are agreed views."""
+
     # Life
 
     keeps: bool = False

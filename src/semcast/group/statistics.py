@@ -8,6 +8,7 @@ from semcast.core.views import View
 from semcast.group.flow import HeldUp
 from semcast.net.keyfile import SealingStatistics
 from semcast.net.sockets import SocketStatistics
+from semcast.patterns.calls import CallCounts
 
 
 class GroupStatistics(msgspec.Struct, frozen=True):
@@ -32,3 +33,5 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     """Calls that raised `BacklogError`."""
     skipped: int = 0
     """Messages that were dropped because this program did not iterate before its queue was full."""
+    calls: CallCounts | None = None
+    """Calls of this member, and of others that it answered."""

@@ -216,7 +216,7 @@ class Subscription:
             except ValueError as error:
                 answers.refuse(ticket, GroupError(str(error)))
 
-        self.group.call(tell)
+        self.group.command(tell)
         return future
 
 

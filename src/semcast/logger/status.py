@@ -95,7 +95,7 @@ async def ask(group: Group) -> LogStatus:
         with suppress(RuntimeError):  # the loop has ended, and nobody waits
             loop.call_soon_threadsafe(_settle, answer, found)
 
-    group.call(look)
+    group.command(look)
     return await answer
 
 

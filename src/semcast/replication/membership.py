@@ -52,7 +52,19 @@ class Membership:
         return (*self.weights, *self._given_up)
 
     def apply(self, what: Change, position: int) -> bool:
-        """An action is green; returns whether it changes anything."""
+        """An action is green; returns whether it changes anything.
+
+        It may be about somebody whom an operator gave up at this server only: what all have made of the group
+        must not depend on that.
+        """
+        left = len(self.weights)
+        self._show()
+        try:
+            return self._apply(what, position, left)
+        finally:
+            self._hide()
+
+    def _apply(self, what: Change, position: int, left: int) -> bool:
         server = what.server
         if isinstance(what, Join):
             if server in self.removed or server in self.weights:
@@ -64,8 +76,8 @@ class Membership:
         elif server not in self.weights:
             return False
         elif isinstance(what, Leave):
-            if len(self.weights) == 1:  # the last one stays: nobody could let anybody in again
-                return False
+            if left == 1 and server not in self._forgotten:
+                return False  # the last one stays: nobody could let anybody in again
             self._remove(server)
         else:
             self.weights[server] = what.weight

@@ -19,7 +19,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
-from semcast.patterns.calls import ALL, MARK, ONE, Calls, Done, Notes, Request, Run, marked
+from semcast.patterns.calls import ALL, MARK, ONE, CallRequest, Calls, Done, Notes, Run, marked
 from semcast.sim.faults import Deed
 
 Below = Callable[[MemberId, Random, Outbox], Stack]
@@ -30,8 +30,8 @@ _PLENTY = 1 << 16
 class CallsSettings(msgspec.Struct, frozen=True, tag="calls"):
     """What the programs of a scenario are like, by the numbers of their members."""
 
-    below: str = "ring"
-    """The stack: "ring" or "vsync"."""
+    synchrony: bool = False
+    """Whether the group has virtual synchrony; else it is a ring."""
     silent: tuple[int, ...] = ()
     """Programs that never answer."""
     idle: tuple[int, ...] = ()
@@ -97,7 +97,7 @@ class Calling(Stack):
         """What waits to be multicast."""
         self.returned = 0
         """Calls that returned."""
-        self._working: list[tuple[Nanos, int, Request]] = []
+        self._working: list[tuple[Nanos, int, CallRequest]] = []
         self._works = 0
         self._sent = 0
         self._refused = self._leaving = False
@@ -147,7 +147,7 @@ class Calling(Stack):
         self.machine.call(now, b"?", replies, to, timeout)  # type: ignore[arg-type]
         self.settle(now)
 
-    def _work(self, now: Nanos, request: Request) -> None:
+    def _work(self, now: Nanos, request: CallRequest) -> None:
         if not self._silent:
             self._works += 1
             ready = now + (self._rng.randrange(self.settings.slow) if self.settings.slow else 0)
@@ -167,6 +167,7 @@ class Calling(Stack):
         if self._rng.random() < self.settings.talks:
             self._sent += 1
             self.queue.append((str(self._sent).encode(), None))
+            self.out.deliver(Note("call-sent", self.me, self._sent, 1))
 
     def _collect(self) -> None:
         """What the machine wants to send comes behind what waits already."""
@@ -263,8 +264,6 @@ class Calling(Stack):
             self._refused = True
             return False
         self.queue.popleft()
-        if note is None:
-            self.out.deliver(Note("call-sent", self.me, int(payload), 1))
         return True
 
     def _drain(self) -> None:
@@ -330,5 +329,3 @@ class Place(Deed, frozen=True, tag="call", kw_only=True):
         addressee = stacks[self.to]
         assert isinstance(addressee, Calling)
         return addressee.me
-
-

@@ -9,27 +9,20 @@ from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import DetectorSettings, Order, VsyncSettings
 from semcast.sim.calling import CallsSettings, Place
 from semcast.sim.faults import AnyFault, Crash, Leave, Loss, Partition, Recover, Sleep
-from semcast.sim.scenario import Fixed, Scenario
+from semcast.sim.scenario import Scenario
 
 
-class CallsVariant(Fixed, frozen=True):
-    """What a swarm may fix; the rest is drawn."""
-
-    below: str | None = None
-
-
-def draw_calls(seed: int, fixed: CallsVariant | None = None) -> Scenario:
+def draw_calls(seed: int) -> Scenario:
     """A scenario with trouble in it. The same seed gives the same one for ever."""
     rng = Random(f"calls/{seed}")
-    below = rng.choice(("ring", "ring", "vsync"))
-    below = (fixed.below if fixed is not None else None) or below
+    synchrony = rng.choice((False, False, True))
     size = rng.choice((2, 3, 3, 4, 5))
     duration = rng.choice((1000, 2000)) * MILLISECOND
-    settings = _programs(rng, size, below)
+    settings = _programs(rng, size, synchrony=synchrony)
     faults = _faults(rng, size, duration)
     moments = [rng.randrange(50 * MILLISECOND, duration), *(fault.at for fault in faults)]
     moments += [fault.at + fault.duration for fault in faults if isinstance(fault, Partition | Sleep)]
-    faults += _calls(rng, size, duration, moments, patient=below == "ring" and not settings.silent)
+    faults += _calls(rng, size, duration, moments, patient=not synchrony and not settings.silent)
     return Scenario(
         seed=seed,
         stack="calls",
@@ -47,11 +40,11 @@ def draw_calls(seed: int, fixed: CallsVariant | None = None) -> Scenario:
     )
 
 
-def _programs(rng: Random, size: int, below: str) -> CallsSettings:
+def _programs(rng: Random, size: int, *, synchrony: bool) -> CallsSettings:
     silent = tuple(member for member in range(size) if rng.random() < 0.1)
     idle = tuple(member for member in range(size) if rng.random() < 0.1)
     return CallsSettings(
-        below=below,
+        synchrony=synchrony,
         silent=silent if rng.random() < 0.5 else (),
         idle=idle,
         slow=rng.choice((0, 1, 20, 150)) * MILLISECOND,
@@ -95,9 +88,7 @@ def _vsync(rng: Random, size: int) -> VsyncSettings:
     return msgspec.structs.replace(settings, uniform=rng.random() < 0.3)
 
 
-def _calls(
-    rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, patient: bool
-) -> list[AnyFault]:
+def _calls(rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, patient: bool) -> list[AnyFault]:
     """Calls of all kinds, most of them around the moments when views change."""
     found: list[AnyFault] = []
     for _ in range(rng.choice((20, 40, 80))):
@@ -106,11 +97,12 @@ def _calls(
             at = rng.choice(moments) + rng.randrange(-30_000, 150_000) * MICROSECOND
         to = rng.choice((None, None, None, -1, -1, rng.randrange(size)))
         endless = patient and rng.random() < 0.5
+        wanted: str | int = rng.choice(("first", "majority", "majority", "all", "all", 2))
         found.append(
             Place(
                 min(max(at, MILLISECOND), duration - 1),
                 rng.randrange(size),
-                replies=rng.choice(("first", "majority", "majority", "all", "all", 2)) if to is None else "first",
+                replies=wanted if to is None else "first",
                 to=to,
                 timeout=None if endless else rng.choice((50, 300, 1000)) * MILLISECOND,
             )

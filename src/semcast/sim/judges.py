@@ -4,6 +4,8 @@ Histories say what happened. These judge what did not: members that stand still,
 again once the network is whole, that take too long for it, or that change views without a reason.
 """
 
+from collections.abc import Collection
+
 from semcast.core.ids import SECOND, MemberId
 from semcast.history import Kind
 from semcast.sim.cluster import member_names
@@ -22,7 +24,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     if family.excused(outcome.history):
         return found
     found += _oversized(scenario, outcome)
-    found += _stuck(outcome)
+    found += _stuck(outcome, family.outsiders(outcome.history))
     found += _unanswered(outcome)
     found += _crowded(scenario, outcome)
     found += _heavy(scenario, outcome)
@@ -42,10 +44,9 @@ def _oversized(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"size: {outcome.oversized} datagrams were too large for an MTU of {scenario.mtu}"]
 
 
-def _stuck(outcome: Outcome) -> list[str]:
-    if not outcome.stuck:
-        return []
-    return [f"liveness: {_names(outcome.stuck)} cannot send for ever"]
+def _stuck(outcome: Outcome, outsiders: Collection[MemberId]) -> list[str]:
+    stuck = [member for member in outcome.stuck if member not in outsiders]
+    return [f"liveness: {_names(stuck)} cannot send for ever"] if stuck else []
 
 
 def _unanswered(outcome: Outcome) -> list[str]:

@@ -12,11 +12,13 @@ from semcast.core.events import Unblocked
 from semcast.core.ids import MICROSECOND, MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
 from semcast.core.stack import Stack
-from semcast.protocols.lightweight import Lightweight, LightweightSettings, Machine, Refused, Session
+from semcast.protocols.clients.host import Host
+from semcast.protocols.lightweight import LightweightSettings, Machine, Refused, Session
 from semcast.protocols.lightweight.events import Block, ClientEvent, GroupView, LeftGroup
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.stack import Below
 from semcast.sim.faults import Deed
+from semcast.sim.hosted_clients import Hosting, Hosts
 
 BLOCKING = "v"
 """Groups whose names begin with this one have sending view delivery."""
@@ -61,7 +63,7 @@ class Client:
         return None
 
 
-class Daemon(Lightweight):
+class Daemon(Hosts):
     """A daemon and its clients, which act whenever their host has a turn."""
 
     def __init__(
@@ -74,12 +76,15 @@ class Daemon(Lightweight):
         *,
         machine: type[Machine] = Machine,
         works: bool = False,
+        host: type[Host] = Host,
     ) -> None:
         self._works = works  # hosts have workloads: somebody sends, and all are given it
         self.clients: dict[str, Client] = {}
         self._reads = False  # a timer is set
         self._refused_to: Session | None = None  # who waits for credit to send the workload of the host
+        self._host_kind = host
         super().__init__(me, settings, below, rng, out, machine=machine)
+        self.hosting = Hosting(self.machine, out, host)
 
     def start(self, now: Nanos) -> None:
         """Begin; with a client for the workload of the host, if there are any."""
@@ -91,12 +96,14 @@ class Daemon(Lightweight):
     def settle(self, now: Nanos) -> None:
         """Clients read what they are told, and answer, until nothing more comes of it."""
         super().settle(now)
-        while self._let_read(slow=False):
+        self.hosting.host.tend(now)
+        while self._let_read(slow=False) or self.hosting.pump():
             super().settle(now)
         if self._refused_to is not None and self._refused_to.credit > 0:
             self._refused_to = None
             self.out.deliver(Unblocked())
         waits = any(client.slow and len(client.session) for client in self.clients.values())
+        waits = waits or self.hosting.waits
         if waits and not self._reads:
             self._reads = True
             self.out.set_timer(ClientTimer.READ, now + _PACE)
@@ -106,6 +113,7 @@ class Daemon(Lightweight):
         if timer is ClientTimer.READ:
             self._reads = False
             self._let_read(slow=True)
+            self.hosting.read_slowly()
             self.settle(now)
         else:
             super().on_timer(now, timer)

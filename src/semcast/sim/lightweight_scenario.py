@@ -6,6 +6,7 @@ from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.protocols.lightweight import LightweightSettings
 from semcast.protocols.ring import RingSettings, SlowPolicy
 from semcast.sim.faults import Ambush, AnyFault, Crash, Leave, Loss, Partition, Recover, Sleep
+from semcast.sim.hosted_clients import Do
 from semcast.sim.lightweight_clients import Act
 from semcast.sim.scenario import Scenario
 
@@ -19,6 +20,9 @@ def draw_lightweight(seed: int) -> Scenario:
     duration = rng.choice((1500, 2500)) * MILLISECOND
     faults = _faults(rng, size, duration)
     faults += _leaves(Random(f"lightweight/leaves/{seed}"), size, duration)
+    programs = seed % 3 == 0  # that speak the client protocol
+    if programs:
+        faults += _deeds(Random(f"lightweight/programs/{seed}"), size, duration)
     faults += _acts(rng, size, duration, _moments(rng, faults, duration))
     return Scenario(
         seed=seed,
@@ -30,12 +34,13 @@ def draw_lightweight(seed: int) -> Scenario:
         jitter=rng.choice((0, 0, 1)) * MILLISECOND,
         ring=_ring(rng),
         settings=LightweightSettings(
-            queue_messages=rng.choice((8, 4096, 4096)),
+            queue_messages=min(rng.choice((8, 4096, 4096)), 6 if programs else 4096),
             send_messages=rng.choice((4, 256)),
             quantum=rng.choice((1, 16_384)),
             window=rng.choice((1, 4, 256)),
             census_bytes=rng.choice((1, 100, 32_768)),
             flush_timeout=rng.choice((200, 1000)) * MILLISECOND,
+            leave_after=(500 if programs else 5000) * MILLISECOND,
             notes=True,
         ),
         cpu=rng.choice((0, 10)) * MICROSECOND,
@@ -102,6 +107,38 @@ def _acts(rng: Random, size: int, duration: Nanos, moments: list[Nanos]) -> list
                 old=rng.random() < 0.4,
                 slow=(member, name) in slow,
                 mute=(member, name) in mute,
+            )
+        )
+    return found
+
+
+def _deeds(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Programs that speak the client protocol. Drawn beside all else."""
+    programs = [(member, f"h{number}") for member in range(size) for number in range(2)]
+    slow = {each for each in programs if rng.random() < 0.4}
+    found: list[AnyFault] = [
+        Do(
+            20 * MILLISECOND + place * MILLISECOND,
+            member,
+            program=name,
+            what="join",
+            slow=(member, name) in slow,
+        )
+        for place, (member, name) in enumerate(programs)
+    ]
+    for _ in range(rng.choice((200, 500))):
+        member, name = rng.choice(programs)
+        what = rng.choice(("cast",) * 30 + ("join", "join", "leave", "break", "break", "bye"))
+        found.append(
+            Do(
+                rng.randrange(40 * MILLISECOND, duration),
+                member,
+                program=name,
+                what=what,
+                group=rng.choice(("e0", "e0", "e0", "e1", "v0")),
+                run=rng.choice((1, 2, 4)) if what == "cast" else 1,
+                item=rng.choice(("", "x", "x", "y")),
+                slow=(member, name) in slow,
             )
         )
     return found

@@ -1,12 +1,13 @@
 """Live disks: logs of records for each member, with group commit."""
 
 from semcast.storage.disk import LiveDisk, open_disk
-from semcast.storage.errors import StorageError, TrimmedError
+from semcast.storage.errors import DamageError, StorageError, TrimmedError
 from semcast.storage.folder import MemberFolder
 from semcast.storage.livelog import LiveLog
 from semcast.storage.segments import SegmentLog
 
 __all__ = [
+    "DamageError",
     "LiveDisk",
     "LiveLog",
     "MemberFolder",

@@ -5,6 +5,10 @@ class StorageError(Exception):
     """Records cannot be kept, or read; says where and why. The member that depends on them ends."""
 
 
+class DamageError(StorageError):
+    """Records that were synced are not what they were."""
+
+
 class TrimmedError(StorageError):
     """Records were asked for that were given up.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import overload
 from zlib import crc32
 
-from semcast.storage.errors import StorageError, TrimmedError
+from semcast.storage.errors import DamageError, StorageError, TrimmedError
 from semcast.storage.folder import sync_folder
 from semcast.wire.records import (
     HEAD_BYTES,
@@ -92,9 +92,9 @@ class Segment:
                     yield block, records_of(data, block)
                 offset += head.end
 
-    def damaged(self, offset: int) -> StorageError:
+    def damaged(self, offset: int) -> DamageError:
         """What is said of damage there."""
-        return StorageError(f"{self.path} is damaged at byte {offset}: these records were synced")
+        return DamageError(f"{self.path} is damaged at byte {offset}: these records were synced")
 
 
 class SegmentLog:
@@ -181,7 +181,7 @@ class SegmentLog:
         if not MAGIC.startswith(data[: len(MAGIC)]):
             raise StorageError(f"{path} is not a log of this version")
         if header is None:
-            raise StorageError(f"{path} is damaged at byte {len(MAGIC)}: its header was synced")
+            raise DamageError(f"{path} is damaged at byte {len(MAGIC)}: its header was synced")
         if self._segments and header[0] != self.next:
             before = self._segments[-1].path.name
             raise StorageError(f"{path} begins with record {header[0]}, but {before} ends before {self.next}")

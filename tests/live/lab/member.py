@@ -147,7 +147,7 @@ class Member:
                 say("merged", count=event.count)
             elif isinstance(event, semcast.StateLost):
                 say("state lost", number=event.view, cause=event.cause)
-            elif isinstance(event, semcast.Lost | semcast.Away | semcast.Back):
+            elif isinstance(event, semcast.Lost | semcast.Away | semcast.Back | semcast.PrivateMessage):
                 say(type(event).__name__.lower())
             else:
                 names = [member.name for member in event.view.members]

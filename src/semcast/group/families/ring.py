@@ -78,6 +78,7 @@ FAMILY = FAMILIES.register(
         protocol=RING,
         settings=RingGroupSettings,
         build=_build,
+        calls=True,
         safe=True,
         visiting={"minimum": 1},
     )

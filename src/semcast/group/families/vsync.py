@@ -162,6 +162,7 @@ FAMILY = FAMILIES.register(
         name="vsync",
         protocol=VSYNC,
         settings=SynchronySettings,
+        calls=True,
         build=_build,
         alike=_alike,
         kinds=(_KIND,),

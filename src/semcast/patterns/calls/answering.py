@@ -3,7 +3,7 @@
 import heapq
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.patterns.calls.values import CallLimits, Key, Request
+from semcast.patterns.calls.values import CallLimits, CallRequest, Key
 
 
 class Answering:
@@ -15,7 +15,7 @@ class Answering:
 
     def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
-        self._open: dict[Key, Request] = {}
+        self._open: dict[Key, CallRequest] = {}
         self._of: dict[MemberId, int] = {}  # how many of each caller
         self._deadlines: list[tuple[Nanos, MemberId, int]] = []
         self.size = 0
@@ -29,7 +29,7 @@ class Answering:
         limits = self._limits
         return self._of.get(caller, 0) < limits.requests and self.size + size <= limits.request_bytes
 
-    def add(self, request: Request) -> None:
+    def add(self, request: CallRequest) -> None:
         """The program is given it."""
         assert request.key not in self._open
         caller = request.caller
@@ -42,7 +42,7 @@ class Answering:
     def __contains__(self, key: Key) -> bool:
         return key in self._open
 
-    def pop(self, key: Key) -> Request | None:
+    def pop(self, key: Key) -> CallRequest | None:
         """It is over; returns it if it was there."""
         request = self._open.pop(key, None)
         if request is None:

@@ -12,7 +12,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
 from semcast.patterns.calls.envelope import ABSTAINS, ALL, ERROR, ONE, Say
 from semcast.patterns.calls.notes import Notes
-from semcast.patterns.calls.values import Answer, CallCounts, Done, Wanted, needed
+from semcast.patterns.calls.values import CallAnswer, CallCounts, Done, Wanted, needed
 
 Whom = int | MemberId
 
@@ -228,7 +228,7 @@ class Asking:
             counts.too_few += 1
         else:
             counts.timed_out += 1
-        answer = Answer(
+        answer = CallAnswer(
             outcome=outcome,  # type: ignore[arg-type]
             replies=call.replies,
             errors=call.errors,

@@ -29,10 +29,10 @@ from semcast.patterns.calls.notes import Notes
 from semcast.patterns.calls.values import (
     CallCounts,
     CallLimits,
+    CallRequest,
     Effect,
     Forget,
     Key,
-    Request,
     Run,
     Wanted,
     check_wanted,
@@ -204,7 +204,7 @@ class Calls:
         if ask.to == ONE:
             self._on_duty(self._duties.add(key, ask, view, position, deadline, self._present), now)
         elif isinstance(ask.to, int) or ask.to == self.me:
-            self._give(Request(caller, ask.number, ask.body, view, deadline=deadline))
+            self._give(CallRequest(caller, ask.number, ask.body, view, deadline=deadline))
 
     def _on_say(self, now: Nanos, sender: MemberId, say: Say) -> None:
         key = say.caller, say.number
@@ -228,11 +228,11 @@ class Calls:
             former = tuple(duty.former)
             self.counts.taken_over += bool(former)
             ask = duty.ask
-            self._give(Request(key[0], key[1], ask.body, duty.view, True, former, duty.deadline))
+            self._give(CallRequest(key[0], key[1], ask.body, duty.view, True, former, duty.deadline))
         if self._duties.size > self._limits.request_bytes:
             self._duties.drop(key)  # nobody takes it over from here
 
-    def _give(self, request: Request) -> None:
+    def _give(self, request: CallRequest) -> None:
         """It is this member's to answer."""
         key = request.key
         self.counts.asked += 1
@@ -250,7 +250,7 @@ class Calls:
             self._effects.append(Run(request))
 
     def _say(self, key: Key, what: int, body: bytes) -> None:
-        """Answer, unless the caller is gone or too much waits to be sent."""
+        """CallAnswer, unless the caller is gone or too much waits to be sent."""
         if key[0] not in self._present:
             self.counts.orphaned += 1
         elif len(self.outgoing) >= self._limits.unsent:

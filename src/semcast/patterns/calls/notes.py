@@ -12,7 +12,7 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.patterns.calls.envelope import ALL, ONE
-from semcast.patterns.calls.values import Answer, Key, Wanted
+from semcast.patterns.calls.values import CallAnswer, Key, Wanted
 
 
 class Notes:
@@ -54,7 +54,7 @@ class Notes:
         if self._out is not None:
             self._out.deliver(Note("call-departed", seq=number, count=1, members=(member,)))
 
-    def returned(self, number: int, answer: Answer) -> None:
+    def returned(self, number: int, answer: CallAnswer) -> None:
         """The call returns."""
         if self._out is not None:
             text = {

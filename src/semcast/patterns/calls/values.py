@@ -64,7 +64,7 @@ class CallCounts(msgspec.Struct):
     """Answers that there was no room for."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class CallRequest(msgspec.Struct, frozen=True):
     """A request, as a handler is given it."""
 
     caller: MemberId
@@ -85,7 +85,7 @@ class Request(msgspec.Struct, frozen=True):
         return self.caller, self.number
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallAnswer(msgspec.Struct, frozen=True):
     """What came of a call."""
 
     outcome: Literal["complete", "too few", "timeout"]
@@ -105,6 +105,17 @@ class Answer(msgspec.Struct, frozen=True):
     """The view in which the request was delivered; None if that had not happened yet: it still may."""
 
     @property
+    def result(self) -> bytes:
+        """The first reply; LookupError where there is none, with what there is instead."""
+        for reply in self.replies.values():
+            return reply
+        failed = "; ".join(f"{member}: {error}" for member, error in self.errors.items())
+        gone, missing = ", ".join(map(str, self.departed)), ", ".join(map(str, self.missing))
+        raise LookupError(
+            f"no reply ({self.outcome}): failed [{failed}], departed [{gone}], missing [{missing}]"
+        )
+
+    @property
     def complete(self) -> bool:
         """Whether there are as many answers as were asked for."""
         return self.outcome == "complete"
@@ -113,7 +124,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True):
     """The program is to answer this."""
 
-    request: Request
+    request: CallRequest
 
 
 class Forget(msgspec.Struct, frozen=True):
@@ -126,7 +137,7 @@ class Done(msgspec.Struct, frozen=True):
     """A call returns; without an answer it ended because of `cause`, and nobody knows what came of it."""
 
     number: int
-    answer: Answer | None
+    answer: CallAnswer | None
     cause: str = ""
 
 

@@ -152,7 +152,7 @@ class Caller:
         return None
 
     def _place(self, upto: int) -> None:
-        self.placed = upto
+        self.placed = max(self.placed, upto)
         while self._open and self._open[0][0] + self._open[0][1] - 1 <= upto:
             self._open.popleft()
 

@@ -1,10 +1,12 @@
 """One client of a daemon: its session, and what it and the daemon owe each other."""
 
+from collections import deque
+
 from semcast.core.ids import Nanos
 from semcast.protocols.clients.codec import Format
 from semcast.protocols.clients.outlet import Outlet
 from semcast.protocols.clients.permissions import Identity
-from semcast.protocols.lightweight.events import ClientEvent, GroupView, LeftGroup
+from semcast.protocols.lightweight.events import ClientEvent, GroupView, LeftGroup, Placed
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.sessions import Session
 from semcast.protocols.lightweight.settings import LightweightSettings
@@ -66,6 +68,8 @@ class Guest:
         """`vs` groups where it said so, and was told of no view since."""
         self._messages, self._bytes = settings.send_messages, settings.send_bytes
         self._all = settings.send_messages, settings.send_bytes
+        self._placed = 0  # what it was told of its requests
+        self._refused: deque[tuple[int, int]] = deque()  # first and last of what comes behind
 
     # Credit
 
@@ -105,6 +109,22 @@ class Guest:
     def credit(self) -> tuple[int, int]:
         """Messages and bytes that it may send."""
         return self._messages, self._bytes
+
+    # Places
+
+    def refuse(self, first: int, last: int) -> None:
+        """Nothing comes of these requests: they need no place."""
+        self._refused.append((first, last))
+        if self._placed >= first - 1:
+            self.session.put(Placed(last))
+
+    def placed(self, event: Placed) -> Placed:
+        """What it is told of its requests, with those that were refused."""
+        upto = max(event.upto, self._placed)
+        while self._refused and self._refused[0][0] <= upto + 1:
+            upto = max(upto, self._refused.popleft()[1])
+        self._placed = upto
+        return event if upto == event.upto else Placed(upto)
 
     # Views of `vs` groups
 

@@ -6,6 +6,7 @@ of its queue, and a frame that makes no sense ends its connection.
 
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
+from typing import ClassVar
 
 import msgspec
 
@@ -38,6 +39,7 @@ from semcast.protocols.clients.outlet import Outlet
 from semcast.protocols.clients.permissions import Identity, Permissions
 from semcast.protocols.clients.telling import Encoder
 from semcast.protocols.lightweight import Machine, Refused, Session
+from semcast.protocols.lightweight.events import Placed
 from semcast.protocols.lightweight.messages import Client
 
 _POLICIES = ("purge", "leave", "block")
@@ -71,6 +73,8 @@ class Host:
         wall: the time of day in milliseconds, for numbers of sessions.
         about: answers what administrators ask, as JSON.
     """
+
+    outlet_kind: ClassVar[type[Outlet]] = Outlet
 
     def __init__(
         self,
@@ -221,7 +225,7 @@ class Host:
         session.patient = hello.policy != "leave"
         session.holds = hello.policy == "block"
         token = self._secret() if identity.resumes else ""
-        outlet = Outlet(session, hello.window, self.settings.window_bytes, keeps=identity.resumes)
+        outlet = self.outlet_kind(session, hello.window, self.settings.window_bytes, keeps=identity.resumes)
         guest = Guest(session, identity, outlet, token, self.machine.settings)
         self.guests[session.client] = guest
         self._attach(guest, link)
@@ -277,6 +281,7 @@ class Host:
         guest.session.last = max(guest.session.last, seq + count - 1)
         if guest.link is not None:
             self._say(guest.link, Error(seq, code, text[:MAX_TEXT]))
+        guest.refuse(seq, seq + count - 1)
 
     def _numbered(self, guest: Guest, seq: int, count: int, size: int) -> bool:
         """Whether a request is new, has the next number, and its client has credit for it."""
@@ -428,8 +433,9 @@ class Host:
             events = guest.outlet.next()
             if not events:
                 break
-            for event in events:
-                guest.told(event)
+            for each in events:
+                guest.told(each)
+                event = guest.placed(each) if type(each) is Placed else each
                 written = body(event, form)
                 room -= len(written)
                 out.append(written)

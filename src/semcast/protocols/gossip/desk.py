@@ -160,6 +160,14 @@ class Desk:
             if overdue > stream.next:
                 self.receiver.lose(stream, [(stream.next + 1, overdue)], "expired")
 
+    def lacks_of(self, sender: MemberId) -> int:
+        """How many messages of one sender are missing, and are not left to the logger."""
+        stream = self.receiver.streams.get(sender)
+        if stream is None or stream.frozen:
+            return 0
+        spans = stream.missing(peers=True, most=WANTED + self.settings.hold)
+        return sum([last - first + 1 for first, last in spans])
+
     def lacking(self, *, peers: bool) -> list[tuple[MemberId, list[Span]]]:
         """What to ask for now, of every stream, in turn with the rounds; not more than there is room for."""
         most, credit = min(WANTED, self.settings.hold), self.receiver.credit()

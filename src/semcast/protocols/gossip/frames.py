@@ -87,6 +87,8 @@ class Gossip(Frame, frozen=True, array_like=True, tag=72, gc=False):
     """The hash of who is known to be there, salted in the same way."""
     gap: bool = False
     """Whether it asks for a gap at once, and not for all that is missing at the end of a round."""
+    lacks: Number = 0
+    """How many messages of the target it lacks, of those that it would ask members for if it had room."""
 
 
 class Heartbeats(Frame, frozen=True, array_like=True, tag=73, gc=False):

@@ -279,10 +279,9 @@ class Member(Stack):
             self.stats.malformed += 1
 
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
-        """What it wants of this sender is looked at, too."""
+        """What it lacks of this sender is looked at, too."""
         if not frame.gap:
-            own = [span for sender, spans in frame.wanted if sender == self._me for span in spans]
-            self.rate.heard(source.name, own, self.sender.seq)
+            self.rate.heard(source.name, frame.lacks, self.sender.seq)
         if not self.repair.on_frame(now, source, frame):
             self.stats.malformed += 1
 

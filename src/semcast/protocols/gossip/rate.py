@@ -1,7 +1,7 @@
 """How fast a sender sends: as fast as most receivers can take it (R-36; the paper has no such thing).
 
-Receivers tell by what they ask for: who lacks a large part of what was sent last cannot take it, or the
-network before it cannot. A sender hears of them by gossip, and halves its rate when that is true of most of
+Receivers tell what they lack: who lacks a large part of what was sent last cannot take it, or the network
+before it cannot. A sender hears of them by gossip, and halves its rate when that is true of most of
 those it heard in the last rounds; else it adds a little each round. A minority that is slow does not slow it:
 what those miss, they fetch from the log. Nor does one that happens to be all that was heard: there must be
 most of four, or of all, where there are fewer. So there is no rate without a logger. Whether that can follow
@@ -12,10 +12,8 @@ often.
 """
 
 from collections import deque
-from collections.abc import Iterable
 
 from semcast.core.ids import SECOND, Nanos
-from semcast.protocols.gossip.spans import Span
 from semcast.protocols.gossip.streams import WANTED
 
 _ROUNDS = 4
@@ -71,12 +69,11 @@ class Rate:
 
     # What is heard
 
-    def heard(self, name: str, wanted: Iterable[Span], last: int) -> None:
-        """A member lacks these of the messages up to `last`. In the first rounds it may not have begun."""
+    def heard(self, name: str, lacks: int, last: int) -> None:
+        """A member lacks so many of the messages up to `last`. In the first rounds it may not have begun."""
         if self._on and len(self._sent) == _ROUNDS:
-            count = sum(max(0, min(upto, last) - begin + 1) for begin, upto in wanted)
             recent = min(last - self._sent[0], WANTED)
-            self._opinions[name] = self._round, count * _LACKS > recent > 0
+            self._opinions[name] = self._round, lacks * _LACKS > recent > 0
 
     def on_round(self, now: Nanos, last: int, others: int) -> None:
         """A round is over, in which the numbers up to `last` were given; there are so many others."""

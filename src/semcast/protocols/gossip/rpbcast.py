@@ -56,7 +56,8 @@ class Rpbcast(Repair):
         log, logged = desk.logged.some(desk.round) if room else (None, [])
         idle = desk.idle.hash(desk.me, desk.round)
         members = desk.members(desk.me, desk.round)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap))
+        lacks = 0 if gap else desk.lacks_of(target)
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap, lacks))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""

@@ -16,7 +16,11 @@ from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.runs import runs_of
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span, numbers_of, spans_of, within
+from semcast.protocols.gossip.spans import Span, Spans, first_of, spans_of, within
+
+Receipt = tuple[int, int, int]
+"""The first and the last of messages in a row, and what replaced them; 0 if that is not said."""
+Why = Literal["expired", "abandoned", "unwanted"]
 
 
 class Serving:
@@ -42,37 +46,33 @@ class Serving:
     def _answer(
         self, now: Nanos, target: MemberId, stream: LogStream, spans: Iterable[Span], number: int
     ) -> None:
-        purged: list[tuple[int, int, int]] = []
-        found: list[Batch] = []
         row = self._books.rows.of(target)
-        compacted = row is not None and row.compacted
-        filter_ = "" if row is None else row.filter
-        unwanted: list[int] = []
-        expired: list[int] = []
-        abandoned: list[int] = []
-        for seq in numbers_of(spans, WINDOW):
-            batch = stream.messages.get(seq)
-            by = stream.newest(seq) if compacted else None
-            if by is not None:
-                _note_purged(purged, seq, by)
-            elif batch is not None and filter_ and not matches(batch, filter_):
-                unwanted.append(seq)
-            elif batch is not None:
+        found: list[Batch] = []
+        purged: list[int] = []
+        merged: list[Receipt] = []
+        gone: dict[Why, list[int]] = {}
+        messages, receipts = stream.messages, stream.receipts
+        superseded = stream.superseded if row is not None and row.compacted else ()
+        for seq in [seq for span in first_of(Spans(spans), WINDOW) for seq in range(span[0], span[1] + 1)]:
+            batch = messages.get(seq)
+            if seq in receipts or (seq in superseded and stream.newest(seq) is not None):
+                purged.append(seq)
+            elif batch is None:
+                why = _why_gone(stream, seq)
+                if why is not None:
+                    gone.setdefault(why, []).append(seq)
+                elif seq <= stream.merged and (not merged or merged[-1][1] < seq):
+                    merged.append((seq, stream.merged_from(seq), 0))
+            elif row is not None and row.filter and not matches(batch, row.filter):
+                gone.setdefault("unwanted", []).append(seq)
+            else:
                 found.append(batch)
-            elif seq in stream.receipts:
-                _note_purged(purged, seq, stream.replacement(seq))
-            elif seq in stream.holes:
-                abandoned.append(seq)
-            elif seq in stream.expired or seq <= stream.floor:
-                expired.append(seq)
-            elif seq <= stream.merged and (not purged or purged[-1][1] < seq):
-                purged.append((seq, stream.merged_from(seq), 0))
         self._send(now, target, found, number)
-        for start in range(0, len(purged), NOTICES):
-            self._out.send(target, Notice(stream.sender, purged[start : start + NOTICES]))
-        self._tell_gone(target, stream.sender, expired, "expired")
-        self._tell_gone(target, stream.sender, abandoned, "abandoned")
-        self._tell_gone(target, stream.sender, unwanted, "unwanted")
+        many = row is not None and len(purged) > NOTICES
+        self._tell_purged(target, stream, merged + (_as_spans(purged) if many else _singly(stream, purged)))
+        for why, seqs in gone.items():
+            for part in some_spans(spans_of(seqs)):
+                self._out.send(target, Gone(stream.sender, part, why))
 
     def _send(self, now: Nanos, target: MemberId, found: list[Batch], number: int) -> None:
         """Messages, in as few frames as they fit into."""
@@ -81,21 +81,31 @@ class Serving:
         for run in runs_of(found[:count], self._frame_bytes):
             self._out.send(target, data_of(run, number))
 
-    def _tell_gone(
-        self,
-        target: MemberId,
-        sender: MemberId,
-        seqs: list[int],
-        why: Literal["expired", "abandoned", "unwanted"],
-    ) -> None:
-        for part in some_spans(spans_of(sorted(set(seqs)))):
-            if part:
-                self._out.send(target, Gone(sender, part, why))
+    def _tell_purged(self, target: MemberId, stream: LogStream, receipts: list[Receipt]) -> None:
+        for start in range(0, len(receipts), NOTICES):
+            self._out.send(target, Notice(stream.sender, receipts[start : start + NOTICES]))
 
 
-def _note_purged(purged: list[tuple[int, int, int]], seq: int, by: int) -> None:
-    """Messages in a row that one other replaced are one receipt."""
-    if purged and purged[-1][1] == seq - 1 and purged[-1][2] == by:
-        purged[-1] = purged[-1][0], seq, by
-    else:
-        purged.append((seq, seq, by))
+def _why_gone(stream: LogStream, seq: int) -> Why | None:
+    """Why a message that is not in the log will never be; None if it may be, or was replaced."""
+    if seq in stream.holes:
+        return "abandoned"
+    return "expired" if seq in stream.expired or seq <= stream.floor else None
+
+
+def _singly(stream: LogStream, purged: list[int]) -> list[Receipt]:
+    """What replaced each; messages in a row that one other replaced are one receipt."""
+    found: list[Receipt] = []
+    for seq in purged:
+        by = stream.replacement(seq) if seq in stream.receipts else stream.newest(seq)
+        assert by is not None
+        if found and found[-1][1] == seq - 1 and found[-1][2] == by:
+            found[-1] = found[-1][0], seq, by
+        else:
+            found.append((seq, seq, by))
+    return found
+
+
+def _as_spans(purged: list[int]) -> list[Receipt]:
+    """A session that is far behind is told what was replaced, and not by what."""
+    return [(first, last, 0) for first, last in spans_of(purged)]

@@ -45,10 +45,11 @@ class Notes:
         groups: Sequence[str] = (),
         view: ViewId | None = None,
         to: Client | None = None,
+        items: Sequence[str] | None = None,
     ) -> None:
         """A request of a local client was taken."""
         if self.wanted:
-            text = _text(groups=groups, view=_view(view))
+            text = _text(groups=groups, view=_view(view), **({} if items is None else {"items": items}))
             members = None if to is None else (to,)
             self._out.deliver(Note("lw-ask", client, seq, count, level=level, members=members, digest=text))
 

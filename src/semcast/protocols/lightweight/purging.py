@@ -23,12 +23,6 @@ Stream = tuple[Client, tuple[str, ...]]
 """Messages of one sender to the same groups."""
 
 
-def purge(events: Sequence[ClientEvent]) -> tuple[list[ClientEvent], int]:
-    """What is left of a queue, in its order, and how many messages were dropped."""
-    look = Pass()
-    return look.over(events), look.dropped
-
-
 class Pass:
     """One look through a queue, from the newest to the oldest."""
 
@@ -37,7 +31,7 @@ class Pass:
     def __init__(self) -> None:
         self._newest: dict[Stream, dict[str, int]] = {}  # the message about an item that replaces older ones
         self._receipts: dict[Stream, int] = {}  # where in what is kept
-        self._kept: list[ClientEvent] = []  # newest first
+        self._kept: list[ClientEvent | None] = []  # newest first; None for a receipt that went elsewhere
         self.dropped = 0
 
     def over(self, events: Sequence[ClientEvent]) -> list[ClientEvent]:
@@ -51,8 +45,7 @@ class Pass:
                 if isinstance(event, self.barriers):
                     self._end_view(event)
                 self._kept.append(event)
-        self._kept.reverse()
-        return self._kept
+        return [event for event in reversed(self._kept) if event is not None]
 
     def _end_view(self, event: ClientEvent) -> None:
         assert isinstance(event, GroupView | LeftGroup)
@@ -84,23 +77,22 @@ class Pass:
         self._note(Replaced(run.sender, run.groups, first, last, len(gone), by))
 
     def _note(self, receipt: Replaced) -> None:
-        """One receipt for all of a stream in a view, where the newest was."""
+        """One receipt for all of a stream in a view, where the oldest was: it comes before what is missed."""
         stream = receipt.sender, receipt.groups
         place = self._receipts.get(stream)
-        if place is None:
-            self._receipts[stream] = len(self._kept)
-            self._kept.append(receipt)
-            return
-        other = self._kept[place]
-        assert isinstance(other, Replaced)
-        self._kept[place] = Replaced(
-            receipt.sender,
-            receipt.groups,
-            min(receipt.first, other.first),
-            max(receipt.last, other.last),
-            receipt.count + other.count,
-            max(receipt.by, other.by),
-        )
+        if place is not None:
+            other, self._kept[place] = self._kept[place], None
+            assert isinstance(other, Replaced)
+            receipt = Replaced(
+                receipt.sender,
+                receipt.groups,
+                min(receipt.first, other.first),
+                max(receipt.last, other.last),
+                receipt.count + other.count,
+                max(receipt.by, other.by),
+            )
+        self._receipts[stream] = len(self._kept)
+        self._kept.append(receipt)
 
 
 def _pieces(run: Delivered, items: list[str], left: list[int]) -> Iterator[Delivered]:

@@ -5,6 +5,7 @@ The entries of Amir 1995, 5.1: connect, disconnect, join, leave and multicast; `
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from semcast.core.ids import MAX_NAME, MemberId
 from semcast.protocols.lightweight.ids import ViewId
@@ -42,6 +43,8 @@ class Requests:
         notes: what it tells the history.
         flushed: called when all that a client sent in a view that ends is with the ring.
     """
+
+    session_kind: ClassVar[type[Session]] = Session
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class Requests:
             raise Refused(f"there are {self._settings.clients} clients already")
         if number <= self._last.get(full, 0):
             raise Refused(f"session {number} of {name!r}: there was {self._last[full]} already")
-        session = Session(Client(full, number), self._settings, self.overfull)
+        session = self.session_kind(Client(full, number), self._settings, self.overfull)
         self.sessions[session.client] = self._names[full] = session
         self._notes.session(session.client, "came")
         self._ask(session, Came(session.client), 0)
@@ -185,7 +188,7 @@ class Requests:
         if view is not None and (len(groups) != 1 or session.ready.get(groups[0]) == view):
             raise Refused(f"{session.client} has said that it sends nothing more in that view")
         seq = session.number(len(payloads))
-        self._notes.asked(session.client, "cast", seq, len(payloads), groups, view)
+        self._notes.asked(session.client, "cast", seq, len(payloads), groups, view, items=items)
         about = None if items is None else list(items)
         cast = Cast(session.client, seq, tuple(groups), view, safe, list(payloads), about)
         self._ask(session, cast, len(payloads), safe=safe)

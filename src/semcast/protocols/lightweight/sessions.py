@@ -6,6 +6,7 @@ turns by bytes.
 """
 
 from collections import deque
+from typing import ClassVar
 
 import msgspec
 
@@ -13,7 +14,7 @@ from semcast.core.ids import Nanos
 from semcast.protocols.lightweight.events import Block, ClientEvent, Delivered, Out, Placed, PrivateDelivered
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.messages import Client
-from semcast.protocols.lightweight.purging import purge
+from semcast.protocols.lightweight.purging import Pass
 from semcast.protocols.lightweight.settings import BURST, LightweightSettings
 
 _PASSES = 4
@@ -40,6 +41,8 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
 
 class Session:
     """One client, from when it connects until it is gone."""
+
+    pass_kind: ClassVar[type[Pass]] = Pass
 
     def __init__(self, client: Client, settings: LightweightSettings, overfull: "list[Session]") -> None:
         self.client = client
@@ -130,9 +133,9 @@ class Session:
         return self._over_since + self._settings.leave_after
 
     def _purge(self) -> None:
-        kept, purged = purge(self._events)
-        self._events = deque(kept)
-        self.purged += purged
+        look = self.pass_kind()
+        self._events = deque(look.over(self._events))
+        self.purged += look.dropped
         self._bytes = sum(map(_size, self._events))
         self._purgeable, self._length = 0, len(self._events)
 

@@ -11,7 +11,7 @@ from semcast.history.schema import TOTAL
 from semcast.protocols.ring import Ring
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.sim.calling import Calling, CallsSettings
-from semcast.sim.calls_scenario import CallsVariant, draw_calls
+from semcast.sim.calls_scenario import draw_calls
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.families.vsync import excused
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -31,9 +31,9 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     assert issubclass(kind, Calling)
 
     def below(me: MemberId, rng: Random, out: Outbox) -> Stack:
-        if settings.below == "ring":
-            return Ring(me, scenario.ring, rng, out)
-        return VirtualSynchrony(me, scenario.vsync, rng, out)
+        if settings.synchrony:
+            return VirtualSynchrony(me, scenario.vsync, rng, out)
+        return Ring(me, scenario.ring, rng, out)
 
     def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
         return kind(me, settings, below, rng, out, machine=mutant.calls)
@@ -41,9 +41,8 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     return build
 
 
-def _draw(seed: int, fixed: Fixed | None) -> Scenario:
-    assert fixed is None or isinstance(fixed, CallsVariant)
-    return draw_calls(seed, fixed)
+def _draw(seed: int, _fixed: Fixed | None) -> Scenario:
+    return draw_calls(seed)
 
 
 def _limit(_scenario: Scenario) -> int | None:
@@ -51,7 +50,7 @@ def _limit(_scenario: Scenario) -> int | None:
 
 
 def _order(scenario: Scenario) -> str:
-    return TOTAL if _settings(scenario).below == "ring" else scenario.vsync.order.value
+    return scenario.vsync.order.value if _settings(scenario).synchrony else TOTAL
 
 
 def _excused(history: History) -> bool:

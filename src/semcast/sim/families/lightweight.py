@@ -25,7 +25,16 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
         return Ring(me, ring, rng, out)
 
     def build(me: MemberId, _members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
-        return Daemon(me, settings, below, rng, out, machine=mutant.daemon, works=bool(scenario.traffic))
+        return Daemon(
+            me,
+            settings,
+            below,
+            rng,
+            out,
+            machine=mutant.daemon,
+            works=bool(scenario.traffic),
+            host=mutant.host,
+        )
 
     return build
 

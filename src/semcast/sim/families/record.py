@@ -1,11 +1,11 @@
 """What the simulator must know of a stack."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 
 import msgspec
 
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.core.registry import Registry
 from semcast.history import History
 from semcast.history.schema import FIFO
@@ -19,6 +19,10 @@ from semcast.wire.limits import MAX_MEMBERS
 
 def _buffer(scenario: Scenario) -> int | None:
     return scenario.buffer
+
+
+def _nobody(_history: History) -> Collection[MemberId]:
+    return ()
 
 
 def _fifo(_scenario: Scenario) -> str:
@@ -99,6 +103,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """What a program says to its stack that knows when its machine is away (`Disconnect`, `Reconnect`)."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
+    outsiders: Callable[[History], Collection[MemberId]] = _nobody
+    """Processes that nobody has let in, or in again: they may wait for ever."""
 
 
 FAMILIES: Registry[Family] = Registry("stack")

@@ -19,7 +19,7 @@ from semcast.sim.replication_scenario import draw_replication
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
 from semcast.specs.replication.ledger import ledger_of
-from semcast.specs.replication.rest import blocked
+from semcast.specs.replication.rest import blocked, group_of
 
 
 def settings_of(scenario: Scenario) -> ReplicationSettings:
@@ -65,6 +65,13 @@ def _excused(history: History) -> bool:
     return bool(blocked(history)) or bool(ledger_of(history).forgotten)
 
 
+def _outsiders(history: History) -> list[MemberId]:
+    """A store that is new, and was not let in: that of a server that was removed, and started anew."""
+    ledger = ledger_of(history)
+    group = group_of(ledger)
+    return [life.process for life in ledger.lives if not life.recovered_primary and life.server not in group]
+
+
 REPLICATION = FAMILIES.register(
     Family(
         name=PROTOCOL.name,
@@ -76,5 +83,6 @@ REPLICATION = FAMILIES.register(
         transfers=_disk,
         goes_on=True,
         excused=_excused,
+        outsiders=_outsiders,
     )
 )

@@ -6,6 +6,7 @@ swarm, or, where chance is a poor tester, by a directed test.
 
 from semcast.sim.mutants import (
     calls,
+    clients,
     gossip,
     gossip_loggers,
     lightweight,
@@ -189,7 +190,7 @@ MUTANTS["rpbcast"] = {
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **_LOGGERS,
 }
-MUTANTS["lightweight"] = {**lightweight.MUTANTS}
+MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
 MUTANTS["calls"] = {**calls.MUTANTS}
 MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
-from semcast.patterns.calls import MARK, Calls, Key, Say, Wanted
+from semcast.patterns.calls import MARK, Calls, Key, Say, Wanted, read
 from semcast.patterns.calls.asking import Asking, Call, Whom
 from semcast.patterns.calls.duties import Duties, Duty
 from semcast.patterns.calls.values import needed
@@ -66,8 +66,9 @@ class MajorityOfThoseLeft(Calls):
 
 class _Hopes(Asking):
     def _judge(self, call: Call, *, hopeless: bool = False) -> None:
-        got, waiting = len(call.answered), call.waiting_for()
-        if call.view is not None and call.wanted != "all" and got + waiting < needed(call.wanted, len(call.expected)):
+        possible = len(call.answered) + call.waiting_for()
+        needs = needed(call.wanted, len(call.expected))
+        if call.view is not None and call.wanted != "all" and possible < needs:
             return
         super()._judge(call, hopeless=hopeless)
 
@@ -131,7 +132,7 @@ class TransitionalIgnored(Calls):
 
 class _NobodyElse(Duty):
     def choose(self, present: Collection[MemberId]) -> None:
-        if self.chosen is None:
+        if self.chosen is None or self.chosen in self.abstained:
             super().choose(present)
 
 
@@ -148,7 +149,7 @@ class NobodyTakesOver(Calls):
 class _Everybody(Duties):
     me: MemberId | None = None
 
-    def add(self, key: Key, *args: object) -> Duty:  # type: ignore[override]
+    def add(self, key: Key, *args: object) -> Duty:
         duty = super().add(key, *args)  # type: ignore[arg-type]
         if self.me in duty.candidates and key[1] % 2:
             duty.chosen = self.me
@@ -171,16 +172,20 @@ class RepliesOvertake(Calling):
 
     def _collect(self) -> None:
         while self.machine.outgoing:
-            self.queue.appendleft((self.machine.outgoing.popleft(), MARK))
+            payload = self.machine.outgoing.popleft()
+            if isinstance(read(payload), Say):
+                self.queue.appendleft((payload, MARK))
+            else:
+                self.queue.append((payload, MARK))
 
 
 MUTANTS: dict[str, Mutant] = {
     "expected-when-made": Mutant(calls=ExpectedWhenMade),
-    "early-replies-dropped": Mutant(calls=EarlyRepliesDropped),
+    "early-replies-dropped": Mutant(calls=EarlyRepliesDropped, by_chance=False),
     "answers-only-in-its-view": Mutant(calls=AnswersOnlyInItsView),
     "majority-of-those-left": Mutant(calls=MajorityOfThoseLeft),
     "waits-for-the-impossible": Mutant(calls=WaitsForTheImpossible),
-    "replies-of-departed-counted": Mutant(calls=RepliesOfDepartedCounted),
+    "replies-of-departed-counted": Mutant(calls=RepliesOfDepartedCounted, by_chance=False),
     "replies-to-others-counted": Mutant(calls=RepliesToOthersCounted),
     "answers-twice": Mutant(calls=AnswersTwice),
     "transitional-ignored": Mutant(calls=TransitionalIgnored),

@@ -6,6 +6,7 @@ from semcast.core.handover import Handover
 from semcast.core.stack import Stack
 from semcast.obsolescence import OperationTracker
 from semcast.patterns.calls import Calls
+from semcast.protocols.clients.host import Host
 from semcast.protocols.gossip import Logger
 from semcast.protocols.lightweight import Machine as DaemonMachine
 from semcast.replication.machine import Machine
@@ -22,6 +23,7 @@ class Mutant(msgspec.Struct, frozen=True):
     reading: type[Reading] = Reading
     logger: type[Logger] = Logger
     daemon: type[DaemonMachine] = DaemonMachine
+    host: type[Host] = Host
     calls: type[Calls] = Calls
     by_chance: bool = True
     """Whether a swarm of a hundred seeds catches it; what it misses has a directed test."""

@@ -47,9 +47,7 @@ def _judge_count(call: Call, returned: Event, apart: set[str], findings: Finding
     got = len(heard) - len(abstained)
     departed = {whom(row) for row in call.departed if row.index < returned.index}
     possible = _asked(call)
-    waiting = [
-        who for who in possible if who not in heard and who not in departed and str(who) not in apart
-    ]
+    waiting = [who for who in possible if who not in heard and who not in departed and str(who) not in apart]
     need = _need(call, len(possible) - len(abstained))
     everybody = call.wanted == "all" and call.whom == "all"
     ended = not waiting if everybody else got >= need or got + len(waiting) < need

@@ -78,9 +78,9 @@ class Member:
             key = row.sender, row.seq
             if kind is ASKED:
                 self.asked.setdefault(key, row)
-                if row.sender == row.process and row.seq in self.calls and self.views:
-                    self.calls[row.seq].asked = row
-                    self.calls[row.seq].expected = self._members()
+                own = self.calls.get(row.seq) if row.sender == row.process else None
+                if own is not None and own.returned is None and self.views:
+                    own.asked, own.expected = row, self._members()
             else:
                 (self.runs if kind is RUN else self.said).setdefault(key, []).append(row)
 

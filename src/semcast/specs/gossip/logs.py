@@ -31,17 +31,21 @@ _NOTHING = Runs()
 
 
 def gossip_logged(history: History) -> Verdict:
-    """What a sender that is there at the end multicast was logged, by so many loggers as were asked for."""
+    """What a sender that is there at the end multicast was logged, by so many loggers as were asked for.
+
+    As with `gossip_durable`, by one of them where messages expire: the others are told that it has.
+    """
     ledger = ledger_of(history)
     if not history.info.quiesced:
         return unknown("gossip_logged", "the run was not over")
     if not ledger.running or ledger.disk_lost:
         return unknown("gossip_logged", "no logger is there, or a disk was lost")
     findings = Findings("gossip_logged")
+    enough = 1 if any(LIMITS in log.retention for log in ledger.logs) else ledger.log_acks
     for process in history.processes:
         if any(row.kind in GONE for row in history.of(process)):
             continue
-        logged = _by_enough([log.logged.get(process, _NOTHING) for log in ledger.logs], ledger.log_acks)
+        logged = _by_enough([log.logged.get(process, _NOTHING) for log in ledger.logs], enough)
         _count(findings, process, ledger.multicast(process).minus(logged), "is in too few logs")
     return findings.verdict()
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from semcast.history.events import History
+from semcast.specs.lightweight.heard import lw_heard, lw_purged
 from semcast.specs.lightweight.messages import lw_open, lw_order, lw_private, lw_sending_view
 from semcast.specs.lightweight.rest import lw_gone, lw_settled
 from semcast.specs.lightweight.views import lw_atomicity, lw_one_event, lw_same_view, lw_view_agreement
@@ -19,4 +20,6 @@ LIGHTWEIGHT: dict[str, Callable[[History], Verdict]] = {
     "lw_gone": lw_gone,
     "lw_one_event": lw_one_event,
     "lw_settled": lw_settled,
+    "lw_heard": lw_heard,
+    "lw_purged": lw_purged,
 }

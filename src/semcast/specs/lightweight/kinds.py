@@ -20,6 +20,9 @@ what a client is told is told in this order.
   groups; `sent` is the view that the sender was in, where that matters;
 - lw-private: it is given a private message ("delivered" in `level`), or told that its own is "undeliverable";
 - lw-left: it is told that it is out of a `group`;
+- lw-heard: a program (`sender`) at the other end of a connection has heard of messages `by` somebody
+  ("deliver" or "private" in `level`), of a "view" or "transitional", that it "left" a group, or that
+  messages from `seq` on, `count` numbers, were "purged" because it was slow;
 - lw-placed: it is told that its requests up to `seq` have a place; these `members` have them.
 """
 
@@ -60,4 +63,5 @@ PRIVATE = add_kind(
     "lw-private", ("sender", "seq", "count", "level", "order", "members", "annotation"), _to_one
 )
 LEFT = add_kind("lw-left", ("sender", "annotation"), _of_client)
+HEARD = add_kind("lw-heard", ("sender", "seq", "count", "level", "annotation"), _of_client)
 PLACED = add_kind("lw-placed", ("sender", "seq", "count", "members"), _of_requests)

@@ -13,6 +13,7 @@ from semcast.specs.lightweight.kinds import (
     ASK,
     CONF,
     DELIVER,
+    HEARD,
     LEFT,
     ORDERED,
     PLACED,
@@ -41,6 +42,8 @@ class Text(msgspec.Struct, frozen=True):
     views: dict[str, ViewId | None] = {}
     vs: bool = False
     along: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    by: str = ""
 
 
 _decoder = msgspec.json.Decoder(Text)
@@ -83,7 +86,7 @@ class Row(msgspec.Struct, frozen=True):
         return self.event.members or ()
 
 
-_OURS = frozenset((CONF, SESSION, ASK, ORDERED, VIEW, TRANSITIONAL, DELIVER, PRIVATE, LEFT, PLACED))
+_OURS = frozenset((CONF, SESSION, ASK, ORDERED, VIEW, TRANSITIONAL, DELIVER, PRIVATE, LEFT, PLACED, HEARD))
 _HEARD = frozenset((VIEW, TRANSITIONAL, DELIVER, PRIVATE, LEFT))
 
 

@@ -5,6 +5,7 @@ or had it on its disk, or answered from it: then it stands for ever.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -81,7 +82,8 @@ class Life:
         self.rolled_back = False
         """Whether its disk has less than it had before: an old copy was put back."""
         self.given_up = FOREVER
-        """Greens behind this position were given up: an operator made the others go on without it."""
+        """Greens behind this position count only where others have them: an operator made the others go on
+        without this server, or put its disk back."""
 
     def _durable(self, kind: Kind, column: str) -> int:
         return max((getattr(event, column) or 0 for event in self.events if event.kind is kind), default=0)
@@ -146,16 +148,21 @@ class Ledger:
         """Creators whose recordings end before they did."""
         self.lives.sort(key=lambda life: (life.began, life.process))
         self.by_server: dict[MemberId, list[Life]] = {}
+        before: dict[str, list[Life]] = {}
         for life in self.lives:
             earlier = self.by_server.setdefault(life.server, [])
+            named = before.setdefault(life.process.name, [])
             if earlier:
                 earlier[-1].following = life
+                # The folder may have been that of another store when an old copy of this one was put there.
+                earlier[-1].put_back = any(each.put_back for each in named[named.index(earlier[-1]) :])
                 life.rolled_back = life.has_lost(earlier)
             earlier.append(life)
+            named.append(life)
         self.forgotten = self._forgotten()
         """Servers that an operator gave up, each with the position behind which the order is another."""
         for life in self.lives:
-            life.given_up = self.forgotten.get(life.server, FOREVER)
+            life.given_up = min(self.forgotten.get(life.server, FOREVER), self._kept_by_disk(life))
         self.order: dict[int, Place] = {}
         """The global order, as far as it counts: whoever was first to say."""
         self.positions: dict[Action, int] = {}
@@ -170,6 +177,12 @@ class Ledger:
             if event.kind is REQUEST and event.sender is not None:
                 for index in range(event.seq, event.seq + event.count):
                     self.requests[event.sender, index] = event
+
+    def _kept_by_disk(self, life: Life) -> int:
+        """What a disk had that was put back later is gone; where others have it, it counts by these."""
+        lives = self.by_server[life.server]
+        later = lives[lives.index(life) :]
+        return min((after.recovered for before, after in pairwise(later) if before.put_back), default=FOREVER)
 
     def _forgotten(self) -> dict[MemberId, int]:
         """By the first primary after each time: who was in one before, and is not of the group any more."""

@@ -18,7 +18,7 @@ def _last_install(ledger: Ledger) -> Event | None:
     return max(found, key=lambda install: install.view or 0, default=None)
 
 
-def _group(ledger: Ledger) -> set[MemberId]:
+def group_of(ledger: Ledger) -> set[MemberId]:
     """The servers of the group at the end."""
     rows = [
         event
@@ -40,7 +40,7 @@ def blocked(history: History) -> str:
     last = _last_install(ledger)
     if last is None:
         return "no primary was ever installed"
-    needed = {*installed(last), *_group(ledger)}
+    needed = {*installed(last), *group_of(ledger)}
     dead = [server for server in ledger.dead() if server in needed or server in _ever(ledger)]
     return f"{dead[0]} is gone" if dead else ""
 
@@ -57,7 +57,7 @@ def repl_liveness(history: History) -> Verdict:
         return unknown(name, why)
     ledger = ledger_of(history)
     findings = Findings(name)
-    group = _group(ledger)
+    group = group_of(ledger)
     alive = [life for life in ledger.alive() if life.server in group]
     lines = {life.process: _line(life) for life in alive}
     top = max(lines.values(), default=0)
@@ -117,7 +117,7 @@ def repl_state(history: History) -> Verdict:
     known: dict[int, tuple[Life, dict[MemberId | None, str]]] = {}
     for life in ledger.alive():
         rows = [event for event in life.events if event.kind is Kind.APPLY]
-        if not rows or life.server not in _group(ledger):
+        if not rows or life.server not in group_of(ledger):
             continue
         states = {event.sender: event.digest or "" for event in rows}
         other, wanted = known.setdefault(_line(life), (life, states))

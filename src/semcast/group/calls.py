@@ -1,0 +1,157 @@
+"""How a program calls its group, and answers: `Group.call`, `Group.on_call`, `Group.send_to`."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Literal, TypeVar
+
+from semcast.core.ids import MemberId, MessageId
+from semcast.core.views import View
+from semcast.group.calling import CallDesk, Handler
+from semcast.group.drafts import Drafts
+from semcast.group.errors import ConfigurationError, GroupError
+from semcast.group.families import FAMILIES
+from semcast.group.inbox import Inbox
+from semcast.group.registry import Family
+from semcast.group.settings import GroupSettings
+from semcast.group.waiting import Room
+from semcast.patterns.calls import (
+    ALL,
+    ENVELOPE,
+    ONE,
+    CallAnswer,
+    CallRequest,
+    Wanted,
+    Whisper,
+    check_wanted,
+    encode,
+)
+
+To = Literal["all", "one"] | MemberId
+"""Whom a call asks: everybody, one of them, or this member."""
+
+H = TypeVar("H", bound=Handler)
+
+
+class CallingSide(ABC):
+    """The part of a `Group` that calls and answers."""
+
+    name: str
+    settings: GroupSettings
+    largest: int
+    _desk: CallDesk
+    _drafts: Drafts
+    _entered: bool
+    _family: Family
+    _inbox: Inbox
+    _room: Room
+
+    @property
+    @abstractmethod
+    def view(self) -> View | None:
+        """The latest view that this program has seen."""
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raise where the group is not open."""
+
+    async def call(
+        self,
+        payload: bytes,
+        *,
+        replies: Wanted = "all",
+        to: To = "all",
+        timeout: float | None = 10.0,
+    ) -> CallAnswer:
+        """Ask the members of the group, and wait for what they answer.
+
+        The request has its place among the messages of the group. Those have to answer who are in the view in
+        which it is delivered, this member among them, if they have an `on_call`.
+
+        Args:
+            payload: what to ask.
+            replies: how many answers to wait for: `first`, a `majority` of those who were asked, `all`, or a
+                number. Who departs counts as asked; for `all` nobody waits for it.
+            to: `all`; `one` of them, the same for all and another the next time: if it departs, the next one
+                has the request; or a member.
+            timeout: seconds to wait, at most; then the answer says who is `missing`. None for ever.
+
+        Raises `CallError` where it cannot be known what came of it, `BacklogError` where this program must
+        read first, `SendTimeoutError` where there was no room to send, and `GroupClosedError`.
+        """
+        self._check_calls()
+        if type(payload) is not bytes:
+            raise TypeError(f"payload of type {type(payload).__name__}: bytes are sent, so encode text")
+        check_wanted(replies)
+        if timeout is not None and (not timeout > 0 or math.isinf(timeout)):
+            raise ValueError(f"timeout {timeout}: a time above 0, or None for ever")
+        if to not in ("all", "one") and not isinstance(to, MemberId):
+            raise ValueError(f"to {to!r}: there are all, one, or a member of the view")
+        if to != "all" and replies not in ("first", "all", 1):
+            raise ValueError(f"replies={replies!r}: one member is asked, and one answer comes")
+        self._check_open()
+        whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL
+        self._inbox.keep()
+        with self._inbox.calling():
+            return await self._desk.call(payload, replies, whom, timeout)
+
+    def on_call(self, handler: H) -> H:
+        """Answer calls with this function: `@group.on_call`.
+
+        It is given a `CallRequest` and returns bytes, or None for nothing; what it raises is told to the
+        caller. A plain function runs where the request stands among the messages: what comes before has been
+        read. A function that is awaited begins there, and others run beside it. It is cancelled when nobody
+        waits for its answer any more.
+        """
+        self._check_calls()
+        self._desk.serve(handler)
+        self._inbox.keep()
+        if self._entered:
+            self._desk.soon(self._inbox.read_for_calls)
+        return handler
+
+    async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
+        """Send a message to one member, in its place among all others; it gets a `PrivateMessage`.
+
+        The others' programs do not see it, but it goes to all: nothing is secret from other members. If the
+        member is gone by then, nobody gets it.
+        """
+        self._check_calls()
+        if not isinstance(member, MemberId):
+            raise TypeError(f"send_to {member!r}: a message is for a member of the view")
+        if type(payload) is not bytes:
+            raise TypeError(f"payload of type {type(payload).__name__}: bytes are sent, so encode text")
+        if len(payload) > (most := self.largest - ENVELOPE):
+            raise ValueError(f"payload of {len(payload)} bytes: at most {most} are allowed")
+        view = self.view
+        if view is not None and member not in view.members:
+            raise GroupError(f"{member} is not in view {view.name} of {self.name}")
+        if not self._room.open_for(1):
+            await self._wait_for_call_room(timeout)
+        return self._drafts.marked([encode(Whisper(member, payload))])
+
+    # For programs without asyncio
+
+    def run_handlers(self, runner: Callable[[Handler, CallRequest], None]) -> None:
+        """Have handlers run by this; `finish_call` is told what came of them."""
+        self._desk.runner = runner
+
+    def finish_call(self, request: CallRequest, result: object) -> None:
+        """A handler returned this, or raised it. May be called from any thread."""
+        self._desk.soon(lambda: self._desk.finish(request, result))
+
+    def iterating(self) -> AbstractContextManager[None]:
+        """The program iterates for as long."""
+        return self._inbox.loop()
+
+    async def _wait_for_call_room(self, timeout: float | None) -> None:
+        await self._room.wait(1, reading=self._inbox.reads(), timeout=timeout)
+
+    def _check_calls(self) -> None:
+        if not self._family.calls:
+            able = " or ".join(each.name for each in FAMILIES if each.calls)
+            here = self._family.name
+            raise ConfigurationError(f"calls need agreed views: stack {able}, and this is {here}")
+        if not self.settings.receive:
+            raise ConfigurationError(f"{self.name} was joined with receive=False: no answers would come")

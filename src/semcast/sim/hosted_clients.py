@@ -1,0 +1,229 @@
+"""Simulated programs that speak the client protocol with their daemon, over connections that break.
+
+Frames are encoded and decoded as on a socket. What a program hears is written down beside what its daemon
+told it, so that checkers can compare the two.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from semcast.core.events import Note
+from semcast.core.ids import MICROSECOND, MILLISECOND, MemberId, Nanos
+from semcast.core.outbox import Outbox
+from semcast.core.stack import Stack
+from semcast.protocols.clients.caller import Caller, Ended, Heard
+from semcast.protocols.clients.guests import Link
+from semcast.protocols.clients.host import Host, HostSettings
+from semcast.protocols.clients.permissions import Identity, Permissions
+from semcast.protocols.lightweight import Lightweight, Machine
+from semcast.protocols.lightweight.events import (
+    Block,
+    Delivered,
+    GroupTransitional,
+    GroupView,
+    LeftGroup,
+    PrivateDelivered,
+    Replaced,
+)
+from semcast.sim.faults import Deed
+
+_WHO = Identity(("simulated",), resumes=True)
+_WINDOW = 4
+"""Events under way to a program: few, so that the queue of a slow one fills."""
+
+
+_BYE = Ended("bye", "it said bye")
+
+
+class Program:
+    """One program, and its connection."""
+
+    def __init__(self, name: str, *, slow: bool) -> None:
+        self.name = name
+        self.slow = slow
+        self.caller = Caller(name, window=_WINDOW)
+        self.link: Link | None = None
+        self.arriving: deque[bytes] = deque()
+        """Frames that are on their way to it."""
+
+    @property
+    def over(self) -> bool:
+        """Whether its session has ended."""
+        return self.caller.ended is not None
+
+
+class Hosting:
+    """The daemon's side, and all programs that are connected to it."""
+
+    def __init__(self, machine: Machine, out: Outbox, host: type[Host]) -> None:
+        self._secrets = 0
+        self._machine = machine
+        self._out = out
+        self.programs: dict[str, Program] = {}
+        self.host = host(
+            machine,
+            HostSettings(grace=40 * MILLISECOND, hello_timeout=MILLISECOND),
+            permissions=Permissions(),
+            authenticate=lambda _token: _WHO,
+            secret=self._secret,
+            wall=lambda: machine.now // MICROSECOND + 1,
+            about=lambda _what, _about: "",
+        )
+
+    def _secret(self) -> str:
+        self._secrets += 1
+        return f"{self._machine.me} {self._secrets}"
+
+    # What programs do
+
+    def program(self, now: Nanos, name: str, *, slow: bool) -> Program:
+        """The program of this name; it connects if it has to."""
+        found = self.programs.get(name)
+        if found is None or found.over:
+            found = self.programs[name] = Program(name, slow=slow)
+        if found.link is None:
+            found.link = Link(now)
+            self.host.opened(found.link)
+            found.caller.connect()
+            self.pump()
+        return found
+
+    def break_connection(self, now: Nanos, program: Program) -> None:
+        """What was on its way, in both directions, is lost."""
+        link, program.link = program.link, None
+        program.arriving.clear()
+        program.caller.out.clear()
+        program.caller.connected = False
+        if link is not None:
+            link.out.clear()
+            self.host.broken(now, link, "it broke")
+
+    # What goes back and forth
+
+    def pump(self) -> bool:
+        """Let those who are quick say and hear what there is; returns whether there was anything."""
+        stirred = False
+        for program in self.programs.values():
+            stirred |= self._say(program)
+        for _ in self.host.flush():
+            stirred = True
+        for program in self.programs.values():
+            self._carry(program)
+            if not program.slow:
+                stirred |= self._hear(program, len(program.arriving))
+        return stirred
+
+    def read_slowly(self) -> None:
+        """Slow programs read a frame each."""
+        for program in self.programs.values():
+            if program.slow:
+                self._hear(program, 1)
+                if program.link is not None:
+                    program.link.backlog = sum(map(len, program.arriving))
+                    self.host.writable(program.link)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a slow program has something to read."""
+        return any(program.slow and program.arriving for program in self.programs.values())
+
+    def _say(self, program: Program) -> bool:
+        bodies, program.caller.out = program.caller.out, []
+        for body in bodies:
+            if program.link is not None:
+                self.host.heard(program.link, body)
+        return bool(bodies)
+
+    def _carry(self, program: Program) -> None:
+        link = program.link
+        if link is None:
+            return
+        program.arriving.extend(link.out)
+        link.out = []
+        if program.slow:
+            link.backlog = sum(map(len, program.arriving))
+
+    def _hear(self, program: Program, most: int) -> bool:
+        caller, count = program.caller, min(most, len(program.arriving))
+        caller.receive([program.arriving.popleft() for _ in range(count)])
+        for heard in caller.take():
+            self._note(caller.member, heard)
+            if isinstance(heard, Block):
+                caller.ready(heard.group, heard.view)
+        caller.say_taken()
+        if program.over and program.link is not None:
+            self.host.broken(self._machine.now, program.link, "it is over")
+            program.link = None
+        return count > 0
+
+    def _note(self, client: MemberId, heard: Heard) -> None:
+        row = _row(client, heard)
+        if row is not None and self._machine.settings.notes:
+            self._out.deliver(row)
+
+
+def _row(client: MemberId, heard: Heard) -> Note | None:
+    """What a program heard, as `specs/lightweight/kinds.py` describes it."""
+    text: dict[str, object]
+    seq = count = 0
+    if isinstance(heard, Delivered):
+        level, seq, count = "deliver", heard.first, len(heard.payloads)
+        text = {"by": str(heard.sender), "groups": heard.groups}
+    elif isinstance(heard, PrivateDelivered):
+        level, seq, count, text = "private", heard.seq, 1, {"by": str(heard.sender)}
+    elif isinstance(heard, GroupView | GroupTransitional):
+        level = "view" if isinstance(heard, GroupView) else "transitional"
+        epoch = heard.id.epoch
+        name = (epoch.number, int(epoch.rest), str(epoch.representative), heard.id.change)
+        text = {"group": heard.group, "id": name}
+    elif isinstance(heard, LeftGroup):
+        level, text = "left", {"group": heard.group}
+    elif isinstance(heard, Replaced):
+        level, seq, count = "purged", heard.first, heard.last - heard.first + 1
+        text = {"by": str(heard.sender), "groups": heard.groups}
+    else:
+        return None
+    return Note("lw-heard", client, seq, count, level=level, digest=msgspec.json.encode(text).decode())
+
+
+class Hosts(Lightweight):
+    """A daemon with programs. See `lightweight_clients.Daemon`."""
+
+    hosting: Hosting
+
+
+class Do(Deed, frozen=True, tag="do", kw_only=True):
+    """A program does something: join, leave, cast, break, bye."""
+
+    program: str
+    what: str
+    group: str = "e0"
+    run: int = 1
+    item: str = ""
+    slow: bool = False
+
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
+        """If its daemon is there, and it has credit."""
+        daemon = stacks[self.member]
+        assert isinstance(daemon, Hosts)
+        if daemon.inner.phase() == "left":
+            return
+        hosting = daemon.hosting
+        program = hosting.program(now, self.program, slow=self.slow)
+        caller = program.caller
+        if self.what == "break":
+            hosting.break_connection(now, program)
+        elif caller.connected and caller.room_for(self.run):
+            if self.what == "join":
+                caller.join(self.group, vs=self.group.startswith("v"))
+            elif self.what == "leave":
+                caller.leave(self.group)
+            elif self.what == "bye":
+                caller.bye()
+                hosting.pump()
+                program.caller.ended = program.caller.ended or _BYE
+            else:
+                caller.cast((self.group,), [b"m"] * self.run, items=[self.item] * self.run)
+        daemon.settle(now)
