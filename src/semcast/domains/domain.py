@@ -2,12 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from semcast.core.ids import MemberId
 from semcast.core.views import View
+from semcast.domains.calling import GroupCalls
 from semcast.domains.checks import check_groups
 from semcast.domains.desk import Desk
 from semcast.domains.events import DomainDelivery, DomainEvent
@@ -20,6 +21,7 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.protocols.lightweight.events import Replaced
 
+T = TypeVar("T")
 QUEUE = 1024
 """Messages that wait for who reads, before no more are taken from the daemon."""
 
@@ -136,6 +138,20 @@ class Domain(SendingSide):
         receipts = list(self._desk.receipts)
         self._desk.receipts.clear()
         return receipts
+
+    def calls_of(self, group: LightGroup) -> GroupCalls:
+        """The calls of a group that this program is in."""
+        return GroupCalls(group.name, self.member, group.view, self._waiting)
+
+    async def outlast(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something; if who waits is who reads, only as long as that can help."""
+        task = self._application.create_task(work)
+        task.add_done_callback(lambda _: self._waiting.wake())
+        try:
+            await self._waiting.until(task.done)
+        finally:
+            task.cancel()
+        return await task
 
     def groups(self) -> Sequence[LightGroup]:
         """Those that this program is in, or asked to be in."""
