@@ -218,6 +218,8 @@ class Desk:
         except GroupError as error:
             self.failure = error
             self.stream.wake()
+            for seat in self.groups.values():
+                seat.changed.set()
         else:
             news = Rejoining(former.member, self.books.member, cause, former.unsettled())
             self.stream.put_everywhere(news)

@@ -186,7 +186,7 @@ class Domain(SendingSide):
                 asked = True
                 self._desk.stream.add(group, outlet)
                 self._desk.submit(JoinRequest(group, seat.wants_vs))
-                await self._waiting.until(lambda: seat.view is not None or bool(seat.over))
+                await self._waiting.until(lambda: seat.view is not None or bool(seat.over), on=seat.changed)
                 if seat.view is None:
                     raise GroupError(f"{group!r} of {self.name}: {seat.over}")
         except BaseException:
@@ -212,7 +212,7 @@ class Domain(SendingSide):
                 if not group.leaving:
                     group.leaves()
                     self._desk.submit(LeaveRequest(group.name))
-            await self._waiting.until(lambda: bool(group.over))
+            await self._waiting.until(lambda: bool(group.over), on=group.changed)
         except GroupClosedError:
             if not self._closed:
                 raise

@@ -1,5 +1,6 @@
 """`LightGroup`: a group of a domain, as one of its members sees it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -42,6 +43,8 @@ class LightGroup:
         self.wants_vs = vs
         self.view: View | None = None
         """The latest view; the program may not have iterated up to it. None until there is one."""
+        self.changed = asyncio.Event()
+        """Set when it is in another view, or over."""
         self.over = ""
         """Why this program is in the group no more, if that is so."""
         self.released: Callable[[], Awaitable[None]] = _nothing
@@ -192,6 +195,7 @@ class LightGroup:
         """It is in another view."""
         self.view, self._view_id, self._vs = change.view, event.id, event.vs
         self._blocked = False
+        self.changed.set()
         self.note(change)
 
     def note(self, event: ViewChange | TransitionalView | Rejoining) -> None:
@@ -216,6 +220,7 @@ class LightGroup:
     def end(self, cause: str) -> None:
         """This program is in the group no more."""
         self.over = cause
+        self.changed.set()
         self.outlet.arrived.set()
         if self._calls is not None:
             self._calls.end(GroupClosedError(f"{self.name} of {self.domain.name}: {cause}"))
