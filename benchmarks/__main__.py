@@ -24,6 +24,7 @@ GROUPS = (
     "ring",
     "vsync",
     "live",
+    "calls",
     "gossip",
     "storage",
     "engine",

@@ -102,6 +102,19 @@ def test_a_program_that_only_calls_says_that_it_answers_nothing() -> None:
     run(test)
 
 
+def test_a_program_that_called_before_is_not_waited_for() -> None:
+    """It neither iterates nor answers calls, and says so."""
+
+    async def test(name: str) -> None:
+        async with members(name, "ab") as (a, b):
+            echo(b)
+            assert (await a.call(b"?")).complete
+            answer = await b.call(b"?", timeout=None)
+            assert (named(answer.replies), answer.abstained) == ({"b": b"b?"}, (a.member,))
+
+    run(test)
+
+
 def test_a_handler_that_never_answers() -> None:
     async def test(name: str) -> None:
         cancelled = asyncio.Event()

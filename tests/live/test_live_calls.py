@@ -103,6 +103,11 @@ def names(members: Any) -> list[str]:
     return sorted(member.name for member in members)
 
 
+def member(group: str, **settings: Any) -> semcast.Group:
+    found: semcast.Group = semcast.join(group, **{"name": "me", "token_loss": "1s", **settings})
+    return found
+
+
 STACKS = [("ring", ""), ("vsync", "total")]
 
 
@@ -112,7 +117,7 @@ def test_who_is_killed_departed_and_who_is_silent_is_missing(stack: str, order: 
         more: dict[str, Any] = {"order": order, "minimum": 2} if order else {}
         async with (
             others(name, "counts", "never", stack=stack, order=order) as (_counts, never),
-            semcast.join(name, name="me", stack=stack, token_loss="1s", **more) as me,  # noqa: S106
+            member(name, stack=stack, **more) as me,
         ):
             await me.wait_for(3, 20)
             silent = await me.call(b"+", timeout=0.5)
@@ -139,7 +144,7 @@ def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
     async def test(name: str) -> None:
         async with (
             others(name, "counts", "waits") as (_counts, caller),
-            semcast.join(name, name="me", token_loss="1s") as me,  # noqa: S106
+            member(name) as me,
         ):
             asked = asyncio.Event()
 
@@ -164,7 +169,7 @@ def test_two_callers_at_once_see_the_same_order() -> None:
     async def test(name: str) -> None:
         async with (
             others(name, "counts", "calls", "calls") as (_counts, one, two),
-            semcast.join(name, name="me", token_loss="1s") as me,  # noqa: S106
+            member(name) as me,
         ):
             count = 0
 
@@ -187,7 +192,7 @@ def test_handlers_in_processes_ask_each_other() -> None:
     async def test(name: str) -> None:
         async with (
             others(name, "asks", "asks", "asks") as _processes,
-            semcast.join(name, name="me", token_loss="1s") as me,  # noqa: S106
+            member(name) as me,
         ):
             await me.wait_for(4, 20)
             answers = await asyncio.gather(*(me.call(b"ask", timeout=30) for _ in range(20)))
@@ -201,7 +206,7 @@ def test_the_next_worker_takes_over_from_one_that_is_killed() -> None:
     async def test(name: str) -> None:
         async with (
             others(name, "counts", "never") as (_counts, dies),
-            semcast.join(name, name="me", token_loss="1s") as me,  # noqa: S106
+            member(name) as me,
         ):
             await me.wait_for(3, 20)
             jobs = [asyncio.create_task(me.call(b"job", to="one", timeout=None)) for _ in range(20)]

@@ -75,7 +75,7 @@ class CallDesk:
         self._thread = threading.get_ident()
         self._machine = Calls(member, CallLimits(body=max(0, largest - ENVELOPE)))
         self._waiting: dict[int, asyncio.Future[CallAnswer]] = {}
-        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._tasks: dict[Key, asyncio.Future[Result]] = {}
         self._flushing: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._acting = False
@@ -90,8 +90,11 @@ class CallDesk:
 
     @property
     def active(self) -> bool:
-        """Whether this program answers calls, or waits for answers: then somebody must read."""
-        return not self._ended and (self.handler is not None or bool(self._waiting))
+        """Whether this program answers calls, or ever called: then somebody must read.
+
+        Who has called and answers none tells others so: else they would wait for it.
+        """
+        return not self._ended and (self.handler is not None or self._machine.counts.called > 0)
 
     def serve(self, handler: Handler) -> None:
         """Answer calls from now on."""
@@ -165,9 +168,9 @@ class CallDesk:
             if not future.done():
                 future.set_exception(error)
         self._ended = True
-        tasks = [*self._tasks.values(), *([self._flushing] if self._flushing is not None else [])]
-        for task in tasks:
-            if task is not asyncio.current_task(self._loop):  # a handler may close its group
+        here = asyncio.current_task(self._loop)  # a handler may close its group
+        for task in (*self._tasks.values(), self._flushing):
+            if task is not None and task is not here:
                 task.cancel()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -263,18 +266,19 @@ class CallDesk:
             self.finish(request, error)
             return
         if inspect.isawaitable(result):
-            task = self._loop.create_task(self._await(request, result), name=f"on_call {self._group}")
+            task = asyncio.ensure_future(result)
             self._tasks[request.key] = task
-            task.add_done_callback(lambda _: self._tasks.pop(request.key, None))
+            task.add_done_callback(lambda done: self._finished(request, done))
         else:
             self.finish(request, result)
 
-    async def _await(self, request: CallRequest, result: Awaitable[Result]) -> None:
-        try:
-            found: Result | Exception = await result
-        except Exception as error:
-            found = error
-        self.finish(request, found)
+    def _finished(self, request: CallRequest, task: "asyncio.Future[Result]") -> None:
+        self._tasks.pop(request.key, None)
+        if task.cancelled():
+            return  # nobody waits for it, or the group is closed
+        error = task.exception()
+        if isinstance(error, Exception) or error is None:
+            self.finish(request, task.result() if error is None else error)
 
     def finish(self, request: CallRequest, result: object) -> None:
         """A handler returned this, or raised it. In the thread of the loop."""

@@ -92,6 +92,7 @@ class CallingSide(ABC):
             raise ValueError(f"replies={replies!r}: one member is asked, and one answer comes")
         self._check_open()
         whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL
+        self._inbox.keep()
         with self._inbox.calling():
             return await self._desk.call(payload, replies, whom, timeout)
 
@@ -105,6 +106,7 @@ class CallingSide(ABC):
         """
         self._check_calls()
         self._desk.serve(handler)
+        self._inbox.keep()
         if self._entered:
             self._desk.soon(self._inbox.read_for_calls)
         return handler

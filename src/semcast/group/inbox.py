@@ -245,9 +245,15 @@ class Inbox:
             await self._read_while_needed()
         self._pump = None
 
-    async def _read_while_needed(self) -> None:
+    def keep(self) -> None:
+        """Nothing is dropped from now on for a program that never iterates: there may be calls in it.
+
+        At once, in whatever thread: until somebody reads, more may come than there is room for.
+        """
         if self._handover.begin():
             self._wake_loop()
+
+    async def _read_while_needed(self) -> None:
         while self._must_read() and not self._is_over():
             if not self._read_ahead():
                 return
