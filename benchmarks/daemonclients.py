@@ -197,7 +197,7 @@ def main() -> None:
     """Run one program."""
     name, *arguments = sys.argv[1:]
     if name in ("member", "latency"):
-        asyncio.run({"member": member, "latency": latency}[name](*arguments))
+        asyncio.run(member(*arguments) if name == "member" else latency(*arguments))
     else:
         programs: dict[str, Callable[..., None]] = {
             "audience": audience,
