@@ -10,11 +10,12 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import semcast
 
@@ -23,6 +24,8 @@ SIZE = 64
 """Bytes of an action."""
 CLIENTS, AT_ONCE = 8, 250
 """Clients of a server that ask for many actions at a time."""
+PROGRAM, LOOP, DISK = PARTS = ("program", "loop", "disk")
+"""Threads of a server: clients, requests and applying; sockets, ring and machine; writing and syncing."""
 ONE_BY_ONE = 256
 """Clients of a server that ask for one statement at a time."""
 
@@ -63,11 +66,28 @@ async def _line() -> str:
 @asynccontextmanager
 async def _measured() -> AsyncIterator[dict[str, float]]:
     found: dict[str, float] = {}
-    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    began, before, parts = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF), _by_thread()
     yield found
     after = resource.getrusage(resource.RUSAGE_SELF)
     found["wall"] = time.perf_counter() - began
     found["cpu"] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    found |= {part: took - parts.get(part, 0.0) for part, took in _by_thread().items()}
+
+
+def _by_thread() -> dict[str, float]:
+    """Seconds of CPU that each kind of thread has had."""
+    found = dict.fromkeys(PARTS, 0.0)
+    for thread in threading.enumerate():
+        if thread.ident is not None:
+            took = time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+            found[_part_of(thread)] += took
+    return found
+
+
+def _part_of(thread: threading.Thread) -> str:
+    if thread.name.startswith("semcast disk"):
+        return DISK
+    return LOOP if thread.name.startswith("semcast ") and "#" in thread.name else PROGRAM
 
 
 # Programs
@@ -226,15 +246,31 @@ def folder() -> Iterator[str]:
         yield data
 
 
-def measure(program: str, *args: object) -> tuple[float, float]:
-    """Actions a second, and microseconds of CPU for each at all servers together."""
+class Measured(NamedTuple):
+    """What three servers did together."""
+
+    rate: float
+    """Actions a second."""
+    cpu: float
+    """Microseconds of CPU for each, at all servers together."""
+    parts: dict[str, float]
+    """The same by thread."""
+
+
+def measure(program: str, *args: object) -> Measured:
+    """Have three servers do something."""
     with folder() as data:
         servers = [Server(program, name, data, *args) for name in NAMES]
         found = [each.hear() for each in servers]
         for each in servers:
             each.end()
     count = found[0]["count"]
-    return count / max(each["wall"] for each in found), sum(each["cpu"] for each in found) / count * 1e6
+
+    def each_took(part: str) -> float:
+        return sum(each[part] for each in found) / count * 1e6
+
+    rate = count / max(each["wall"] for each in found)
+    return Measured(rate, each_took("cpu"), {part: each_took(part) for part in PARTS})
 
 
 if __name__ == "__main__":

@@ -389,6 +389,22 @@ def test_a_second_daemon_at_the_same_socket_says_so(daemons: list[DaemonProcess]
     assert "another daemon listens there" in told
 
 
+def test_send_tail_and_members_through_a_daemon(
+    daemons: list[DaemonProcess], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, here, there = name_of_group(), daemons[0].socket, daemons[1].socket
+    command = [sys.executable, "-m", "semcast", "tail", name, "--daemon", "--socket", there, "--count", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
+        while main(["members", name, "--daemon", "--socket", here]):
+            time.sleep(0.02)
+        assert "@b#" in capsys.readouterr().out
+        assert main(["send", name, "hi", "there", "--daemon", "--socket", here, "--item", "x"]) == 0
+        said, _ = tail.communicate(timeout=PATIENCE)
+    assert [line.rpartition(" ")[2] for line in said.splitlines()] == ["hi", "there"]
+    assert tail.returncode == 0
+    assert main(["send", name, "x", "--daemon", "--socket", "/nowhere"]) == 1
+
+
 def test_looking_at_a_daemon(daemons: list[DaemonProcess], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["daemon", "status", "--socket", daemons[0].socket]) == 0
     assert "phase=operational" in capsys.readouterr().out

@@ -1,29 +1,37 @@
-"""A loop: whoever wakes it while it makes up its mind to sleep is heard."""
+"""A loop: whoever wakes it while it makes up its mind to sleep is heard; and tenants that share a thread."""
 
+import os
 import threading
 import time
 from collections.abc import Collection
+from itertools import count
 
 from semcast.core.ids import SECOND, Nanos
 from semcast.net.loop import Loop
 
 
 class Tenant:
-    def __init__(self) -> None:
+    def __init__(self, *, filenos: Collection[int] = ()) -> None:
         self.loop: Loop | None = None
         self.runs = 0
         self.error: BaseException | None = None
         self.ended = threading.Event()
         self.fails = False
+        self.ready: list[int] = []
+        self.thread: threading.Thread | None = None
+        self._filenos = filenos
 
     def filenos(self) -> Collection[int]:
-        return ()
+        return self._filenos
 
     def start(self, now: Nanos) -> None:
-        pass
+        self.thread = threading.current_thread()
 
     def run(self, now: Nanos, ready: Collection[int]) -> None:
         self.runs += 1
+        self.ready += ready
+        for fileno in ready:
+            os.read(fileno, 100)
         if self.fails:
             raise ZeroDivisionError("in the tenant")
         if self.runs == 3:
@@ -41,21 +49,134 @@ class Tenant:
         self.ended.set()
 
 
+class Busy(Tenant):
+    """One that has always something to do."""
+
+    def next_at(self) -> Nanos:
+        return 0
+
+
+_GROUPS = count()
+
+
+def started(tenant: Tenant, group: str | None = None) -> Loop:
+    tenant.loop = Loop("test", tenant, group=f"group {next(_GROUPS)}" if group is None else group)
+    tenant.loop.start()
+    return tenant.loop
+
+
+def drivers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("semcast ")]
+
+
 def test_who_comes_while_it_falls_asleep_wakes_it() -> None:
     tenant = Tenant()
-    tenant.loop = Loop("test", tenant)
-    tenant.loop.start()
+    loop = started(tenant)
     assert tenant.ended.wait(5)
-    tenant.loop.close()
-    assert tenant.loop.finished
+    loop.close()
+    assert loop.finished
     assert tenant.error is None
+    assert not drivers()
 
 
-def test_an_error_of_the_tenant_ends_the_thread_and_is_told() -> None:
+def test_an_error_of_the_tenant_ends_it_and_is_told() -> None:
     tenant = Tenant()
     tenant.fails = True
-    tenant.loop = Loop("test", tenant)
-    tenant.loop.start()
+    loop = started(tenant)
     assert tenant.ended.wait(5)
     assert isinstance(tenant.error, ZeroDivisionError)
-    tenant.loop.close()
+    assert loop.finished
+    loop.close()
+    assert not drivers()
+
+
+def test_an_error_of_one_tenant_leaves_the_others_alone() -> None:
+    good, bad = Tenant(), Tenant()
+    bad.fails = True
+    loops = [started(bad), started(good)]
+    assert good.ended.wait(5)
+    assert bad.ended.wait(5)
+    assert good.thread is bad.thread
+    assert (good.error, type(bad.error)) == (None, ZeroDivisionError)
+    loops[0].close()
+    assert drivers() == ["semcast driver"]
+    assert not loops[1].finished
+    loops[1].close()
+    assert not drivers()
+
+
+def test_one_that_is_always_busy_leaves_the_others_their_turns() -> None:
+    busy, other = Busy(), Tenant()
+    loops = [started(busy), started(other)]
+    assert other.ended.wait(5)
+    runs = other.runs
+    loops[1].wake()
+    deadline = time.monotonic() + 5
+    while other.runs == runs and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert other.runs > runs
+    for loop in loops:
+        loop.close()
+
+
+def test_each_hears_of_its_own_sockets() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb", 0), os.fdopen(write, "wb", 0) as end:
+        quiet, heard = Tenant(), Tenant(filenos=[read])
+        loops = [started(quiet), started(heard)]
+        assert quiet.ended.wait(5)
+        assert heard.ended.wait(5)
+        runs = quiet.runs
+        end.write(b"x")
+        deadline = time.monotonic() + 5
+        while not heard.ready and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert (heard.ready, quiet.ready, quiet.runs) == ([read], [], runs)
+        for loop in loops:
+            loop.close()
+
+
+def test_one_whose_turns_take_long_has_a_thread_of_its_own() -> None:
+    slow, other = Tenant(), Tenant()
+    loops = [started(slow, group=""), started(other)]
+    assert slow.ended.wait(5)
+    assert other.ended.wait(5)
+    assert sorted(drivers()) == ["semcast driver", "semcast test"]
+    for loop in loops:
+        loop.close()
+    assert not drivers()
+
+
+def test_two_members_of_a_group_do_not_wait_for_each_other() -> None:
+    tenants = [Tenant(), Tenant(), Tenant()]
+    loops = [started(tenant, group) for tenant, group in zip(tenants, ("a", "a", "b"), strict=True)]
+    for tenant in tenants:
+        assert tenant.ended.wait(5)
+    assert tenants[0].thread is tenants[2].thread
+    assert sorted(drivers()) == ["semcast driver", "semcast test"]
+    loops[0].close()
+    again = Tenant()
+    loops.append(started(again, "a"))
+    assert again.ended.wait(5)
+    assert again.thread is tenants[2].thread
+    for loop in loops[1:]:
+        loop.close()
+    assert not drivers()
+
+
+def test_tenants_come_and_go_in_many_threads() -> None:
+    def work() -> None:
+        for _ in range(30):
+            tenant = Tenant()
+            loop = started(tenant)
+            assert tenant.ended.wait(5)
+            loop.close()
+            assert loop.finished
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert not drivers()

@@ -23,6 +23,7 @@ from semcast.specs import Status, check
 from semcast.specs.replication import kinds
 
 SERVERS = of_form(Form.REPLICATION)
+ORDER = ("repl_fifo", "repl_integrity")
 TOTAL_ORDER = ("total_order", "uniform_total_order")
 
 
@@ -62,6 +63,11 @@ def beyond(event: Event) -> Event:
 
 FAULTS: list[tuple[str, Kind, Callable[[Event], Event]]] = [
     ("repl_total_order", kinds.COLOUR, shifted),
+    ("repl_fifo", kinds.COLOUR, shifted),
+    ("repl_integrity", kinds.COLOUR, further),
+    ("repl_integrity", kinds.COLOUR, changed(seq=1)),
+    ("repl_integrity", kinds.REQUEST, beyond),
+    ("repl_integrity", kinds.DONE, further),
     ("repl_one_primary", kinds.INSTALL, changed(view=1)),
     ("repl_green_in_primary", kinds.PHASE, changed(level="non-prim")),
     ("repl_knowledge", kinds.DURABLE, changed(annotation=Item("another"))),
@@ -86,26 +92,61 @@ FAULTS: list[tuple[str, Kind, Callable[[Event], Event]]] = [
 
 def broken(history: History) -> Iterator[History]:
     """The history with one row changed, once for each fault; the last row that does it."""
-    for name, kind, change in FAULTS:
+    for number, (name, kind, change) in enumerate(FAULTS):
         for place in reversed(range(len(history.events))):
             if history.events[place].kind is kind:
                 events = list(history.events)
                 events[place] = change(events[place])
-                run = f"broken-{name}-{kind.value}"
-                found = renumbered(msgspec.structs.replace(history.info, run=run), events)
+                info = msgspec.structs.replace(history.info, run=f"broken-{number}")
+                found = renumbered(info, events)
                 if check(found, [name])[0].status is Status.VIOLATED:
                     yield found
                     break
 
 
+def disarranged(history: History, random: Random) -> History:
+    """Some rows about the order are lost, come twice, change places or name something else."""
+    events = list(history.events)
+    for _ in range(random.randint(1, 3)):
+        kind = random.choice(
+            (kinds.COLOUR, kinds.COLOUR, kinds.COLOUR, kinds.SNAPSHOT, kinds.REQUEST, kinds.DONE)
+        )
+        found = [place for place, event in enumerate(events) if event.kind is kind]
+        if found:
+            _disarrange(events, random.choice(found), random)
+    return renumbered(history.info, events)
+
+
+def _disarrange(events: list[Event], place: int, random: Random) -> None:
+    event = events[place]
+    edits = random.choice(("lost", "twice", "later", "seq", "order"))
+    if edits == "lost":
+        del events[place]
+    elif edits in ("twice", "later"):
+        same = [at for at in range(place + 1, len(events)) if events[at].process == event.process]
+        events.insert(random.choice(same or [place]), event)
+        if edits == "later":
+            del events[place]
+    elif edits == "seq" and event.seq:
+        events[place] = msgspec.structs.replace(event, seq=max(1, event.seq + random.choice((-3, -1, 1, 40))))
+    elif event.order is not None:
+        moved = max(1, event.order + random.choice((-3, -1, 1, 40)))
+        events[place] = msgspec.structs.replace(event, order=moved)
+
+
 def test_servers_are_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
-    """Also where servers crash, start again, and begin from a snapshot."""
-    sound, others = simulate(draw_replication(0)).history, map(draw_replication, (2, 4))
-    more = [named(simulate(each).history, f"server-{n}") for n, each in enumerate(others)]
-    histories = [named(sound, "sound"), *more, *broken(sound)]
+    """Also where servers crash, start again, and begin from a snapshot; and whatever the order of rows."""
+    sound, *more = [simulate(draw_replication(seed)).history for seed in (0, 2, 4)]
+    histories = [named(sound, "sound"), *(named(each, f"server-{n}") for n, each in enumerate(more))]
+    histories += broken(sound)
+    for number in range(24):
+        history = disarranged((sound, *more)[number % 3], Random(number))
+        histories.append(named(history, f"disarranged-{number}"))
     expected = in_memory(histories, SERVERS)
-    for name, kind, _ in FAULTS:
-        assert expected[f"broken-{name}-{kind.value}", name][0] == "violated"
+    for number, (name, _, _) in enumerate(FAULTS):
+        assert expected[f"broken-{number}", name][0] == "violated"
+    for name in ORDER:
+        assert {expected[f"disarranged-{n}", name][0] for n in range(24)} == {"holds", "violated"}
     assert {expected["sound", name][0] for name in SERVERS} == {"holds"}
     found = judged(interpreted, [*histories, two_groups()], SERVERS, tmp_path)
     of_groups = [key for key in found if key[0].startswith("two-groups")]

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.agreement import (
     assert_nothing_holds_of_the_silent_group,
@@ -27,7 +28,7 @@ from tests.specs.test_specs_gossip import L, P, Q, Script, sound
 
 from semcast.core import Item, MemberId
 from semcast.history import Event, History, RunInfo
-from semcast.pipeline.verify import Options, survey, verify
+from semcast.pipeline.verify import Options, gossip_parts, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
 from semcast.pipeline.verify.gossip import JUDGED
@@ -149,7 +150,10 @@ def _at_most_once(row: Event, process: MemberId) -> Event:
     return msgspec.structs.replace(row, level="at-most-once") if changed else row
 
 
-def test_gossip_is_judged_as_in_memory(interpreted: SparkSession, tmp_path: Path) -> None:
+def test_gossip_is_judged_as_in_memory(
+    interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gossip_parts, "_RANGE", 3)  # streams are short
     histories = [*simulated(), *by_hand()]
     histories += [*planted(next(each for each in histories if each.info.run == "rpbcast-4"))]
     expected = in_memory(histories, NAMES)

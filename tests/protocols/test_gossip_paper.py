@@ -13,7 +13,6 @@ from semcast.protocols.gossip.frames import (
     Confirm,
     Data,
     Forgotten,
-    Join,
     Logged,
     Reported,
     Want,
@@ -391,18 +390,6 @@ def test_a_confirmation_names_its_attempt() -> None:
     lab = GossipLab()
     lab.seats["q"].hear(MemberId("log"), Confirm(7, 0, 1, [(MemberId("p"), 5)], [], again=False))
     assert lab.seats["q"].stack.phase() == "joining"
-
-
-def test_a_restart_does_not_take_the_confirmation_of_the_incarnation_before() -> None:
-    lab = GossipLab()
-    asked = [frame for letter in lab.wire for frame in letter.frames if isinstance(frame, Join)]
-    lab.drop()
-    q = lab.restart("q")
-    for frame in asked:
-        q.hear(MemberId("log"), Confirm(frame.attempt, 0, 1, [(MemberId("p"), 5)], [], again=False))
-    assert q.stack.phase() == "joining"
-    lab.run(SHORT)
-    assert q.stack.phase() == "operational"
 
 
 def test_a_confirmation_for_the_incarnation_before_is_not_taken() -> None:

@@ -83,6 +83,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--key-file", metavar="FILE", help="the domain's keyring, made by `semcast keygen`")
     parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
+    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all daemons")
     parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
     parser.set_defaults(run=run)
@@ -115,6 +117,8 @@ def _settings(args: argparse.Namespace) -> "DaemonSettings":
         "peers": args.peers,
         "key_file": args.key_file,
         "insecure": args.insecure,
+        "record": args.record,
+        "record_run": args.record_run,
     }
     return DaemonSettings(
         domain=args.domain,

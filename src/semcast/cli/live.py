@@ -41,6 +41,14 @@ def add_group(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_daemon(parser: argparse.ArgumentParser) -> None:
+    """Whether the group is one of a daemon's."""
+    parser.add_argument(
+        "--daemon", action="store_true", help="a light group, through the daemon of this host"
+    )
+    parser.add_argument("--socket", default="", metavar="WHERE", help="of the daemon (default: the usual)")
+
+
 def add_stack(parser: argparse.ArgumentParser) -> None:
     """What a member must have set as the others have."""
     parser.add_argument("--stack", choices=FAMILIES.names(), help="of the group (default: ring)")

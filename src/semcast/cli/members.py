@@ -10,8 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from semcast.cli import through
 from semcast.cli.arguments import duration
-from semcast.cli.live import add_group, errors_explained, member_json, plain, settings_of, short_names
+from semcast.cli.live import (
+    add_daemon,
+    add_group,
+    errors_explained,
+    member_json,
+    plain,
+    settings_of,
+    short_names,
+)
 from semcast.core.ids import SECOND, MemberId
 from semcast.group.observing import observe
 from semcast.net.addresses import written
@@ -28,6 +37,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         description="Listen to what the members announce; exits with 1 if nobody does.",
     )
     add_group(parser)
+    add_daemon(parser)
     parser.add_argument("--wait", default="1.5s", help="how long to listen; members speak once a second")
     parser.set_defaults(run=run)
 
@@ -35,6 +45,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def run(args: argparse.Namespace) -> int:
     """Listen, show; 0 if somebody is there."""
     wait = duration(args.wait)
+    if args.daemon:
+        return through.members(args)
     settings = settings_of(args)
     with errors_explained():
         observer = observe(args.group, settings)

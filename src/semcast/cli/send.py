@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from semcast.cli import through
 from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
 from semcast.cli.listing import LOOK, Listing, listing, names
 from semcast.cli.live import (
+    add_daemon,
     add_group,
     add_stack,
     errors_explained,
@@ -49,6 +51,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     add_group(parser)
     add_stack(parser)
+    add_daemon(parser)
     parser.add_argument("text", metavar="TEXT", nargs="*", help="a message; none: each line of the input")
     parser.add_argument("--item", help="each message replaces those before it about this item")
     parser.add_argument("--safe", action="store_true", help="delivered only once every member has it")
@@ -73,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if args.item is not None and not 0 < len(args.item) <= 256:
         raise UsageError("--item: between 1 and 256 characters")
     patience = duration(args.timeout) / SECOND
+    if args.daemon:
+        return through.send(args, lambda: _source(args), patience)
     settings = settings_of(args, {"name": member_name(args)})
     try:
         return asyncio.run(_join_and_send(args, settings, patience))
@@ -114,8 +119,7 @@ async def _join_and_send(args: argparse.Namespace, settings: GroupSettings, pati
 async def _send(args: argparse.Namespace, group: Group, listed: Listing, patience: float) -> tuple[int, int]:
     """Send everything, so that everybody has it; returns how many messages, and members, that were."""
     order: Order = "safe" if args.safe else "agreed"
-    texts = [[os.fsencode(text) for text in args.text]]
-    source = _given(texts) if args.text else _lines(sys.stdin.fileno())
+    source = _source(args)
     await _wait_for_some(args, group, listed, patience)
     sent = members = 0
     async for payloads in source:
@@ -188,6 +192,12 @@ async def _read(group: Group) -> None:
     """Take what is delivered, so that nobody has to wait for this member."""
     async for _ in group.batches():
         pass
+
+
+def _source(args: argparse.Namespace) -> AsyncIterator[Sequence[bytes]]:
+    """What to send: what is given, or what is read."""
+    texts = [[os.fsencode(text) for text in args.text]]
+    return _given(texts) if args.text else _lines(sys.stdin.fileno())
 
 
 async def _given(texts: list[list[bytes]]) -> AsyncIterator[Sequence[bytes]]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from semcast.cli.live import plain, showing_warnings, stopping_on_signals, why
 from semcast.engine import RequestError
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import DatabaseError
+from semcast.sql.failures import is_damage
 from semcast.storage import DamageError
 
 if TYPE_CHECKING:
@@ -93,16 +95,23 @@ def run(args: argparse.Namespace) -> int:
         with showing_warnings():
             return asyncio.run(_serve(args))
     except ConfigurationError as error:
-        raise UsageError(f"{error}{_advice(args, error)}") from error
+        if _is_disk(error.__cause__):
+            raise JobError(f"{error}{_advice(args, error)}") from error
+        raise UsageError(str(error)) from error
     except (RequestError, ServingError, TokenFileError) as error:
         raise UsageError(str(error)) from error
     except GroupError as error:
         raise JobError(why(error)) from error
     except DatabaseError as error:
-        raise JobError(
-            f"{error}. Move database.sqlite away with all that begins like it: the server makes it anew"
-            " from its log"
-        ) from error
+        anew = "Move database.sqlite away with all that begins like it: the server makes it anew from its log"
+        raise JobError(f"{error}. {anew}" if is_damage(error.__cause__) else str(error)) from error
+
+
+def _is_disk(cause: BaseException | None) -> bool:
+    """Whether it is the disk that is wrong, and not what the server was told."""
+    below = None if cause is None else cause.__cause__
+    full = isinstance(below, OSError) and below.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+    return full or isinstance(cause, DamageError)
 
 
 def _advice(args: argparse.Namespace, error: ConfigurationError) -> str:

@@ -7,6 +7,7 @@ import sys
 
 from semcast.cli.errors import UsageError
 from semcast.cli.live import (
+    add_daemon,
     add_group,
     add_stack,
     errors_explained,
@@ -42,6 +43,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     add_group(parser)
     add_stack(parser)
+    add_daemon(parser)
     parser.add_argument("--count", metavar="N", type=int, help="end after so many messages")
     parser.add_argument("--views", action="store_true", help="print changes of view, too")
     parser.add_argument("--name", help="name of this member (default: made up)")
@@ -52,6 +54,10 @@ def run(args: argparse.Namespace) -> int:
     """Print; 0 unless the group ended it, or fewer messages came than were asked for."""
     if args.count is not None and args.count < 1:
         raise UsageError(f"--count {args.count}: at least 1")
+    if args.daemon:
+        from semcast.cli import through  # noqa: PLC0415 (it prints as this does)
+
+        return through.tail(args)
     policy = FAMILIES.of(settings_of(args).stack).tailing
     settings = settings_of(args, {"name": member_name(args), "policy": policy})
     try:

@@ -1,13 +1,13 @@
 """The daemon's own member: a ring, the lightweight groups above it, and their sockets."""
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from semcast.core.handover import Handover
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
-from semcast.core.turn import Watcher
 from semcast.group.families.lightweight import FAMILY, below_of
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
@@ -15,6 +15,9 @@ from semcast.group.stacks import Parts, build_of
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.protocols.lightweight import Lightweight, LightweightSettings
+
+if TYPE_CHECKING:
+    from semcast.group.recording import Recording
 
 
 def family_of(light: LightweightSettings) -> Family:
@@ -33,22 +36,22 @@ class DaemonMember:
         domain: its name.
         settings: of the member.
         light: of the lightweight groups.
-        watchers: told of all that happens.
     """
 
-    def __init__(
-        self,
-        domain: str,
-        settings: GroupSettings,
-        light: LightweightSettings,
-        watchers: tuple[Watcher, ...] = (),
-    ) -> None:
+    def __init__(self, domain: str, settings: GroupSettings, light: LightweightSettings) -> None:
         self.parts: Parts = build_of(domain, settings, family_of(light))
         stack = self.parts.stack
         assert isinstance(stack, Lightweight)
         self.stack: Lightweight = stack
-        handover = Handover(1, receives=False)
-        self.seat = Seat(self.parts.member, stack, handover, wake_application=_nobody, watchers=watchers)
+        self._recordings = _recordings(domain, settings, self.parts)
+        self.seat = Seat(
+            self.parts.member,
+            stack,
+            Handover(1, receives=False),
+            wake_application=_nobody,
+            watchers=self._recordings,
+            certificates=self._recordings[0].certificates if self._recordings else None,
+        )
         self.hub = Hub(
             self.parts.member,
             self.parts.endpoint,
@@ -75,6 +78,16 @@ class DaemonMember:
     def close(self) -> None:
         """Close the sockets."""
         self.hub.close()
+        for recording in self._recordings:
+            recording.close()
+
+
+def _recordings(domain: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
+    if not settings.record:
+        return []
+    from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
+
+    return [open_recording(domain, settings, parts)]
 
 
 def _nobody() -> None:

@@ -66,6 +66,7 @@ def open_daemon(wanted: DaemonSettings) -> DaemonServer:
         send_messages=16384,
         send_bytes=8 << 20,
         window=1024,
+        notes=bool(wanted.member.get("record")),
     )
     settings = HostSettings(
         domain=wanted.domain, grace=round(wanted.grace * SECOND), allow_block=wanted.allow_block

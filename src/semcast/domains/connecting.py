@@ -4,6 +4,7 @@ from semcast.domains.domain import Domain
 from semcast.domains.places import find_daemon
 from semcast.domains.remote import Place, RemoteLink
 from semcast.group.errors import ConfigurationError
+from semcast.protocols.clients.frames import MAX_WINDOW
 
 
 def connect(
@@ -33,7 +34,7 @@ def connect(
     """
     if policy not in ("purge", "leave", "block"):
         raise ConfigurationError(f"policy {policy!r}: there are purge, leave and block")
-    if not 1 <= window <= 1 << 20:
-        raise ConfigurationError(f"window of {window} messages: between 1 and {1 << 20}")
+    if not 1 <= window <= MAX_WINDOW:
+        raise ConfigurationError(f"window of {window} messages: between 1 and {MAX_WINDOW}")
     place = Place(where or find_daemon(), token, certificates)
     return Domain(place.where, RemoteLink(place, name, policy, window))

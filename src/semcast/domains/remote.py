@@ -33,6 +33,8 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.05, 2.0
 """Seconds between tries to reach a daemon."""
 _ANSWER = 5.0
 """Seconds in which a daemon that is there says welcome."""
+_CLOSE = 2.0
+"""Seconds for what was submitted to leave, at the end."""
 _FOR_GOOD = frozenset({"denied", "version", "policy", "malformed"})
 """Reasons that trying again does not change."""
 
@@ -54,6 +56,7 @@ class _Connection(asyncio.Protocol):
         self._stream = Stream(_LARGEST)
         self._received = received
         self._lost = lost
+        self.closed = asyncio.Event()
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,6 +71,7 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
+        self.closed.set()
         self._lost()
 
 
@@ -137,6 +141,11 @@ class RemoteLink:
             self._caller.bye()
             self._flush_to(connection.transport)
         connection.transport.close()
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(connection.closed.wait(), _CLOSE)
+        finally:
+            connection.transport.abort()
 
     async def _begin(self) -> None:
         """Connect, and wait for the welcome. Raises OSError; GroupError where trying again does not help."""
@@ -354,11 +363,10 @@ def _split(text: str) -> tuple[str, int]:
 
 
 def _context(place: Place) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if place.certificates:
-        with suppress(FileNotFoundError):
-            context.load_verify_locations(place.certificates)
-    return context
+    try:
+        return ssl.create_default_context(cafile=place.certificates or None)
+    except OSError as error:
+        raise ConfigurationError(f"certificates {place.certificates}: {error}") from error
 
 
 def _nobody() -> None:

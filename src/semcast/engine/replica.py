@@ -79,6 +79,7 @@ class Replica(UpdatingSide, QueryingSide):
         self._first = self.group.member
         self._applier = Applier(self._store, self._waiters, self._mine)
         self._applying: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None  # kept: a task that nobody holds may vanish
         self._failure: BaseException | None = None
         self._largest = self.group.largest - _HEADER
 
@@ -141,7 +142,7 @@ class Replica(UpdatingSide, QueryingSide):
                 return
             self._failure = error
             self._end(self._failed())
-            self._loop.create_task(self.group.close())
+            self._ending = self._loop.create_task(self.group.close())
 
     def _warn(self) -> None:
         """What is wrong with this server, or with the network, once."""

@@ -122,7 +122,8 @@ class Group(SendingSide, CallingSide):
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
-        self._loop = Loop(str(parts.member), self._hub)
+        # What is kept on disk is read in the first turn, which takes its time.
+        self._loop = Loop(str(parts.member), self._hub, group="" if parts.disk is not None else name)
         self._seat.wake_loop = self._loop.wake
         self._disk = parts.disk
         self.largest = parts.largest

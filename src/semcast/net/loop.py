@@ -1,116 +1,77 @@
-"""A thread that waits for sockets, timers and applications, and lets hubs take their turns.
+"""A tenant's place in a thread that waits for sockets, timers and applications.
 
-The application lives in another thread: whatever it does, tokens and timers go on.
+The application lives in another thread: whatever it does, tokens and timers go on. The groups of a process
+share one thread (`driving.py`). Two members of one group do not: each would have to wait for the other. Nor
+does a tenant whose turns may take long.
 """
 
-import os
-import select
 import threading
-import time
-from collections.abc import Collection
-from typing import Protocol
 
-from semcast.core.ids import SECOND, Nanos
 from semcast.net import switching
+from semcast.net.driving import Driver, Place, Tenant
 
-
-class Tenant(Protocol):
-    """What a loop drives: a hub."""
-
-    def filenos(self) -> Collection[int]:
-        """The sockets to wait for."""
-
-    def start(self, now: Nanos) -> None:
-        """Called once, in the loop's thread, before anything else."""
-
-    def run(self, now: Nanos, ready: Collection[int]) -> None:
-        """Something may have happened, at these sockets or elsewhere."""
-
-    def next_at(self) -> Nanos:
-        """When it wants to run again, even if nothing happens; 0 for at once."""
-
-    def failed(self, error: BaseException) -> None:
-        """It raised this, and is not driven any more."""
+_LOCK = threading.Lock()
+_shared: dict[str, Driver] = {}
+"""The groups that are driven by the thread that is shared, while there is one."""
 
 
 class Loop:
     """Drives one tenant until it is closed.
 
     Args:
-        name: of the thread.
+        name: of the thread, if it has one of its own.
         tenant: what is driven.
+        group: that it belongs to, if it may share a thread with other groups.
     """
 
-    def __init__(self, name: str, tenant: Tenant) -> None:
-        self.finished = False
-        """Whether the thread has ended, for whatever reason."""
-        self._tenant = tenant
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._asleep = False
-        self._closing = False
-        self._hastened = False
-        self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
+    def __init__(self, name: str, tenant: Tenant, *, group: str = "") -> None:
+        self._name = name
+        self._group = group
+        self._place = Place(tenant)
+        self._driver: Driver | None = None
 
-    # Called by the application's thread
+    @property
+    def finished(self) -> bool:
+        """Whether the tenant is driven no more, for whatever reason."""
+        return self._place.gone.is_set()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Let it take its first turn."""
         switching.hasten()
-        self._hastened = True
-        self._thread.start()
+        self._driver = _lease(self._group) if self._group else None
+        if self._driver is None:
+            self._group = ""
+            self._driver = Driver(self._name)
+        self._driver.add(self._place)
 
     def wake(self) -> None:
         """The application did something that the tenant should look at."""
-        if self._asleep and not self.finished:
-            os.eventfd_write(self._wake_fd, 1)
+        if self._driver is not None:
+            self._driver.wake(self._place)
 
     def close(self) -> None:
-        """Stop, and wait until the thread has ended."""
-        self._closing = True
-        if not self.finished:
-            os.eventfd_write(self._wake_fd, 1)
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
-        if self._hastened:
-            self._hastened = False
-            switching.relax()
-        if self._wake_fd >= 0:
-            os.close(self._wake_fd)
-            self._wake_fd = -1
+        """Stop, and wait until the tenant has done what it was about."""
+        driver, self._driver = self._driver, None
+        if driver is None:
+            self._place.gone.set()
+            return
+        driver.remove(self._place)
+        switching.relax()
+        if not self._group or _give_back(self._group):
+            driver.close()
 
-    # The thread
 
-    def _run(self) -> None:
-        error: BaseException | None = None
-        try:
-            self._drive()
-        except BaseException as raised:  # the application is told, whatever it is
-            error = raised
-        finally:
-            self.finished = True
-        if error is not None:
-            self._tenant.failed(error)
+def _lease(group: str) -> Driver | None:
+    """The thread that is shared; None where it drives a member of this group already."""
+    with _LOCK:
+        if group in _shared:
+            return None
+        _shared[group] = next(iter(_shared.values()), None) or Driver("driver")
+        return _shared[group]
 
-    def _drive(self) -> None:
-        poll = select.epoll()
-        try:
-            poll.register(self._wake_fd, select.EPOLLIN)
-            for fileno in self._tenant.filenos():
-                poll.register(fileno, select.EPOLLIN)
-            self._tenant.start(time.monotonic_ns())
-            while not self._closing:
-                ready = self._sleep(poll)
-                self._tenant.run(time.monotonic_ns(), ready)
-        finally:
-            poll.close()
 
-    def _sleep(self, poll: select.epoll) -> list[int]:
-        """Wait for something to happen; returns the sockets at which it did."""
-        self._asleep = True  # first: who comes from now on wakes it
-        due = 0 if self._closing else self._tenant.next_at()
-        timeout = max(0.0, (due - time.monotonic_ns()) / SECOND) if due else 0.0
-        ready = [fileno for fileno, _ in poll.poll(timeout)]
-        self._asleep = False
-        if self._wake_fd in ready:
-            os.eventfd_read(self._wake_fd)
-        return ready
+def _give_back(group: str) -> bool:
+    """It is shared by one less; returns whether that was the last."""
+    with _LOCK:
+        del _shared[group]
+        return not _shared

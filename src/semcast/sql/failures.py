@@ -24,3 +24,9 @@ def trouble(error: Exception) -> str:
     """What is wrong with this server, or nothing if the error is an outcome."""
     code = getattr(error, "sqlite_errorcode", None)
     return "" if code is None else TROUBLES.get(code & 0xFF, "")
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the file itself is wrong, and another one in its place would help."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

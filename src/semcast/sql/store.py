@@ -71,9 +71,15 @@ class SqliteStore:
             self._writer = Writer(str(path))
         except sqlite3.Error as error:
             raise DatabaseError(f"{path}: {trouble(error) or error}") from error
-        for statement in _TABLES:
-            self._writer.ours(statement).fetchall()
-        self.position, self._stamp = self._line()
+        try:
+            for statement in _TABLES:
+                self._writer.ours(statement).fetchall()
+            self.position, self._stamp = self._line()
+        except (DatabaseError, sqlite3.Error) as error:
+            self._writer.close()
+            if isinstance(error, DatabaseError):
+                raise
+            raise DatabaseError(f"{path}: {trouble(error) or error}") from error
         self._readers = Readers(path)
 
     def _line(self) -> tuple[int, int]:

@@ -59,30 +59,6 @@ class Property:
     needs: tuple[Need, ...] = ()
 
 
-_OF_SERVERS = (
-    "repl_total_order",
-    "repl_one_primary",
-    "repl_green_in_primary",
-    "repl_knowledge",
-    "repl_white",
-    "repl_answered",
-    "repl_weak",
-    "repl_dirty",
-    "repl_session",
-    "repl_queued",
-    "repl_linear",
-    "repl_causal",
-    "repl_lineage",
-    "repl_memory",
-    "repl_exchange_once",
-    "repl_join",
-    "repl_leave",
-    "repl_liveness",
-    "repl_state",
-)
-"""The other two, `repl_fifo` and `repl_integrity`, need all greens of a server at once."""
-
-
 def _records() -> tuple[Property, ...]:
     over, relation = (Need.END, Need.RELATION), Need.RELATION
     there, views = Need.CONFIGURATIONS, Need.VIEWS
@@ -135,7 +111,7 @@ def _records() -> tuple[Property, ...]:
         Property("uniform_total_order", Form.POSITIONS, (views,)),
         Property("vs_state_transfer", Form.VIEWS, (views,)),
         Property("confirmed", Form.CONFIRMED),
-        *(Property(name, Form.REPLICATION) for name in _OF_SERVERS),
+        *(Property(name, Form.REPLICATION) for name in specs.REPLICATION),
         *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS)),
     )
 

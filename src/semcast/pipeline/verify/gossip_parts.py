@@ -1,7 +1,8 @@
-"""What the checkers of gossip judge themselves, a logger or a stream in one task.
+"""What the checkers of gossip judge themselves, a logger, a stream or a range of a stream in one task.
 
 Positions of a log are judged by the rows of its logger, the others by those of a stream and by the outline of
-the run: no row of another log, or of another stream, is looked at.
+the run: no row of another log, or of another stream, is looked at. Where each message is judged by itself,
+streams are cut into ranges, so that one of any length can be judged.
 """
 
 import pickle
@@ -18,6 +19,7 @@ from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import SCHEMA, Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip_outline import Outline
+from semcast.pipeline.verify.obligations import chunked
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs import Status, Verdict
 from semcast.specs.gossip.filtering import gossip_filter
@@ -35,6 +37,9 @@ from semcast.specs.gossip.starting import gossip_beginning
 _MOST = 500_000
 """Rows that one task may hold."""
 
+_RANGE = 1 << 14
+"""So many messages of a stream are judged in one task, where each is judged by itself."""
+
 _TOLD = pa.schema([("run", pa.string()), ("property", pa.string()), ("verdict", pa.binary())])
 _SPARK = "run string, property string, verdict binary"
 
@@ -46,15 +51,17 @@ class Parts:
     checker: Callable[[History], Verdict]
     kinds: tuple[Kind, ...]
     by_stream: bool = True
+    by_message: bool = False
+    """Whether no message of a stream matters to another."""
 
 
 BY_PARTS: dict[str, Parts] = {
     "gossip_positions": Parts(gossip_positions, (OPENED, LOG, PLACED), by_stream=False),
-    "gossip_logged": Parts(gossip_logged, (Kind.MULTICAST, LOG, KEPT)),
-    "gossip_durable": Parts(gossip_durable, (LOG, KEPT, COLLECT, LETGO)),
+    "gossip_logged": Parts(gossip_logged, (Kind.MULTICAST, LOG, KEPT), by_message=True),
+    "gossip_durable": Parts(gossip_durable, (LOG, KEPT, COLLECT, LETGO), by_message=True),
     "gossip_closed": Parts(gossip_closed, (CLOSED,)),
-    "gossip_filter": Parts(gossip_filter, (Kind.MULTICAST, Kind.DELIVER, LOST)),
-    "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT)),
+    "gossip_filter": Parts(gossip_filter, (Kind.MULTICAST, Kind.DELIVER, LOST), by_message=True),
+    "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT), by_message=True),
     "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
     "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
 }
@@ -85,9 +92,27 @@ def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, S
 def _parts(given: Given, name: str, runs: Sequence[str], parts: Parts) -> DataFrame:
     """The rows of some kinds, with the property that they are for and the part that they belong to."""
     chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in parts.kinds))
+    rows = given.rows.where(chosen).select(*SCHEMA.names)
     by = ["sender", "sender_incarnation"] if parts.by_stream else ["process"]
+    if parts.by_message:
+        rows, by = _in_ranges(rows), [*by, "chunk"]
     part = fn.concat_ws("#", *by).alias("part")
-    return given.rows.where(chosen).select(*SCHEMA.names, fn.lit(name).alias("property"), part)
+    return rows.select(*SCHEMA.names, fn.lit(name).alias("property"), part)
+
+
+def _in_ranges(rows: DataFrame) -> DataFrame:
+    """Rows about several messages, cut where ranges end: with `chunk`, the number of the range."""
+    spans = rows.withColumns({"first": fn.col("seq"), "last": fn.col("seq") + fn.col("count") - 1})
+    cut = chunked(spans, chunk=_RANGE)
+    off = fn.col("first") - fn.col("seq")
+    return cut.withColumns(
+        {
+            "seq": fn.col("first"),
+            "count": fn.col("last") - fn.col("first") + 1,
+            "order": fn.col("order") + off,
+            "annotation": fn.when(off == 0, fn.col("annotation")),  # it is about the first message
+        }
+    )
 
 
 def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:

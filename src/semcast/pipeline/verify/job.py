@@ -120,10 +120,11 @@ class _Job:
         self._wanted = wanted
         self._progress = progress
         self._small = small
-        rows = (held_rows if small else read_rows)(spark, recorded.files)
-        self._rows = by_group(rows, recorded.runs)
+        rows = by_group((held_rows if small else read_rows)(spark, recorded.files), recorded.runs)
+        # What the driver holds would be worked on while plans are made, in every plan anew.
+        self._rows = keep(rows.coalesce(1), kept) if small else rows
         events = events_of(self._rows)
-        self._events = keep(events.repartition(1), kept) if small else events
+        self._events = keep(events, kept) if small else events
         self._evidence = Evidence(recorded.runs)
         self._given_of: dict[frozenset[str], Given] = {}
 

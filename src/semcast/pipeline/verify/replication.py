@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from semcast.core import MemberId
 from semcast.history.schema import GONE, Kind
 from semcast.pipeline.verify.certified import MOST_ROWS, history_of
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.pipeline.verify.replication_answers import (
-    BIN,
     CREATOR,
     LIFE,
     ROW,
@@ -40,7 +40,8 @@ from semcast.pipeline.verify.replication_answers import (
     weak_otherwise,
     without_operator,
 )
-from semcast.specs import check
+from semcast.pipeline.verify.replication_order import FAULT, SUSPICIOUS, at_positions, contested
+from semcast.specs import Verdict, check
 from semcast.specs.replication.kinds import (
     AGAIN,
     ALARM,
@@ -56,6 +57,8 @@ from semcast.specs.replication.kinds import (
     STORE,
     WHITE,
 )
+from semcast.specs.replication.ledger import ledger_of
+from semcast.specs.replication.order import FAULTS, order_verdict
 from semcast.specs.replication.primaries import ORDERS
 
 _OF = "of_property"
@@ -71,7 +74,7 @@ def judge_replication(given: Given, wanted: Wanted) -> Findings:
     asked: dict[str, list[str]] = {}
     for run, names in wanted.items():
         if run in with_servers:
-            asked[run] = [name for name in names if name in _DOUBTFUL]
+            asked[run] = [name for name in names if name in _DOUBTFUL or name in SUSPICIOUS]
         else:
             found.unknown.update({(run, name): "no server was recorded" for name in names})
     if asked:
@@ -80,8 +83,11 @@ def judge_replication(given: Given, wanted: Wanted) -> Findings:
 
 
 def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> None:
-    in_doubt = {name: doubtful(rows) for name, doubtful in _DOUBTFUL.items()}
-    marked = [part.withColumn(_OF, fn.lit(name)) for name, part in {_ALL: _outline(rows), **in_doubt}.items()]
+    parts = {_ALL: _unsuspected(_outline(rows))}
+    for name in dict.fromkeys(name for names in asked.values() for name in names):
+        suspicious = SUSPICIOUS.get(name)
+        parts[name] = suspicious(rows) if suspicious else _unsuspected(_DOUBTFUL[name](rows))
+    marked = [part.withColumn(_OF, fn.lit(name)) for name, part in parts.items()]
     kept = given.run_index.keep(reduce(DataFrame.union, marked))
     sizes = {(row["run"], row[_OF]): row["count"] for row in kept.groupBy("run", _OF).count().collect()}
     few = {case for case, size in sizes.items() if size + sizes.get((case[0], _ALL), 0) <= MOST_ROWS}
@@ -93,8 +99,25 @@ def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> Non
             if {(run, name), (run, _ALL)} & sizes.keys() - few:
                 found.unknown[run, name] = "too many rows are in doubt"
             else:
-                about = mine.filter(pc.is_in(mine[_OF], pa.array([_ALL, name]))).drop_columns([_OF])
-                found.verdicts.append((run, check(history_of(given.run_index, run, about), [name])[0]))
+                about = mine.filter(pc.is_in(mine[_OF], pa.array([_ALL, name])))
+                found.verdicts.append((run, _verdict(given, run, name, about)))
+
+
+def _unsuspected(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(FAULT, fn.lit(None).cast("string"))
+
+
+def _verdict(given: Given, run: str, name: str, about: pa.Table) -> Verdict:
+    """What the checker says of some rows; of one fault after the other, if only suspects may be at fault."""
+    history = history_of(given.run_index, run, about.drop_columns([_OF, FAULT]))
+    if name not in SUSPICIOUS:
+        return check(history, [name])[0]
+    columns = about.select([*ROW[1:], FAULT]).to_pylist()
+    suspects = {(row[FAULT], MemberId(row["process"], row["incarnation"]), row["index"]) for row in columns}
+    faults = FAULTS[name](ledger_of(history))
+    return order_verdict(
+        name, (each for each in faults if (each.kind, each.event.process, each.event.index) in suspects)
+    )
 
 
 def _outline(rows: DataFrame) -> DataFrame:
@@ -144,28 +167,15 @@ def _sent_again(rows: DataFrame) -> DataFrame:
 
 def _several_actions(rows: DataFrame) -> DataFrame:
     """Greens at positions at which there are several actions."""
-    return _at_one_position(rows, rows.where(green()))
+    greens = rows.where(green())
+    return at_positions(greens, contested(greens))
 
 
 def _answered_otherwise(rows: DataFrame) -> DataFrame:
     """Greens and strict answers at positions at which there are several actions, and who asked for them."""
-    placed = _at_one_position(rows, rows.where(green() | strict()))
+    told = rows.where(green() | strict())
+    placed = at_positions(told, contested(told))
     return placed.union(meeting(rows.where(is_kind(REQUEST)), actions(placed)))
-
-
-def _at_one_position(rows: DataFrame, placed: DataFrame) -> DataFrame:
-    """Rows about actions at positions that others give to other actions."""
-    action = fn.struct(*CREATOR[1:], (fn.col("seq") - fn.col("order")).alias("shift"))
-    spans = placed.select("run", action.alias("action"), *span("order"), fn.lit(1).alias("there"))
-    each = overlay(chunked(spans), ["run", "action", "chunk"], ["there"])
-    depth = each.select("run", "chunk", "first", "last", fn.lit(1).alias("actions"))
-    several = overlay(depth, ["run", "chunk"], [], ["actions"]).where("actions > 1")
-    wrong = chunked(several.select("run", "first", "last"), chunk=BIN).alias("w")
-    cut = chunked(placed.select(*ROW, *span("order")), chunk=BIN).alias("p")
-    same = (fn.col("w.run") == fn.col("p.run")) & (fn.col("w.chunk") == fn.col("p.chunk"))
-    meet = (fn.col("w.first") <= fn.col("p.last")) & (fn.col("p.first") <= fn.col("w.last"))
-    chosen = cut.join(wrong, same & meet, "left_semi").select(*ROW).distinct()
-    return placed.join(chosen, ROW, "left_semi").select(*rows.columns)
 
 
 def _white_too_early(rows: DataFrame) -> DataFrame:

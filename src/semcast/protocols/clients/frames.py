@@ -16,6 +16,8 @@ from semcast.protocols.lightweight.settings import MAX_RUN, MAX_TARGETS
 VERSION = 1
 MAX_TOKEN = 256
 """Bytes of a secret."""
+MAX_WINDOW = 1 << 16
+"""Events that may be under way to a client."""
 MAX_TEXT = 500
 """Characters of a reason."""
 
@@ -42,7 +44,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     resume: Resume | None = None
     policy: Annotated[str, msgspec.Meta(max_length=16)] = "purge"
     """What becomes of a client that is too slow: `purge`, `leave` or `block`."""
-    window: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 1024
+    window: Annotated[int, msgspec.Meta(ge=1, le=MAX_WINDOW)] = 1024
     """Messages and other events that are on their way to it and that it has not `taken`."""
 
 

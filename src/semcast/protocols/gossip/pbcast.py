@@ -50,7 +50,7 @@ class Pbcast(Repair):
                 missing = stream.missing(peers=True, most=desk.settings.hold)
                 lacking.append((sender, [part for span in held for part in within(missing, *span)]))
         asked = wanted(lacking)
-        if asked:
+        if asked and desk.receiver.credit():
             desk.stats.requested += 1
             desk.stats.control_frames += 1
             desk.out.send(source, Want(frame.round, asked))

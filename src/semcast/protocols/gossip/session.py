@@ -27,14 +27,11 @@ from semcast.protocols.gossip.frames import (
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.wire.limits import MAX_SEQ
 
 _IN_VAIN = 3
 """Periods without an answer to a report after which a session counts as away."""
 
 
-_ATTEMPTS = 1024
-"""Numbers of attempts between those of one incarnation and the next."""
 _UNANSWERED = 16
 """Reports that may be on their way: the logger may be far."""
 _MOST = 256
@@ -63,8 +60,7 @@ class Session:
         self._receiver = receiver
         self._sender = sender
         self._out = out
-        # Another one for each logger that is asked. What answers a former incarnation is not for this one.
-        self._attempt = me.incarnation * _ATTEMPTS % (MAX_SEQ - _ATTEMPTS) + 1
+        self._attempt = 1  # another one for each logger that is asked
         self.leaving = False
         """Whether the member wants to leave."""
         self._confirmed: dict[int, Confirm] = {}

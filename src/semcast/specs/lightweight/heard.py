@@ -52,7 +52,8 @@ def lw_purged(history: History) -> Verdict:
         told = list(_told(story, client))
         things = dict(_heard(heard))
         receipts = [row for row in heard if row.event.level == "purged"]
-        last = max((place for place, (thing, _) in enumerate(told) if thing in things), default=-1)
+        known = [place for place, (thing, _) in enumerate(told) if thing in things and thing[0] != "left"]
+        last = max(known, default=-1)  # one may leave a group twice, all else has a name of its own
         for place in range(last):
             (kind, sender, seq), row = told[place]
             if kind != "deliver" or (kind, sender, seq) in things:

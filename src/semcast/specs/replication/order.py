@@ -1,6 +1,10 @@
 """The global order: one action at a position, each once, those of a creator in its order (Amir 1995, 6.3)."""
 
-from semcast.history.events import History
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from semcast.core.ids import MemberId
+from semcast.history.events import Event, History
 from semcast.specs.replication.kinds import DONE
 from semcast.specs.replication.ledger import Action, Ledger, Life, Place, installed, ledger_of
 from semcast.specs.verdict import Findings, Verdict
@@ -39,78 +43,98 @@ def _lost_by_all(ledger: Ledger, life: Life, position: int, place: Place) -> boo
     return True
 
 
+class Fault(NamedTuple):
+    """A row that breaks the order, and how."""
+
+    kind: str
+    reason: str
+    event: Event
+
+
+GAP, TWICE, UNASKED, DONE_TWICE, UNORDERED = "gap", "twice", "unasked", "done twice", "unordered"
+
+
 def repl_fifo(history: History) -> Verdict:
     """At each server an action is green only after those that its creator made before."""
-    findings = Findings("repl_fifo")
-    for life, line, place, last in _walk(ledger_of(history)):
-        creator, index = place.action
-        if index != last.get(creator, 0) + 1:
-            findings.count(1)
-            reason = f"{_name(place.action)} is green at {life.process} at {line} after"
-            findings.example(f"{reason} {last.get(creator, 0)}", place.event)
+    return order_verdict("repl_fifo", FAULTS["repl_fifo"](ledger_of(history)))
+
+
+def repl_integrity(history: History) -> Verdict:
+    """An action is green once, and was requested; positions have no gaps; a client's request is done once."""
+    return order_verdict("repl_integrity", FAULTS["repl_integrity"](ledger_of(history)))
+
+
+def order_verdict(name: str, faults: Iterable[Fault]) -> Verdict:
+    """What these faults mean for a property."""
+    findings = Findings(name)
+    for fault in faults:
+        findings.count(1)
+        findings.example(fault.reason, fault.event)
     return findings.verdict()
 
 
-def _walk(ledger: Ledger) -> list[tuple[Life, int, Place, dict[object, int]]]:
-    """Every green of every life, with the last index of each creator before it."""
-    found: list[tuple[Life, int, Place, dict[object, int]]] = []
+def _fifo_faults(ledger: Ledger) -> Iterator[Fault]:
+    for life, line, place, last in _walk(ledger):
+        if place.action[1] != last + 1:
+            reason = f"{_name(place.action)} is green at {life.process} at {line} after {last}"
+            yield Fault(UNORDERED, reason, place.event)
+
+
+def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, Place, int]]:
+    """Every green of every life, with the last index of its creator before it."""
     for lives in ledger.by_server.values():
         had: dict[int, Action] = {}
         for life in lives:
             had = {position: action for position, action in had.items() if position <= life.recovered}
-            last: dict[object, int] = {}
-            for position in sorted(had):
-                last[had[position][0]] = had[position][1]
+            last = {had[position][0]: had[position][1] for position in sorted(had)}
             for position, place in life.steps():
                 if place is None:
                     had |= {each: ledger.order[each].action for each in ledger.order if each <= position}
                     last = {had[each][0]: had[each][1] for each in sorted(had)}
                     continue
-                found.append((life, position, place, dict(last)))
-                last[place.action[0]] = place.action[1]
+                creator, index = place.action
+                yield life, position, place, last.get(creator, 0)
+                last[creator] = index
                 had[position] = place.action
-    return found
 
 
-def repl_integrity(history: History) -> Verdict:
-    """An action is green once, and was requested; positions have no gaps; a client's request is done once."""
-    ledger = ledger_of(history)
-    findings = Findings("repl_integrity")
+def _integrity_faults(ledger: Ledger) -> Iterator[Fault]:
     for lives in ledger.by_server.values():
-        _check_lives(ledger, lives, findings)
-    done: dict[object, int] = {}
+        for life in lives:
+            yield from _faults_of(ledger, life)
+    done: dict[MemberId, int] = {}
     for life in ledger.lives:
         upto = life.counts_upto
         for event in life.events:
             if event.kind is DONE and event.members and (event.order or 0) <= upto:
                 before = done.setdefault(event.members[0], event.order or 0)
                 if before != event.order:
-                    findings.count(1)
                     request = event.members[0]
                     reason = f"request {request.incarnation} of {request.name} is done at {before}"
-                    findings.example(f"{reason} and {event.order}", event)
-    return findings.verdict()
+                    yield Fault(DONE_TWICE, f"{reason} and {event.order}", event)
 
 
-def _check_lives(ledger: Ledger, lives: list[Life], findings: Findings) -> None:
-    for life in lives:
-        line, seen = life.recovered, dict[Action, int]()
-        for position, place in life.steps():
-            if place is None:
-                line = max(line, position)
-                continue
-            creator = place.action[0]
-            if position != line + 1:
-                findings.count(1)
-                findings.example(f"position {position} after {line} at {life.process}", place.event)
-            if place.action in seen:
-                findings.count(1)
-                findings.example(f"{_name(place.action)} is green twice at {life.process}", place.event)
-            if place.action not in ledger.requests and creator not in ledger.cut_off:
-                findings.count(1)
-                findings.example(f"{_name(place.action)} was never requested", place.event)
-            seen[place.action] = position
-            line = position
+def _faults_of(ledger: Ledger, life: Life) -> Iterator[Fault]:
+    line, seen = life.recovered, set[Action]()
+    for position, place in life.steps():
+        if place is None:
+            line = max(line, position)
+            continue
+        if position != line + 1:
+            yield Fault(GAP, f"position {position} after {line} at {life.process}", place.event)
+        if place.action in seen:
+            yield Fault(TWICE, f"{_name(place.action)} is green twice at {life.process}", place.event)
+        if place.action not in ledger.requests and place.action[0] not in ledger.cut_off:
+            yield Fault(UNASKED, f"{_name(place.action)} was never requested", place.event)
+        seen.add(place.action)
+        line = position
+
+
+FAULTS: dict[str, Callable[[Ledger], Iterator[Fault]]] = {
+    "repl_fifo": _fifo_faults,
+    "repl_integrity": _integrity_faults,
+}
+"""What breaks them, one by one. Each kind of fault can be told of a row from few others."""
 
 
 def _name(action: Action) -> str:

@@ -85,13 +85,19 @@ def _blame(events: list[Event], findings: Findings) -> None:
         findings.example(f"green at {event.process} outside of a primary", event)
 
 
-def _groups(history: History) -> dict[int, set[MemberId]]:
-    """The servers of the group from positions on, as far as that counts."""
-    found: dict[int, set[MemberId]] = {}
+def _groups(history: History) -> dict[tuple[int, int], set[MemberId]]:
+    """The servers of the group, as far as that counts: from a position on, and from a primary on.
+
+    An operator may give up servers where nothing was ordered since others were in a primary with them.
+    """
+    found: dict[tuple[int, int], set[MemberId]] = {}
     for life in ledger_of(history).lives:
+        number = life.recovered_primary
         for event in life.events:
-            if event.kind is GROUP and (event.order or 0) <= life.counts_upto:
-                found.setdefault(event.order or 0, set(event.members or ()))
+            if event.kind is INSTALL:
+                number = event.view or 0
+            elif event.kind is GROUP and (event.order or 0) <= life.counts_upto:
+                found.setdefault((event.order or 0, number), set(event.members or ()))
     return found
 
 
@@ -112,7 +118,8 @@ def _membership(history: History, name: str, *, removed: bool) -> Verdict:
         for install in life.installs:
             if (install.view or 0) > life.installs_upto:
                 continue
-            line = max((at for at in groups if at <= (install.order or 0)), default=None)
+            position, number = install.order or 0, install.view or 0
+            line = max((at for at in groups if at[0] <= position and at[1] <= number), default=None)
             if line is None:
                 continue
             strangers = [server for server in installed(install) if server not in groups[line]]
