@@ -81,13 +81,13 @@ def test_seeds_that_once_failed(seed: int) -> None:
     assert examine(scenario_of("replication", seed)).broken == []
 
 
-@pytest.mark.parametrize("seed", [520116, 520133, 520228, 520909])
+@pytest.mark.parametrize("seed", [520116, 520133, 520228, 520909, 731149])
 def test_seeds_in_which_nobody_can_be_blamed(seed: int) -> None:
     """520116: what only one disk had was lost with it, as all others crashed before their syncs.
 
     520133: a server was removed, and starts anew with an empty disk: nobody lets it in again. 520228: an old
     copy of a store is put back that was thought to be lost. 520909: servers are given up where nothing was
-    ordered since they were in a primary.
+    ordered since they were in a primary. 731149: the same positions are given anew after that.
     """
     assert examine(scenario_of("replication", seed)).broken == []
 

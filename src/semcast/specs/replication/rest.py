@@ -89,7 +89,10 @@ def _line(life: Life) -> int:
 
 
 def repl_knowledge(history: History) -> Verdict:
-    """At equal positions servers have equal chain hashes, and nobody raises an alarm."""
+    """At equal positions servers have equal chain hashes, and nobody raises an alarm.
+
+    What an operator gave up is another order.
+    """
     ledger = ledger_of(history)
     findings = Findings("repl_knowledge")
     known: dict[int, Event] = {}
@@ -98,6 +101,8 @@ def repl_knowledge(history: History) -> Verdict:
             if event.kind is ALARM:
                 findings.count(1)
                 findings.example(f"{life.process}: {text_of(event)}", event)
+            elif (event.order or 0) > life.given_up:
+                continue
             elif event.kind in (DURABLE, SNAPSHOT) and text_of(event):
                 other = known.setdefault(event.order or 0, event)
                 if text_of(other) != text_of(event):
