@@ -48,3 +48,11 @@ def test_the_unit_starts_the_same_command(tmp_path: Path, capsys: pytest.Capture
     text = capsys.readouterr().out
     assert f"-m semcast logger {tmp_path} --group 'my prices' --name log-1 --metrics 127.0.0.1:9" in text
     assert "semcast-log-1.service" in text
+
+
+def test_the_unit_of_one_of_several_loggers_names_them_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["logger", str(tmp_path), "--group", "g", "--name", "log1", "--with", "log1,log2", "--acks", "2"]
+    assert main([*words, "--print-unit"]) == 0
+    assert "--with log1,log2 --name log1 --acks 2" in capsys.readouterr().out

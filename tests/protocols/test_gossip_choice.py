@@ -51,3 +51,14 @@ def test_a_new_incarnation_is_measured_anew() -> None:
     assert {peers.choose() for _ in range(50)} == {MemberId("q")}
     peers.meet(MemberId("p", 1))  # as far as the median, now: as q
     assert {peers.choose() for _ in range(50)} == {MemberId("p", 1), MemberId("q")}
+
+
+def test_places_that_come_at_once_are_those_that_come_one_by_one() -> None:
+    for count in (0, 1, 2, 7, 8, 100):
+        one_by_one, at_once = Weights(), Weights.unknown(count)
+        for _ in range(count):
+            one_by_one.append(None)
+        for weights in (one_by_one, at_once):
+            weights.append(5)
+            weights.put(count // 2, 9)
+        assert vars(one_by_one) == vars(at_once)

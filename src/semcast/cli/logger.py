@@ -85,7 +85,9 @@ def _print_unit(args: argparse.Namespace) -> int:
     words = [sys.executable, "-m", "semcast", "logger", folder]
     for group in args.groups:
         words += ["--group", group]
-    for flag in ("name", "retention", "messages", "bytes", "age", "bind", "metrics"):
+    if args.loggers:
+        words += ["--with", args.loggers]
+    for flag in ("name", "acks", "retention", "messages", "bytes", "age", "bind", "metrics"):
         if value := getattr(args, flag):
             words += [f"--{flag}", str(value)]
     for peer in args.peers or ():

@@ -78,10 +78,13 @@ class Roster:
         self._failed: set[MemberId] = set()
         self._disowned: set[str] = set()  # loggers that are forgotten
         self._loggers: dict[str, MemberId] | None = None
-        self._put(Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0))
-        for member in members:
-            if member.name != me.name:
-                self._put(Entry(member, self._standing(member, Standing.MEMBER), 0))
+        first = {member.name: member for member in members if member.name != me.name}
+        self._entries[me.name] = Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0)
+        for name, member in first.items():
+            self._entries[name] = Entry(member, self._standing(member, Standing.MEMBER), 0)
+        for entry in () if self._fixed else self._entries.values():
+            self._count(entry, 1)
+        peers.begin(first.values())
         self._initial: Container[str] = self._entries if self._fixed else frozenset(self._entries)
         self._told = View(0, ())
         self._changed = True

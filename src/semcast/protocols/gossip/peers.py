@@ -32,8 +32,14 @@ class Peers:
         """Of those that were measured."""
         self._sorted: list[Nanos] = []  # all of them
         self._asked: dict[int, tuple[str, Nanos]] = {}
-        for member in others:
-            self.meet(member)
+        self.begin(others)
+
+    def begin(self, others: Iterable[MemberId]) -> None:
+        """These are the first: in large groups they are many, and come at once."""
+        assert not self._members
+        self._members = list(others)
+        self._places = {member.name: place for place, member in enumerate(self._members)}
+        self._weights = Weights.unknown(len(self._members))
 
     def __len__(self) -> int:
         return len(self._members)

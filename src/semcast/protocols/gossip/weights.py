@@ -24,6 +24,16 @@ class Weights:
         self._total = 0
         self._without = 0
 
+    @classmethod
+    def unknown(cls, count: int) -> "Weights":
+        """So many places that have no weights of their own: what as many `append(None)` give, at once."""
+        weights = cls()
+        weights._weights = [None] * count
+        weights._sums = [0] * (count + 1)
+        weights._others = [place & -place for place in range(count + 1)]
+        weights._without = count
+        return weights
+
     def append(self, weight: Weight) -> None:
         """Another place, behind all others."""
         place = len(self._weights) + 1
