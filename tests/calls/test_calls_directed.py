@@ -9,6 +9,7 @@ from semcast.core.events import Merged, Note, Rejoining
 from semcast.core.ids import SECOND, MemberId
 from semcast.patterns.calls import ALL, ONE, Ask, CallLimits, Calls, CallsFullError, Say, encode, read
 from semcast.sim.mutants import MUTANTS
+from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.swarm import examine, scenario_of
 from semcast.specs.calls.kinds import RETURNED, SAID
 
@@ -444,3 +445,12 @@ def test_the_swarm_finds_nothing_and_sees_everything() -> None:
                 said.add(event.level)
     assert outcomes == {"complete", "too few", "timeout", "left"}
     assert said == {"reply", "error", "abstains"}
+
+
+def test_the_workload_of_a_run_is_made_of_calls() -> None:
+    """`semcast sim run --stack calls`."""
+    traffic = (Traffic(0, content="plain", arrivals="constant", rate=500.0, count=50),)
+    finding = examine(Scenario(seed=1, stack="calls", size=3, traffic=traffic, duration=SECOND))
+    assert finding.clean, finding.broken
+    levels = [event.level for event in finding.outcome.history.events if event.kind is RETURNED]
+    assert levels == ["complete"] * 50

@@ -124,10 +124,10 @@ CAUGHT_AT = {
     ("lightweight", "mute-never-gone"): 11,
     ("lightweight", "flushed-before-the-last-send"): 5,
     ("lightweight", "resumed-without-the-rest"): 24,
-    ("calls", "majority-of-those-left"): 12,
-    ("calls", "transitional-ignored"): 24,
-    ("calls", "nobody-takes-over"): 24,
-    ("calls", "replies-overtake"): 5,
+    ("calls", "replies-to-others-counted"): 1,
+    ("calls", "transitional-ignored"): 62,
+    ("calls", "nobody-takes-over"): 27,
+    ("calls", "replies-overtake"): 4,
 }
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Left, Note, Unblocked, ViewChange
-from semcast.core.ids import MILLISECOND, MemberId, Nanos
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
@@ -178,14 +178,17 @@ class Calling(Stack):
 
     def multicast(
         self,
-        now: Nanos,  # noqa: ARG002
-        payloads: Sequence[bytes],  # noqa: ARG002
-        annotation: Annotation | None = None,  # noqa: ARG002
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotation: Annotation | None = None,  # noqa: ARG002 (nothing is purged here)
         *,
         safe: bool = False,  # noqa: ARG002
     ) -> int:
-        """Only the program inside sends."""
-        raise ValueError("members that call have no workload of their own")
+        """The workload of the host: each message is a call that a majority answers."""
+        for payload in payloads:
+            self.machine.call(now, payload, "majority", ALL, SECOND)
+        self.settle(now)
+        return len(payloads)
 
     # From the world
 

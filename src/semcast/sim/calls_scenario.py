@@ -19,7 +19,7 @@ def draw_calls(seed: int) -> Scenario:
     size = rng.choice((2, 3, 3, 4, 5))
     duration = rng.choice((1000, 2000)) * MILLISECOND
     settings = _programs(rng, size, synchrony=synchrony)
-    faults = _faults(rng, size, duration)
+    faults = _faults(rng, size, duration, synchrony=synchrony)
     moments = [rng.randrange(50 * MILLISECOND, duration), *(fault.at for fault in faults)]
     moments += [fault.at + fault.duration for fault in faults if isinstance(fault, Partition | Sleep)]
     faults += _calls(rng, size, duration, moments, patient=not synchrony and not settings.silent)
@@ -110,13 +110,16 @@ def _calls(rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, pat
     return found
 
 
-def _faults(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+def _faults(rng: Random, size: int, duration: Nanos, *, synchrony: bool) -> list[AnyFault]:
+    """With virtual synchrony all who crashed start again: fewer than `minimum` found no group."""
     found: list[AnyFault] = []
     for _ in range(rng.randint(1, 4)):
         found += _trouble(rng, size, duration)
     if size > 2 and rng.random() < 0.4:
         found.append(Leave(rng.randrange(200 * MILLISECOND, duration), rng.randrange(size)))
-    found += [Recover(duration - MILLISECOND, member) for member in range(size) if rng.random() < 0.7]
+    found += [
+        Recover(duration - MILLISECOND, member) for member in range(size) if rng.random() < 0.7 or synchrony
+    ]
     return found
 
 
