@@ -101,7 +101,7 @@ def _rate(places: Sequence[tuple[str, str]], hosts: Sequence[Process] = ()) -> t
 def through_daemons() -> list[Row]:
     """Clients beside members."""
     direct, direct_cpu = _rate([(f"bench-{uuid.uuid4().hex}", "direct")] * 3)
-    with daemons(3) as hosts:
+    with daemons(3, "--leave-after", "60", "--queue-bytes", "256MiB") as hosts:
         light, light_cpu = _rate([(path, "daemon") for _, path in hosts], [host for host, _ in hosts])
     return [
         against("3 daemons, a client each, 64 B in lists / direct members", light, "msg/s", direct, ">= 0.5"),

@@ -216,6 +216,25 @@ async def test_a_stopped_program_is_put_out_and_nobody_waits(daemons: list[Daemo
 
 
 @alive
+async def test_who_was_put_out_comes_back_once(daemons: list[DaemonProcess]) -> None:
+    """With one session, and no connection that nobody uses."""
+    before = len(daemons[0].asked("clients"))
+    async with semcast.connect(daemons[0].socket) as here:
+        group = await here.join(name_of_group())
+        for _ in range(3):
+            former = here.member
+            await asyncio.to_thread(daemons[0].asked, "drop", str(former))
+            async with asyncio.timeout(PATIENCE):
+                async for event in group:
+                    if isinstance(event, semcast.Rejoining):
+                        assert event.former == former
+                    elif isinstance(event, DomainView) and here.member not in (former, None):
+                        break
+        await group.send(b"here", confirm="safe")
+        assert len(await asyncio.to_thread(daemons[0].asked, "clients")) == before + 1
+
+
+@alive
 async def test_a_killed_program_is_gone_for_all(daemons: list[DaemonProcess]) -> None:
     name = name_of_group()
     doomed = program(STAYS, daemons[0].socket, name)

@@ -52,10 +52,9 @@ class Place(msgspec.Struct, frozen=True):
 class _Connection(asyncio.Protocol):
     """One connection: bytes for the link."""
 
-    def __init__(self, received: Callable[[list[bytes]], None], lost: Callable[[], None]) -> None:
+    def __init__(self, link: "RemoteLink") -> None:
         self._stream = Stream(_LARGEST)
-        self._received = received
-        self._lost = lost
+        self._link = link
         self.closed = asyncio.Event()
         self.transport: asyncio.Transport | None = None
 
@@ -65,14 +64,14 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._received(self._stream.feed(data))
+            self._link.received(self, self._stream.feed(data))
         except Malformed:
             assert self.transport is not None
             self.transport.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self.closed.set()
-        self._lost()
+        self._link.lost(self)
 
 
 class RemoteLink:
@@ -96,6 +95,7 @@ class RemoteLink:
         self._queued_messages = self._queued_bytes = 0
         self._flushing = False
         self._notified = False
+        self._ready = False  # the program knows of the session
         self._resuming: asyncio.Task[None] | None = None
         self._out: str = ""  # why the session is over
         self._out_told = False
@@ -110,10 +110,12 @@ class RemoteLink:
             await self._begin()
         except OSError as error:
             raise GroupError(f"no daemon answers at {self.place.where}: {error}") from error
-        return self._terms()
+        return self._opened()
 
     async def renew(self) -> Terms:
         """Begin another session, as soon as there is a daemon again."""
+        self._drop()
+        self._ready = False
         pause = _FIRST_PAUSE
         while True:
             self._caller = Caller(*self._options)
@@ -126,7 +128,7 @@ class RemoteLink:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LAST_PAUSE)
             else:
-                return self._terms()
+                return self._opened()
 
     async def close(self) -> None:
         """Say bye, behind everything that was submitted."""
@@ -168,19 +170,23 @@ class RemoteLink:
         self._welcomed.clear()
 
         def make() -> _Connection:
-            return _Connection(self._receive, self._lost)
+            self._connection = _Connection(self)
+            return self._connection
 
         where = self.place.where
         if where.startswith(("tcp://", "tls://")):
             host, port = _split(where[6:])
             context = _context(self.place) if where.startswith("tls://") else None
-            _, self._connection = await loop.create_connection(make, host, port, ssl=context)
+            await loop.create_connection(make, host, port, ssl=context)
         else:
-            _, self._connection = await loop.create_unix_connection(make, where)
+            await loop.create_unix_connection(make, where)
         self._caller.connect()
         self._flush()
 
-    def _terms(self) -> Terms:
+    def _opened(self) -> Terms:
+        """The session has begun; what has come already is told once the program knows that."""
+        self._ready = True
+        self._notify()
         welcome = self._caller.welcome
         assert welcome is not None
         return Terms(welcome.member, max(1, welcome.messages // 4), welcome.run_bytes, MAX_MEMBERSHIPS)
@@ -192,7 +198,10 @@ class RemoteLink:
 
     # From the daemon
 
-    def _receive(self, bodies: list[bytes]) -> None:
+    def received(self, connection: _Connection, bodies: list[bytes]) -> None:
+        """Frames came. What an old connection still has to say is of no use."""
+        if connection is not self._connection:
+            return
         caller = self._caller
         caller.receive(bodies)
         if caller.connected or caller.ended is not None:
@@ -201,11 +210,11 @@ class RemoteLink:
             self._flush_soon()
         self._notify()
 
-    def _lost(self) -> None:
-        """The connection broke: the session is over, unless it can be taken up again."""
-        self._welcomed.set()
-        if self._connection is None or self._closing:
+    def lost(self, connection: _Connection) -> None:
+        """A connection broke: the session is over, unless it can be taken up again."""
+        if connection is not self._connection or self._closing:
             return
+        self._welcomed.set()
         self._connection = None
         caller = self._caller
         if caller.welcome is None or self._resuming is not None:
@@ -251,7 +260,7 @@ class RemoteLink:
 
     def _wake(self) -> None:
         self._notified = False
-        if not self._closing:
+        if self._ready and not self._closing:
             self._heard()
 
     # By the program
