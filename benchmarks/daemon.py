@@ -169,8 +169,77 @@ def stopped() -> Row:
     return against("one of 11 clients is stopped / none is", rates[1], "msg/s", rates[0], ">= 0.95")
 
 
+def latencies() -> list[Row]:
+    """What the way through a daemon adds to the time until a message is delivered to its sender."""
+
+    def measure(places: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        programs = [program("latency", where, through, "3", "1500") for where, through in places]
+        try:
+            for each in programs:
+                each.says()
+            for each in programs:
+                each.go_on()
+            return programs[0].says()
+        finally:
+            for each in programs:
+                each.end()
+
+    direct = measure([(f"bench-{uuid.uuid4().hex}", "direct")] * 3)
+    with daemons(3) as hosts:
+        light = measure([(path, "daemon") for _, path in hosts])
+    return [
+        against(
+            "latency at 1,000/s from each of 3, median / direct",
+            light["median"],
+            "us",
+            direct["median"],
+            "<= 150 us more",
+        ),
+        against("the same, 99 % / direct", light["late"], "us", direct["late"], "<= 500 us more"),
+    ]
+
+
+def many_groups() -> Row:
+    """The same traffic where there are 10,000 other groups."""
+    found = []
+    for groups in ("10", "10000"):
+        with daemons(1) as [(host, path)]:
+            others, audience = program("settler", path, groups), program("audience", path, "3")
+            publisher = program("publisher", path, "100000", "10")
+            try:
+                for each in (others, audience, publisher):
+                    each.says()
+                before = host.cpu()
+                publisher.go_on()
+                publisher.says()
+                found.append(100_000 / (host.cpu() - before))
+            finally:
+                for each in (others, audience, publisher):
+                    each.end()
+    return against("messages, 10,000 other groups / 10 others", found[1], "msg/CPU s", found[0], ">= 0.9")
+
+
+def memory() -> list[Row]:
+    """10,000 groups, 1,000 clients, 100,000 memberships in one daemon, and their census."""
+    code = Path(__file__).with_name("daemonmap.py")
+    found = json.loads(subprocess.run([sys.executable, str(code)], check=True, capture_output=True).stdout)  # noqa: S603
+    return [
+        against("memory of 100,000 memberships / target", found["mib"], "MiB", 100, "<= 1"),
+        against("census of them, by CPU / target", found["census"], "CPU s", 1.0, "<= 1"),
+        against("bytes of the census / target", found["bytes"], "B", 3_000_000, "<= 1"),
+    ]
+
+
 def run() -> list[Row]:
     """All of it."""
     rows = through_daemons()
-    rows += [fan_out(1, 10_000, 300_000), fan_out(64, 128_000, 5_000_000), *joins(), stopped()]
+    rows += latencies()
+    rows += [
+        fan_out(1, 10_000, 300_000),
+        fan_out(64, 128_000, 5_000_000),
+        *joins(),
+        stopped(),
+        many_groups(),
+        *memory(),
+    ]
     return rows

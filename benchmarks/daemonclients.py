@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import semcast
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, Message
 from semcast.protocols.clients.caller import Caller
 from semcast.protocols.clients.codec import Stream, framed
 
@@ -45,6 +45,36 @@ async def member(where: str, through: str, members: str, count: str, run: str) -
         await asyncio.gather(_send(group, int(count), int(run)), _receive(group.batches(), total))
         say(seconds=time.perf_counter() - began, cpu=time.process_time() - used)
         await told()
+
+
+async def latency(where: str, through: str, members: str, count: str) -> None:
+    """A thousand messages a second: how long until each is delivered to its own sender."""
+    if through == "direct":
+        group: Any = semcast.join(where)
+    else:
+        group = await (await semcast.connect(where)).join("bench")
+    async with group:
+        await group.wait_for(int(members), 30)
+        me = group.member
+        say(ready=True)
+        await told()
+        sending = asyncio.create_task(_tick(group, int(count)))
+        found: list[float] = []
+        async for event in group:
+            if isinstance(event, Message) and event.id.sender == me:
+                found.append(time.perf_counter() - float(event.payload))
+                if len(found) == int(count):
+                    break
+        await sending
+        found.sort()
+        say(median=found[len(found) // 2] * 1e6, late=found[len(found) * 99 // 100] * 1e6)
+        await told()
+
+
+async def _tick(group: Any, count: int) -> None:
+    for _ in range(count):
+        await group.send(repr(time.perf_counter()).encode())
+        await asyncio.sleep(0.001)
 
 
 async def _send(group: Any, count: int, run: int) -> None:
@@ -129,6 +159,20 @@ def publisher(where: str, count: str, run: str) -> None:
     say(seconds=time.perf_counter() - began)
 
 
+def settler(where: str, count: str) -> None:
+    """Be in so many groups, and stay."""
+    client = Plain(where)
+    for number in range(int(count)):
+        client.caller.join(f"other {number}")
+        if number % 500 == 0:
+            client.flush()
+            client.until_placed()
+    client.flush()
+    client.until_placed()
+    say(ready=True)
+    sys.stdin.readline()
+
+
 def joiner(where: str, count: str) -> None:
     """Join so many groups, as fast as credit allows."""
     client = Plain(where)
@@ -152,13 +196,14 @@ def joiner(where: str, count: str) -> None:
 def main() -> None:
     """Run one program."""
     name, *arguments = sys.argv[1:]
-    if name == "member":
-        asyncio.run(member(*arguments))
+    if name in ("member", "latency"):
+        asyncio.run(member(*arguments) if name == "member" else latency(*arguments))
     else:
         programs: dict[str, Callable[..., None]] = {
             "audience": audience,
             "publisher": publisher,
             "joiner": joiner,
+            "settler": settler,
         }
         programs[name](*arguments)
 

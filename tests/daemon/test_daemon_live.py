@@ -346,9 +346,15 @@ async def test_a_program_comes_back_after_its_daemon_was_killed(
 
 
 @alive
-async def test_a_daemon_that_ends_says_so(tmp_path: Path, alone: list[DaemonProcess]) -> None:
-    """It leaves: the programs of others hear that at once, and no socket is left behind."""
+async def test_a_daemon_that_ends_says_so(
+    tmp_path: Path, alone: list[DaemonProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves: the programs of others hear that at once, systemd too, and no socket is left behind."""
     domain = f"daemons-{uuid.uuid4().hex}"
+    systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    systemd.bind(str(tmp_path / "notify"))
+    systemd.setblocking(False)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     alone += [DaemonProcess(tmp_path / f"{name}.sock", domain, name) for name in "ab"]
     for each in alone:
         each.ready()
@@ -369,6 +375,8 @@ async def test_a_daemon_that_ends_says_so(tmp_path: Path, alone: list[DaemonProc
                     break
         assert time.monotonic() - began < 5
         assert not Path(alone[0].socket).exists()
+        with systemd:
+            assert [systemd.recv(100) for _ in range(3)] == [b"READY=1", b"READY=1", b"STOPPING=1"]
         out, _ = one.communicate(timeout=PATIENCE)
         assert out.splitlines()[-1] == "asked to"
 

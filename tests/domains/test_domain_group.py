@@ -108,6 +108,8 @@ def test_what_makes_no_sense_is_refused() -> None:
     async def talk() -> None:
         with pytest.raises(semcast.ConfigurationError, match="there is ordered"):
             semcast.domain("floor", engine="causal")
+        with pytest.raises(semcast.ConfigurationError, match=r"by semcast\.domain"):
+            semcast.join("floor", stack="lightweight")
         with pytest.raises(semcast.ConfigurationError, match="nobody waits for a program"):
             semcast.domain("floor", policy="block")
         with pytest.raises(semcast.ConfigurationError, match="only clients of daemons have an @"):

@@ -52,21 +52,14 @@ def play(folder: Path, scenario: Callable[[Lodgers], Awaitable[None]], **queues:
     asyncio.run(run())
 
 
-def test_a_program_is_killed_and_comes_back_at_once_under_its_name(tmp_path: Path) -> None:
+def test_programs_are_killed_and_frozen_and_come_back(tmp_path: Path) -> None:
+    """One at once, under its name; of the other the rest go on without it, and then all are one again."""
+
     async def scenario(cluster: Lodgers) -> None:
         await cluster.kill("c")
         await cluster.start("c")
         await cluster.together("a", "b", "c")
         await cluster["c"].ask("traffic", seed=9)
-        await asyncio.sleep(0.3)
-
-    play(tmp_path, scenario, a=1000, b=1000, c=1000)
-
-
-def test_a_program_is_frozen_and_goes_on(tmp_path: Path) -> None:
-    """The others go on without it, and it without them; then all are one again."""
-
-    async def scenario(cluster: Lodgers) -> None:
         cluster["b"].signal(signal.SIGSTOP)
         await cluster["a"].until_view("ac")
         cluster["b"].signal(signal.SIGCONT)
@@ -80,8 +73,11 @@ def test_a_program_that_does_not_read_is_put_out_and_comes_back_as_one(tmp_path:
 
     async def scenario(cluster: Lodgers) -> None:
         await cluster.quiet()
-        blocked = await cluster["b"].tell("block", seconds=1.0)
-        await cluster["a"].ask("burst", count=200)
+        enough = tmp_path / "enough"
+        blocked = await cluster["b"].tell("block", until=str(enough))
+        await cluster["b"].until(lambda: bool(cluster["b"].said("blocks")), "blocked")
+        await cluster["a"].ask("burst", count=1000)
+        enough.touch()
         await cluster["b"].answer(blocked)
         await cluster["b"].until(lambda: bool(cluster["b"].said("rejoining")), "came back")
         await cluster.settle()

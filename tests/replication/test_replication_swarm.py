@@ -6,6 +6,8 @@ from tests.replication.swarm import Swarm
 from semcast.history import read_history, write_history
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
+from semcast.replication.settings import ReplicationSettings
+from semcast.sim.faults import Recover
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.mutants import replication as mutants
 from semcast.sim.swarm import examine, scenario_of
@@ -88,6 +90,15 @@ def test_seeds_in_which_nobody_can_be_blamed(seed: int) -> None:
     ordered since they were in a primary.
     """
     assert examine(scenario_of("replication", seed)).broken == []
+
+
+@pytest.mark.parametrize("seed", [*range(60), 731015])
+def test_no_scenario_loses_all_disks(seed: int) -> None:
+    """What all have lost nobody can tell: they would found another group, and rightly so."""
+    scenario = scenario_of("replication", seed)
+    assert isinstance(scenario.settings, ReplicationSettings)
+    lost = {each.member for each in scenario.faults if isinstance(each, Recover) and not each.with_disk}
+    assert len(lost) < len(scenario.settings.names)
 
 
 def test_the_rows_are_well_formed_and_read_back(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -17,7 +17,6 @@ from semcast.group.settings import parse_size
 
 if TYPE_CHECKING:
     from semcast.daemon.opening import DaemonSettings
-    from semcast.daemon.server import DaemonServer
 
 _ASKS = ("status", "clients", "groups", "drop")
 
@@ -158,28 +157,24 @@ def _serve(args: argparse.Namespace) -> int:
         )
         notify("READY=1")
 
+    def stop() -> None:
+        notify("STOPPING=1")
+        server.stop()
+
     server.on_settled = ready
-    with _signals(server):
+    with _signals({signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: server.reload}):
         server.run()
-    notify("STOPPING=1")
     say({"event": "stopped", "daemon": str(stack.me)})
     return 0
 
 
 @contextmanager
-def _signals(server: "DaemonServer") -> Iterator[None]:
-    """SIGTERM and SIGINT end it, SIGHUP has it read its files again."""
+def _signals(deeds: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """What to do at signals, while a daemon runs in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    deeds: dict[signal.Signals, Callable[[], None]] = {
-        signal.SIGTERM: server.stop,
-        signal.SIGINT: server.stop,
-        signal.SIGHUP: server.reload,
-    }
-    before = {
-        each: signal.signal(each, lambda number, _frame: deeds[signal.Signals(number)]()) for each in deeds
-    }
+    before = {each: signal.signal(each, lambda number, _: deeds[signal.Signals(number)]()) for each in deeds}
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """The contract between a protocol stack and whatever drives it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 import msgspec
@@ -35,6 +35,10 @@ class Stack(ABC):
     stats: Statistics
     reader: Reader = Reader()
     """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
+    read_back: Callable[[int, int], Sequence[bytes]] | None = None
+    """Reads synced records from a position on: at least one, then as many as fit into so many bytes; none if
+    the first is not synced, or was given up. The driver puts it here before `recover`, where there is a disk.
+    It takes as long as the disk does: see docs/decisions/0011."""
     certificates: Certificates | None = None
     """Where to note certificates; None where nobody records. The turn puts it here before anything else."""
 

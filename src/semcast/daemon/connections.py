@@ -11,7 +11,7 @@ from semcast.protocols.clients.guests import Link
 from semcast.wire import websocket
 from semcast.wire.websocket import HttpRequest, Messages, WebSocketError
 
-READ = 1 << 18
+READ = 1 << 16
 """Bytes that are read from a client before it is the turn of the next."""
 _JSON = "semcast-client.json.1"
 _MSGPACK = "semcast-client.1"

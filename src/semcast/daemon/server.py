@@ -27,6 +27,8 @@ _LINGER: Nanos = SECOND
 """How long a connection that ends may take for what it is still told."""
 _LEAVE: Nanos = 3 * SECOND
 """How long the daemon may take to leave."""
+_AT_A_TIME = 64
+"""Sockets that are looked at in a turn: a token must not wait for hundreds of clients."""
 _FILES = 64
 """Descriptors that are not for clients."""
 
@@ -123,15 +125,17 @@ class DaemonServer:
         return max(0.0, (min(dues) - time.monotonic_ns()) / SECOND)
 
     def _turn(self, of_hub: set[int]) -> None:
-        events = self._poll.poll(self._timeout())
+        events = self._poll.poll(self._timeout(), _AT_A_TIME)
         now = time.monotonic_ns()
         ready = [fileno for fileno, _ in events if fileno in of_hub]
+        if len(events) == _AT_A_TIME:
+            ready = list(of_hub)  # the ring does not wait until all clients had their turn
         stirred: dict[Connection, None] = {}
         for fileno, mask in events:
             if fileno not in of_hub:
                 self._attend(now, fileno, mask, stirred)
         self._tend(now)
-        if len(events) > len(ready):
+        if any(fileno not in of_hub for fileno, _ in events):
             self.member.settle()
         self.member.hub.run(now, ready)
         for link in self.host.flush():

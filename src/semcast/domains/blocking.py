@@ -1,11 +1,12 @@
 """Domains for programs without asyncio: the same calls, which block. Any thread may call them."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
@@ -16,6 +17,7 @@ from semcast.domains.light import Flavour, LightGroup, Settled
 from semcast.domains.opening import domain as open_domain
 from semcast.domains.stream import Outlet
 from semcast.engine.loopthread import InThread
+from semcast.patterns.calls import CallAnswer, CallRequest, Wanted
 
 T = TypeVar("T")
 _THREAD: ContextVar[int | None] = ContextVar("thread", default=None)
@@ -203,6 +205,28 @@ class BlockingLightGroup:
     def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
         """A message to one member alone."""
         return self.domain.send_to(member, payload, timeout=timeout)
+
+    def call(
+        self,
+        payload: bytes,
+        *,
+        replies: Wanted = "all",
+        to: Literal["all", "one"] | MemberId = "all",
+        timeout: float | None = 10.0,
+    ) -> CallAnswer:
+        """Ask the members of the group, and wait for what they answer."""
+        return self.domain.call(self._group.call(payload, replies=replies, to=to, timeout=timeout))
+
+    def on_call(self, handler: Callable[[CallRequest], bytes | None]) -> None:
+        """Answer calls with this function, which runs in a thread of its own."""
+
+        async def answer(request: CallRequest) -> bytes | None:
+            return await asyncio.to_thread(handler, request)
+
+        async def serve() -> None:
+            self._group.on_call(answer)
+
+        self.domain.call(serve())
 
     def events(self, timeout: float | None = None) -> Iterator[DomainEvent]:
         """What happens in this group: a filter of the domain's stream, as `LightGroup` says."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from semcast.core.events import Left, Rejoining
 from semcast.core.ids import MessageId
 from semcast.domains.books import Books
+from semcast.domains.calling import is_call
 from semcast.domains.events import Undeliverable, private_of, transitional_of, view_of
 from semcast.domains.light import LightGroup
 from semcast.domains.link import JoinRequest, Link, ReadyRequest, Refusal, Request, Terms
@@ -138,6 +139,10 @@ class Desk:
         assert type(event) is Delivered
         groups = event.groups
         if len(groups) > 1:
+            if is_call(groups):
+                if groups[0] in self.groups:
+                    self.groups[groups[0]].hear_calls(event)
+                return
             groups = tuple(group for group in groups if group in self.groups) or groups
         self.stream.put(groups, event)
 
@@ -150,12 +155,15 @@ class Desk:
         change = view_of(event)
         seat = self.groups.get(event.group)
         if seat is not None:
-            seat.installed(event, change.view)
+            seat.installed(event, change)
         self.stream.put((event.group,), change)
 
     def _on_transitional(self, event: ClientEvent) -> None:
         assert type(event) is GroupTransitional
-        self.stream.put((event.group,), transitional_of(event))
+        news, seat = transitional_of(event), self.groups.get(event.group)
+        if seat is not None:
+            seat.note(news)
+        self.stream.put((event.group,), news)
 
     def _on_block(self, event: ClientEvent) -> None:
         """Answered at once: what this program sends from now on waits for the next view."""
@@ -210,6 +218,8 @@ class Desk:
         except GroupError as error:
             self.failure = error
             self.stream.wake()
+            for seat in self.groups.values():
+                seat.changed.set()
         else:
             news = Rejoining(former.member, self.books.member, cause, former.unsettled())
             self.stream.put_everywhere(news)
@@ -217,7 +227,7 @@ class Desk:
                 if seat.leaving:
                     self._forget(name, "this program left it")
                 else:
-                    seat.again()
+                    seat.again(news)
                     self.submit(JoinRequest(name, seat.wants_vs))
         finally:
             self._coming = None

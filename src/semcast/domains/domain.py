@@ -2,12 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from semcast.core.ids import MemberId
 from semcast.core.views import View
+from semcast.domains.calling import GroupCalls
 from semcast.domains.checks import check_groups
 from semcast.domains.desk import Desk
 from semcast.domains.events import DomainDelivery, DomainEvent
@@ -20,6 +21,7 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.protocols.lightweight.events import Replaced
 
+T = TypeVar("T")
 QUEUE = 1024
 """Messages that wait for who reads, before no more are taken from the daemon."""
 
@@ -137,6 +139,20 @@ class Domain(SendingSide):
         self._desk.receipts.clear()
         return receipts
 
+    def calls_of(self, group: LightGroup) -> GroupCalls:
+        """The calls of a group that this program is in."""
+        return GroupCalls(group.name, self.member, group.view, self._waiting)
+
+    async def outlast(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something; if who waits is who reads, only as long as that can help."""
+        task = self._application.create_task(work)
+        task.add_done_callback(lambda _: self._waiting.wake())
+        try:
+            await self._waiting.until(task.done)
+        finally:
+            task.cancel()
+        return await task
+
     def groups(self) -> Sequence[LightGroup]:
         """Those that this program is in, or asked to be in."""
         return tuple(self._desk.groups.values())
@@ -170,7 +186,7 @@ class Domain(SendingSide):
                 asked = True
                 self._desk.stream.add(group, outlet)
                 self._desk.submit(JoinRequest(group, seat.wants_vs))
-                await self._waiting.until(lambda: seat.view is not None or bool(seat.over))
+                await self._waiting.until(lambda: seat.view is not None or bool(seat.over), on=seat.changed)
                 if seat.view is None:
                     raise GroupError(f"{group!r} of {self.name}: {seat.over}")
         except BaseException:
@@ -196,7 +212,7 @@ class Domain(SendingSide):
                 if not group.leaving:
                     group.leaves()
                     self._desk.submit(LeaveRequest(group.name))
-            await self._waiting.until(lambda: bool(group.over))
+            await self._waiting.until(lambda: bool(group.over), on=group.changed)
         except GroupClosedError:
             if not self._closed:
                 raise

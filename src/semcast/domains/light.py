@@ -1,19 +1,26 @@
 """`LightGroup`: a group of a domain, as one of its members sees it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
+from semcast.core.events import Rejoining, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.views import View
+from semcast.domains.calling import GroupCalls
 from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.stream import Outlet
-from semcast.protocols.lightweight.events import GroupView
+from semcast.group.calling import Handler
+from semcast.group.errors import ConfigurationError, GroupClosedError
+from semcast.patterns.calls import ALL, ONE, CallAnswer, Wanted, check_wanted
+from semcast.protocols.lightweight.events import Delivered, GroupView
 from semcast.protocols.lightweight.ids import ViewId
 
 if TYPE_CHECKING:
     from semcast.domains.domain import Domain
 
+H = TypeVar("H", bound=Handler)
 Flavour = Literal["evs", "vs"]
 """Which view a message is delivered in: that of its place in the order, or the one its sender was in (`vs`).
 The first member of a group decides for all."""
@@ -36,6 +43,8 @@ class LightGroup:
         self.wants_vs = vs
         self.view: View | None = None
         """The latest view; the program may not have iterated up to it. None until there is one."""
+        self.changed = asyncio.Event()
+        """Set when it is in another view, or over."""
         self.over = ""
         """Why this program is in the group no more, if that is so."""
         self.released: Callable[[], Awaitable[None]] = _nothing
@@ -44,6 +53,7 @@ class LightGroup:
         self._vs = False
         self._blocked = False  # its view ends: nothing is sent until the next one is there
         self._leaving = False
+        self._calls: GroupCalls | None = None
 
     async def __aenter__(self) -> "LightGroup":
         return self
@@ -127,6 +137,41 @@ class LightGroup:
     def _check(self) -> None:
         self.domain.check_member(self)
 
+    # Calling
+
+    async def call(
+        self,
+        payload: bytes,
+        *,
+        replies: Wanted = "all",
+        to: Literal["all", "one"] | MemberId = "all",
+        timeout: float | None = 10.0,
+    ) -> CallAnswer:
+        """Ask the members of the group, and wait for what they answer: as `Group.call`.
+
+        Those have to answer who are in the view in which the request is delivered, if they have an `on_call`.
+        """
+        self._check()
+        check_wanted(replies)
+        if to != "all" and replies not in ("first", "all", 1):
+            raise ConfigurationError(f"replies={replies!r}: one member is asked, and one answer comes")
+        whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL
+        return await self.domain.outlast(self._open_calls().desk.call(payload, replies, whom, timeout))
+
+    def on_call(self, handler: H) -> H:
+        """Answer calls with this function: `@group.on_call`, as `Group.on_call`.
+
+        It runs as soon as the domain is told of the request; the program may not have iterated up to it.
+        """
+        self._check()
+        self._open_calls().desk.serve(handler)
+        return handler
+
+    def _open_calls(self) -> GroupCalls:
+        if self._calls is None:
+            self._calls = self.domain.calls_of(self)
+        return self._calls
+
     # Receiving
 
     async def __aiter__(self) -> AsyncIterator[DomainEvent]:
@@ -146,24 +191,39 @@ class LightGroup:
 
     # By the domain
 
-    def installed(self, event: GroupView, view: View) -> None:
+    def installed(self, event: GroupView, change: ViewChange) -> None:
         """It is in another view."""
-        self.view, self._view_id, self._vs = view, event.id, event.vs
+        self.view, self._view_id, self._vs = change.view, event.id, event.vs
         self._blocked = False
+        self.changed.set()
+        self.note(change)
+
+    def note(self, event: ViewChange | TransitionalView | Rejoining) -> None:
+        """Calls have to know, too."""
+        if self._calls is not None:
+            self._calls.note(event)
+
+    def hear_calls(self, run: Delivered) -> None:
+        """What calls sent here. Who answers none has to say so, so somebody always listens."""
+        self._open_calls().hear(run)
 
     def block(self) -> None:
         """Its view ends."""
         self._blocked = True
 
-    def again(self) -> None:
+    def again(self, news: Rejoining) -> None:
         """This program comes back as another member, which is in no view yet."""
+        self.note(news)
         self.view = self._view_id = None
         self._blocked = False
 
     def end(self, cause: str) -> None:
         """This program is in the group no more."""
         self.over = cause
+        self.changed.set()
         self.outlet.arrived.set()
+        if self._calls is not None:
+            self._calls.end(GroupClosedError(f"{self.name} of {self.domain.name}: {cause}"))
 
     @property
     def leaving(self) -> bool:

@@ -34,24 +34,30 @@ class Waiting:
         """Something has changed."""
         self._changed.set()
 
-    async def until(self, ready: Callable[[], bool], timeout: float | None = None) -> None:
-        """Return once this is so; TimeoutError after so many seconds."""
+    async def until(
+        self, ready: Callable[[], bool], timeout: float | None = None, on: asyncio.Event | None = None
+    ) -> None:
+        """Return once this is so; TimeoutError after so many seconds.
+
+        Where many wait, each for something of its own, `on` is set when that may be so.
+        """
         self._check_open()
         if not ready():
             async with asyncio.timeout(timeout):
-                await self._stay(ready)
+                await self._stay(ready, on)
             self._yielded_at = time.monotonic_ns()
 
-    async def _stay(self, ready: Callable[[], bool]) -> None:
+    async def _stay(self, ready: Callable[[], bool], on: asyncio.Event | None) -> None:
         stream = self.desk.stream
         reads = stream.read_here()
+        changed = self._changed if reads or on is None else on  # who reads must see what fills up meanwhile
         stream.stall(reads)
         try:
             self.desk.hear()  # there is more room while who reads waits
             while not ready():
                 self._give_up_if(reads and stream.full())
-                self._changed.clear()
-                await self._changed.wait()
+                changed.clear()
+                await changed.wait()
                 self._check_open()
         finally:
             stream.stall(-reads)

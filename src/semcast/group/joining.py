@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from semcast.core.handover import StateHooks
+from semcast.group.errors import ConfigurationError
+from semcast.group.families import FAMILIES
 from semcast.group.group import Group
 from semcast.group.settings import check_group, resolve
 
@@ -18,4 +20,7 @@ def join(
     each other. With `state` who joins is given the state of the application (stack vsync).
     """
     check_group(group)
-    return Group(group, resolve(settings, config), state)
+    found = resolve(settings, config)
+    if FAMILIES.of(found.stack).clients:
+        raise ConfigurationError(f"stack {found.stack}: programs use it by semcast.domain, not by join")
+    return Group(group, found, state)

@@ -108,6 +108,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     calls: bool = False
     """Whether members can call each other: there are agreed views."""
 
+    clients: bool = False
+    """Whether its members send nothing themselves, and programs are clients of theirs (`semcast.domain`)."""
+
     # Life
 
     keeps: bool = False

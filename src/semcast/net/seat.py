@@ -39,6 +39,9 @@ class Disk(Protocol):
     def first(self) -> int:
         """The position of the first of these."""
 
+    def read_back(self, first: int, most: int) -> Sequence[bytes]:
+        """Synced records from a position on, for the stack; none if the first was given up."""
+
     def store(self, writes: Sequence[Write]) -> None:
         """Have records written, in order."""
 
@@ -230,6 +233,7 @@ class Seat:
         if disk is None:
             self._turn.start(now)
         else:
+            self._turn.stack.read_back = disk.read_back
             self._turn.start(now, disk.records, disk.first)
 
     def run(self, now: Nanos, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:

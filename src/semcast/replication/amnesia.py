@@ -54,11 +54,14 @@ def _no_primary(server: Server, state: State, others: list[State]) -> str:
 def _no_attempt(server: Server, state: State, others: list[State]) -> str:
     """Somebody heard that all agreed to an attempt, and not what came of it: another may have installed it.
 
-    Who agreed had the number of the attempt on its disk, and numbers only grow.
+    Who agreed had the number of the attempt on its disk, and numbers only grow, unless an operator gave up
+    one of two orders.
     """
     for other in others:
         record = other.vulnerable
         if record is None or not record.agreed or server not in servers_of(record.servers):
+            continue
+        if state.prim.lineage != other.prim.lineage:
             continue
         if (state.prim.index, state.attempt) < (record.index, record.attempt):
             after = record.index + 1

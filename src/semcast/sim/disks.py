@@ -78,6 +78,10 @@ class HostDisk:
         """Synced records from a position on: at least one, and then as many as fit into so many bytes."""
         return self._disk.read(first, most)
 
+    def read_back(self, first: int, most: int) -> list[bytes]:
+        """The same for a stack; nothing if the first was given up."""
+        return self._disk.read_back(first, most)
+
     def abandon(self) -> None:
         """Another incarnation goes on in the same process: nobody waits for what the former asked for."""
         self._disk.abandon()

@@ -162,7 +162,7 @@ class Host:
         disk = self._disk
         records = None if disk is None else disk.attach(self._input)
         first = 0 if disk is None else disk.first
-        self.call(lambda stack, now: _start(stack, now, records, first))
+        self.call(lambda stack, now: _start(stack, now, disk, records, first))
         self.application.plan_next_message()
 
     def crash(self) -> None:
@@ -363,8 +363,12 @@ class Host:
             self.stats.busy += cost
 
 
-def _start(stack: Stack, now: Nanos, records: Sequence[bytes] | None, first: int) -> None:
+def _start(
+    stack: Stack, now: Nanos, disk: HostDisk | None, records: Sequence[bytes] | None, first: int
+) -> None:
     if records is not None:
+        assert disk is not None
+        stack.read_back = disk.read_back
         stack.recover(now, records, first)
     stack.start(now)
 

@@ -49,7 +49,9 @@ def draw_replication(seed: int) -> Scenario:
         backlog=backlog,
     )
     faults = _faults(rng, founders, duration) + _deeds(rng, founders, size, duration)
-    faults += _operators(seed, founders, duration)
+    operators = _operators(seed, founders, duration)
+    if len(_wiped(faults + operators)) < founders:  # what all have lost nobody can tell
+        faults += operators
     return Scenario(
         seed=seed,
         stack="replication",
@@ -148,6 +150,11 @@ def _faults(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
     # Whoever lies there at the end gets up.
     found += [Recover(duration - MILLISECOND, member) for member in range(founders)]
     return found
+
+
+def _wiped(faults: list[AnyFault]) -> set[int]:
+    """Whose disks are lost at some time."""
+    return {fault.member for fault in faults if isinstance(fault, Recover) and not fault.with_disk}
 
 
 def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from semcast.core.outbox import Write
-from semcast.storage.errors import StorageError
+from semcast.storage.errors import StorageError, TrimmedError
 from semcast.storage.folder import RESERVED, MemberFolder
 from semcast.storage.livelog import LiveLog
 from semcast.storage.segments import SegmentLog
@@ -92,6 +92,13 @@ class LiveDisk:
     def read(self, first: int, most: int) -> list[bytes]:
         """Synced records from a position on (see `LiveLog.read`), in any thread."""
         return self._log.read(first, most)
+
+    def read_back(self, first: int, most: int) -> list[bytes]:
+        """The same for a stack; nothing if the first was given up."""
+        try:
+            return self._log.read(first, most)
+        except TrimmedError:
+            return []
 
     def log(self, name: str) -> LiveLog:
         """Another log in this folder, with a thread and positions of its own; closed with the disk."""

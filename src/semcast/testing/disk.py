@@ -124,6 +124,10 @@ class Disk:
             found.append(record)
         return found
 
+    def read_back(self, first: int, most: int) -> list[bytes]:
+        """The same for a stack; nothing if the first was given up."""
+        return self.read(first, most) if first >= self.first else []
+
     # For whoever breaks it
 
     @property

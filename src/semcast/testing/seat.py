@@ -112,6 +112,7 @@ class Seat:
 
         def begin(stack: Stack, now: Nanos) -> None:
             if disk is not None and records is not None:
+                stack.read_back = disk.read_back
                 stack.recover(now, records, disk.first)
             stack.start(now)
 

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from tests.live.lab.member import MARK, Line, say
@@ -133,8 +134,10 @@ class Lodger:
         return {}
 
     async def _on_block(self, command: Line) -> Line:
-        """Do nothing at all, without giving others a chance."""
-        time.sleep(command["seconds"])
+        """Do nothing at all, without giving others a chance, until there is a file of this name."""
+        say("blocks")
+        while not Path(command["until"]).exists():
+            time.sleep(0.01)
         return {}
 
 

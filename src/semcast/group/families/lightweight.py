@@ -82,5 +82,6 @@ FAMILY = FAMILIES.register(
         alike=_alike,
         kinds=(_KIND,),
         largest=_largest,
+        clients=True,
     )
 )

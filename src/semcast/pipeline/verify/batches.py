@@ -72,13 +72,15 @@ def over_files(
     numbers: Mapping[Who, int],
     fold: Fold,
     schema: pa.Schema,
+    *,
+    vectors: bool,
 ) -> DataFrame:
-    """What `fold` makes of the batches of all row groups."""
+    """What `fold` makes of the batches of all row groups, without vector times unless they are asked for."""
     groups = [(str(file), group) for file in files for group in range(_groups(file))]
     known = _known(runs, numbers)
 
     def read(batches: Batches) -> Batches:
-        return fold(_read(batches, known))
+        return fold(_read(batches, known, vectors=vectors))
 
     table = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups)
     dealt = table.repartition(tasks_for(spark, len(groups)))
@@ -96,7 +98,10 @@ def read_here(
     """The batches of all row groups, if they are few, as the driver reads them."""
     known = _known(runs, numbers)
     return [
-        batch for file in files for group in range(_groups(file)) for batch in _row_group(file, group, known)
+        batch
+        for file in files
+        for group in range(_groups(file))
+        for batch in _row_group(file, group, known, vectors=True)
     ]
 
 
@@ -125,17 +130,17 @@ def _groups(file: Path) -> int:
         return int(parquet.metadata.num_row_groups)
 
 
-def _read(batches: Batches, known: _Known) -> Batches:
+def _read(batches: Batches, known: _Known, *, vectors: bool) -> Batches:
     for dealt in batches:
         for file, group in zip(*(column.to_pylist() for column in dealt.columns), strict=True):
-            yield from _row_group(file, group, known)
+            yield from _row_group(file, group, known, vectors=vectors)
 
 
-def _row_group(file: str | Path, group: int, known: _Known) -> Batches:
+def _row_group(file: str | Path, group: int, known: _Known, *, vectors: bool) -> Batches:
     with pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=list(_NAMES)) as parquet:
         columns = parquet.schema_arrow.names  # asked once: it is made anew each time
         names = [*_NAMES, *_NUMBERS, *_certificates(parquet, columns, group)]
-        there = [name for name in names if name in columns]
+        there = [name for name in names if name in columns and (vectors or name != VECTOR)]
         for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=there, use_threads=False):
             for part, members in _by_group(batch, known):
                 rows = numbered(part, members)

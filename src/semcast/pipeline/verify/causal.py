@@ -10,15 +10,15 @@ A total order needs no vector times: it extends the causal order if everybody de
 it sent them (Birman 1991, 5.2).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify.basic import disordered
-from semcast.pipeline.verify.certificates import TIMES, Grid, Mismatch, differing, folding_times, stretches_of
+from semcast.pipeline.verify.certificates import TIMES, Grid, Mismatch, differing, read_times
 from semcast.pipeline.verify.certified import Certified, Spot, Told
 from semcast.pipeline.verify.folds import INDEX_BITS, NOTHING
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
@@ -72,8 +72,10 @@ class _Causal:
         """The runs whose completeness vector times tell."""
 
     def judge(self) -> Findings:
-        told = self._read()
-        others = differing(self._run_index, self._grid(), self._members)
+        grid = self._grid()
+        times, prints = read_times(self._run_index, grid)
+        told = self._put_together(times)
+        others = differing(self._run_index, grid, self._members, prints)
         for run, names in self._wanted.items():
             known = told[run]
             if not self._certified.readable(run, known, names):
@@ -108,21 +110,21 @@ class _Causal:
         nothing = np.full(len(judged), NOTHING, np.int64)
         return Grid(self._run_index.starts, nothing, np.array(judged, np.bool_), ranks)
 
-    def _read(self) -> dict[str, _Told]:
-        """Put the stretches of each process in each view together."""
+    def _put_together(self, times: Iterable[Row]) -> dict[str, _Told]:
+        """The stretches of each process in each view."""
         told = {run: _Told() for run in self._wanted}
         streams: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-        for row in stretches_of(self._run_index, folding_times(self._grid()), TIMES):
+        for row in times:
             segment = self._run_index.segments[row["segment"]]
             known = told[segment.who[0]]
             if row["rank"] == NOTHING:
+                known.recorded |= bool(row["delivered"])
                 if row["low"]:
                     known.without = str(segment.who[1])
                 continue
             assert segment.stay is not None
-            streams.setdefault((segment.stay, row["rank"]), []).append(tuple(row))
-        for run in self._recorded():
-            told[run].recorded = True
+            stretch = tuple(row[name] for name in TIMES.names)
+            streams.setdefault((segment.stay, row["rank"]), []).append(stretch)
         for (stay, rank), stretches in streams.items():
             segment = self._run_index.segments[stretches[0][0]]
             author = self._members[stretches[0][0]][rank]
@@ -131,11 +133,6 @@ class _Causal:
             if heard > 0:
                 self._owed[stay, author] = heard
         return told
-
-    def _recorded(self) -> set[str]:
-        """The runs with any vector time."""
-        rows = self._given.rows.where(fn.col("vector").isNotNull()).select("run").distinct().collect()
-        return {row["run"] for row in rows} & set(self._wanted)
 
     def _witnesses(self, run: str, known: _Told) -> Iterator[Spot]:
         """The rows by which it was said that what was delivered later comes before."""

@@ -26,7 +26,6 @@ from semcast.pipeline.verify.folds import (
     Fold,
     Ints,
     Rows,
-    batch_of,
     batch_of_rows,
     changes,
     longs,
@@ -64,7 +63,7 @@ said to come before something that is delivered, `said` the highest that the pro
 own messages. It says too little unless `lacking` was said before, and too much unless `beyond` was heard
 before; with its first message it has said `first`, NOTHING if there is no message. `bad` is a row with a
 delivery that comes too late, whatever came before, and `late` its message. A row of rank NOTHING has in `low`
-how many messages have no vector time.
+how many messages have no vector time, and in `delivered` whether any has one (1 or 0).
 """
 
 
@@ -84,9 +83,7 @@ class Grid(NamedTuple):
 def stretches_of(run_index: RunIndex, fold: Fold, schema: pa.Schema) -> list[Row]:
     """All stretches; where rows do not lie in order, of rows that were sorted first."""
     found = run_index.over_messages(fold, schema).collect()
-    if _overlap(found):
-        found = run_index.over_messages(fold, schema, in_order=True).collect()
-    return found
+    return run_index.over_messages(fold, schema, in_order=True).collect() if _overlap(found) else found
 
 
 def _overlap(stretches: Iterable[Row]) -> bool:
@@ -122,11 +119,17 @@ def _slices(segment: Ints) -> list[Ints]:
     return np.split(np.arange(len(segment)), np.flatnonzero(changes(segment))[1:]) if len(segment) else []
 
 
-def _chosen(batch: pa.RecordBatch, grid: Grid) -> tuple[Rows, Ints, Ints]:
-    """The rows that are looked at, in order, with their segments, and where they were in the batch."""
+def _chosen(batch: pa.RecordBatch, grid: Grid) -> tuple[Rows, Ints, Ints | None]:
+    """The rows that are looked at, in order, with their segments, and where they were in the batch.
+
+    None stands for all rows where they are: mostly it is so, and then nothing is copied.
+    """
     rows = Rows.of(batch)
     segment: Ints = np.searchsorted(grid.starts, rows.place, side="right") - 1
-    chosen = np.flatnonzero(grid.judged[segment])
+    judged = grid.judged[segment]
+    if judged.all() and (rows.place[1:] > rows.place[:-1]).all():
+        return rows, segment, None
+    chosen = np.flatnonzero(judged)
     chosen = chosen[np.argsort(rows.place[chosen], kind="stable")]
     return rows.only(chosen), segment[chosen], chosen
 
@@ -154,81 +157,142 @@ def _places(rows: Rows, segment: int, grid: Grid) -> tuple[int, ...]:
     )
 
 
-def folding_times(grid: Grid) -> Fold:
-    """Folds batches into TIMES."""
+_PRINT = longs("view", "who", "author", "sent", "messages", "mark")
+"""Of what a process delivered or sent in a view of one author: how many messages, and a fingerprint of the
+changes of the vector time."""
 
+_TOLD = longs("is_print", *TIMES.names)
+"""Both in one table, since vector times take long to read; of a print the last columns mean nothing."""
+
+_PADDING = [NOTHING] * (len(TIMES) - len(_PRINT))
+
+
+def read_times(run_index: RunIndex, grid: Grid) -> tuple[list[Row], list[Row]]:
+    """Rows with the columns of TIMES, and those of PRINT under the first names of these."""
+    fold = _folding_times(grid, _views(run_index))
+    found = run_index.over_messages(fold, _TOLD, vectors=True).collect()
+    times, prints = ([row for row in found if row["is_print"] == kind] for kind in (0, 1))
+    if _overlap(times):
+        again = run_index.over_messages(fold, _TOLD, in_order=True, vectors=True)
+        times = again.where("is_print = 0").collect()
+    return times, prints
+
+
+def _folding_times(grid: Grid, views: Ints) -> Fold:
     def fold(batches: Batches) -> Batches:
         for batch in batches:
-            rows, segment, chosen = _chosen(batch, grid)
-            vectors = batch.column(VECTOR).take(pa.array(chosen))
-            found: list[tuple[int, ...]] = []
-            for part in _slices(segment):
-                number = int(segment[part[0]])
-                found += _times(rows.only(part), vectors.take(pa.array(part)), number, grid.ranks[number])
+            found = [(0, *each) for each in _times_of(batch, grid)]
+            found += [(1, *each, *_PADDING) for each in _prints_of(batch, grid, views)]
             if found:
-                yield batch_of_rows(found, TIMES)
+                yield batch_of_rows(found, _TOLD)
 
     return fold
 
 
-class _Clocks(NamedTuple):
-    """Of each row and rank, before the row and with it."""
+def _times_of(batch: pa.RecordBatch, grid: Grid) -> list[tuple[int, ...]]:
+    rows, segment, chosen = _chosen(batch, grid)
+    vectors = batch.column(VECTOR)
+    vectors = vectors if chosen is None else vectors.take(pa.array(chosen))
+    parts = _slices(segment)
+    if len(parts) == 1:
+        return list(_times(rows, vectors, int(segment[0]), grid.ranks[int(segment[0])]))
+    found: list[tuple[int, ...]] = []
+    for part in parts:
+        number = int(segment[part[0]])
+        found += _times(rows.only(part), vectors.take(pa.array(part)), number, grid.ranks[number])
+    return found
 
-    delivered: Ints
-    heard: Ints
-    said: Ints
+
+def _ranks_of(author: Ints, ranks: dict[int, int]) -> Ints:
+    """The ranks of authors in a view; NOTHING for who is no member."""
+    table = np.full(int(author.max(initial=0)) + 2, NOTHING, np.int64)
+    for number, rank in ranks.items():
+        if number < len(table) - 1:
+            table[number] = rank
+    return table[author]
 
 
-def _clocks(rows: Rows, vectors: pa.Array, author: Ints, ranks: int) -> _Clocks:
-    shape = len(rows.place) + 1, ranks
-    delivered, heard, said = (np.full(shape, NOTHING, np.int64) for _ in range(3))
-    is_delivery = rows.what == DELIVERED
-    pairs = vectors.flatten().to_numpy().reshape(-1, 2)
-    row = np.repeat(np.arange(len(rows.place)), np.maximum(rows.changes, 0))
-    fits = pairs[:, 0] < ranks
-    row, pairs = row[fits], pairs[fits]
-    for table, chosen in ((heard, is_delivery[row]), (said, ~is_delivery[row])):
-        table[row[chosen] + 1, pairs[chosen, 0]] = pairs[chosen, 1]
-    known = np.flatnonzero(is_delivery & (author >= 0))
-    delivered[known + 1, author[known]] = rows.last[known]
-    return _Clocks(*(np.maximum.accumulate(table, axis=0) for table in (delivered, heard, said)))
+class _Changes(NamedTuple):
+    """The changes of vector times, one behind the other."""
+
+    row: Ints
+    rank: Ints
+    seq: Ints
+
+    @classmethod
+    def of(cls, rows: Rows, vectors: pa.Array) -> "_Changes":
+        pairs = vectors.flatten().to_numpy().reshape(-1, 2)
+        row = np.repeat(np.arange(len(rows.place)), np.maximum(rows.changes, 0))
+        return cls(row, pairs[:, 0], pairs[:, 1])
+
+    def only(self, chosen: Flags) -> "_Changes":
+        return self if chosen.all() else _Changes(*(column[chosen] for column in self))
+
+    def highest(self, ranks: int) -> Ints:
+        """Of each rank, NOTHING where there is none."""
+        found = np.full(ranks, NOTHING, np.int64)
+        np.maximum.at(found, self.rank, self.seq)
+        return found
+
+
+def _known(rows: Rows, heard: _Changes, author: Ints, ranks: int) -> Ints:
+    """By rank and row, the highest that was delivered or heard of before the row; at the end, in all."""
+    table = np.full((ranks, len(rows.place) + 1), NOTHING, np.int64)
+    table[heard.rank, heard.row + 1] = heard.seq
+    row = np.flatnonzero((rows.what == DELIVERED) & (author >= 0))
+    own = author[row], row + 1
+    table[own] = np.maximum(table[own], rows.last[row])
+    return np.maximum.accumulate(table, axis=1, out=table)
+
+
+def _said(said: _Changes, sends: Ints, ranks: int) -> Ints:
+    """By rank and multicast, what a process has said with it to come before its own messages."""
+    table = np.full((ranks, len(sends)), NOTHING, np.int64)
+    table[said.rank, np.searchsorted(sends, said.row)] = said.seq
+    return np.maximum.accumulate(table, axis=1, out=table)
 
 
 def _times(rows: Rows, vectors: pa.Array, segment: int, ranks: dict[int, int]) -> Iterator[tuple[int, ...]]:
     begin, end = int(rows.place[0] & INDEX), int(rows.place[-1] & INDEX)
     without = int((rows.last - rows.first + 1)[rows.changes == NOTHING].sum())
-    yield segment, NOTHING, begin, end, without, *([NOTHING] * 8)
-    author = np.array([ranks.get(each, NOTHING) for each in rows.author.tolist()], np.int64)
-    clocks = _clocks(rows, vectors, author, len(ranks))
-    known = np.maximum(clocks.delivered, clocks.heard)
-    sends = np.flatnonzero(rows.what != DELIVERED)
+    there = int((rows.changes != NOTHING).any())
+    yield segment, NOTHING, begin, end, without, there, *([NOTHING] * 7)
+    author = _ranks_of(rows.author, ranks)
+    changed = _Changes.of(rows, vectors)
+    changed = changed.only(changed.rank < len(ranks))
+    is_delivery = rows.what == DELIVERED
+    by_others = is_delivery[changed.row]
+    heard, said = changed.only(by_others), changed.only(~by_others)
+    sends = np.flatnonzero(~is_delivery)
+    known, says = _known(rows, heard, author, len(ranks)), _said(said, sends, len(ranks))
+    heard_of, said_of = heard.highest(len(ranks)), said.highest(len(ranks))
+    members = np.flatnonzero(author >= 0)
+    is_late = np.zeros(len(author), np.bool_)
+    is_late[members] = rows.first[members] <= known[author[members], members]
     for rank in range(len(ranks)):
-        mine = author == rank
-        low = np.flatnonzero((rows.what == DELIVERED) & mine)
-        late = low[rows.first[low] <= known[low, rank]]
-        own = np.flatnonzero((rows.what != DELIVERED) & mine)
-        late = np.sort(np.concatenate((late, own[rows.first[own] <= known[own, rank]])))
+        mine = np.flatnonzero(author == rank)
+        late = mine[is_late[mine]]
+        delivered = mine[is_delivery[mine]]
         # Of its own messages nobody says that they come after each other.
-        says = sends if not len(own) else sends[:0]
-        had, said = known[says, rank], clocks.said[says + 1, rank]
+        owns = len(delivered) < len(mine)
+        before, told = (known[rank, sends], says[rank]) if not owns else (says[rank, :0], says[rank, :0])
         yield (
             segment,
             rank,
             begin,
             end,
-            int(np.concatenate((rows.first[low], rows.first[own])).min(initial=HIGHEST)),
-            int(clocks.delivered[-1, rank]),
-            int(clocks.heard[-1, rank]),
-            int(clocks.said[-1, rank]),
-            int(had[had > said].max(initial=NOTHING)),
-            int(said[said > had].max(initial=NOTHING)),
-            int(said[0]) + 1 if len(says) else NOTHING,
+            int(rows.first[mine].min(initial=HIGHEST)),
+            int(rows.last[delivered].max(initial=NOTHING)),
+            int(heard_of[rank]),
+            int(said_of[rank]),
+            int(before[before > told].max(initial=NOTHING)),
+            int(told[told > before].max(initial=NOTHING)),
+            int(told[0]) + 1 if len(told) else NOTHING,
             int(rows.place[late[0]] & INDEX) if len(late) else NOTHING,
             int(rows.first[late[0]]) if len(late) else NOTHING,
         )
 
 
-_PRINT = longs("view", "who", "author", "sent", "messages", "mark")
 _ROWS = pa.schema(
     [*longs("view", "place", "author", "sent", "first", "last"), (VECTOR, pa.list_(pa.int64()))]
 )
@@ -239,14 +303,15 @@ Mismatch = tuple[int, int, int, int]
 """The process and the row, the sender and the message."""
 
 
-def differing(run_index: RunIndex, grid: Grid, members: list[list[int]]) -> dict[str, list[Mismatch]]:
+def differing(
+    run_index: RunIndex, grid: Grid, members: list[list[int]], prints: Iterable[Row]
+) -> dict[str, list[Mismatch]]:
     """By run, messages that were delivered with other vector times than they were sent with."""
-    views = _views(run_index)
-    authors = _doubtful(run_index, grid, views)
+    authors = _doubtful(run_index, prints)
     if not authors.any():
         return {}
     width = max(map(len, members), default=0)
-    rows = run_index.over_messages(_picking(grid, views, authors), _ROWS)
+    rows = run_index.over_messages(_picking(grid, _views(run_index), authors), _ROWS, vectors=True)
     found = run_index.apply(rows, "author", _comparing(width), _WRONG).collect()
     wrong: dict[str, list[Mismatch]] = {}
     for who, index, author, first in found:
@@ -263,13 +328,12 @@ def _views(run_index: RunIndex) -> Ints:
     return np.array(found, np.int64)
 
 
-def _doubtful(run_index: RunIndex, grid: Grid, views: Ints) -> Flags:
+def _doubtful(run_index: RunIndex, prints: Iterable[Row]) -> Flags:
     """The senders of whom somebody may have other vector times."""
     sent: dict[tuple[int, int], Ints] = {}
     delivered: dict[tuple[int, int, int], Ints] = {}
-    for view, who, author, is_sent, messages, mark in run_index.over_messages(
-        _printing(grid, views), _PRINT
-    ).collect():
+    for row in prints:
+        view, who, author, is_sent, messages, mark = row[1 : 1 + len(_PRINT)]
         told = np.array([messages, mark], np.int64)
         if is_sent:
             sent[view, author] = sent.get((view, author), 0) + told
@@ -289,27 +353,24 @@ def _segments(rows: Rows, grid: Grid) -> tuple[Ints, Flags]:
     return segment, known
 
 
-def _printing(grid: Grid, views: Ints) -> Fold:
-    def mark(batches: Batches) -> Batches:
-        for batch in batches:
-            rows = Rows.of(batch)
-            segment, known = _segments(rows, grid)
-            if not known.any():
-                continue
-            pairs = batch.column(VECTOR).flatten().to_numpy().reshape(-1, 2)
-            row = np.repeat(np.arange(len(rows.place)), np.maximum(rows.changes, 0))
-            with np.errstate(over="ignore"):
-                marks = (rows.first[row] * _FACTOR + pairs[:, 0]) * _FACTOR + pairs[:, 1]
-                total = np.zeros(len(rows.place), np.int64)
-                np.add.at(total, row, marks >> 8)
-            keys = np.stack((views[segment], rows.place >> INDEX_BITS, rows.author, rows.what != DELIVERED))
-            keys, inverse = np.unique(keys[:, known], axis=1, return_inverse=True)
-            messages, sums = np.zeros((2, keys.shape[1]), np.int64)
-            np.add.at(messages, inverse.ravel(), (rows.last - rows.first + 1)[known])
-            np.add.at(sums, inverse.ravel(), total[known])
-            yield batch_of([*keys.astype(np.int64), messages, sums], _PRINT)
-
-    return mark
+def _prints_of(batch: pa.RecordBatch, grid: Grid, views: Ints) -> list[tuple[int, ...]]:
+    rows = Rows.of(batch)
+    segment, known = _segments(rows, grid)
+    if not known.any():
+        return []
+    authors = int(rows.author.max()) + 2
+    keys = (segment * authors + rows.author + 1) * 2 + (rows.what != DELIVERED)
+    keys, inverse = np.unique(keys, return_inverse=True)
+    messages, sums = np.zeros((2, len(keys)), np.int64)
+    np.add.at(messages, inverse[known], (rows.last - rows.first + 1)[known])
+    changed = _Changes.of(rows, batch.column(VECTOR))
+    changed = changed if known.all() else changed.only(known[changed.row])
+    with np.errstate(over="ignore"):
+        marks = (rows.first[changed.row] * _FACTOR + changed.rank) * _FACTOR + changed.seq
+        np.add.at(sums, inverse[changed.row], marks >> 8)
+    of, author = np.divmod(keys >> 1, authors)
+    columns = [views[of], grid.starts[of] >> INDEX_BITS, author - 1, keys & 1, messages, sums]
+    return [each for each in zip(*(column.tolist() for column in columns), strict=True) if each[4]]
 
 
 def _picking(grid: Grid, views: Ints, authors: Flags) -> Fold:

@@ -181,23 +181,26 @@ class RunIndex:
         columns = ("segment", "what", "view", "author", "first", "last", "who", "stay", "inside", "outside")
         return rows.select(*columns)
 
-    def over_messages(self, fold: Fold, schema: pa.Schema, *, in_order: bool = False) -> DataFrame:
+    def over_messages(
+        self, fold: Fold, schema: pa.Schema, *, in_order: bool = False, vectors: bool = False
+    ) -> DataFrame:
         """What a function makes of all rows about messages, in batches with the columns of `folds.Rows`.
 
-        With `in_order`, the rows of each process come one after the other.
+        With `in_order`, the rows of each process come one after the other; vector times, which take long to
+        read, are there only with `vectors`.
         """
         if in_order:
-            rows = self._over(iter, ROWS)
+            rows = self._over(iter, ROWS, vectors=vectors)
             who = fn.shiftright("place", INDEX_BITS)
             tasks = 2 if self.in_one_task else tasks_for(self.spark, len(self.everybody))
             apart = rows.repartition(tasks, who)
             return apart.sortWithinPartitions("place").mapInArrow(fold, from_arrow_schema(schema))
-        return self._over(fold, schema)
+        return self._over(fold, schema, vectors=vectors)
 
-    def _over(self, fold: Fold, schema: pa.Schema) -> DataFrame:
+    def _over(self, fold: Fold, schema: pa.Schema, *, vectors: bool) -> DataFrame:
         if self.in_one_task:
             return over_batches(self.spark, iter(self._batches), fold, schema)
-        return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema)
+        return over_files(self.spark, self._files, self.infos, self.numbers, fold, schema, vectors=vectors)
 
     @cached_property
     def _batches(self) -> list[pa.RecordBatch]:

@@ -1,10 +1,12 @@
 """What a logger has on disk: the log of every stream, the sessions, and which streams are over."""
 
+from array import array
 from collections.abc import Iterator
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import batch_of
 from semcast.protocols.gossip.ended import Ended
+from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.positions import Positions, Run
@@ -32,6 +34,7 @@ from semcast.protocols.gossip.records import (
     StoredRun,
 )
 from semcast.protocols.gossip.rows import Row, Rows
+from semcast.protocols.gossip.shelf import Cache, Shelf
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import from_wire, to_wire
 
@@ -44,7 +47,9 @@ _MOST = 8192
 class Books:
     """In memory; whoever changes it writes the record."""
 
-    def __init__(self, stream_kind: type[LogStream], rows: Rows, keys: Keys) -> None:
+    def __init__(
+        self, stream_kind: type[LogStream], rows: Rows, keys: Keys, cache: Cache | None = None
+    ) -> None:
         self.log = 0
         """The identity of the log: 1 + the incarnation of the logger that began it. 0 before it is opened."""
         self.begun = False
@@ -56,7 +61,17 @@ class Books:
         self.ended = Ended()
         self.positions = Positions()
         self.keys = keys
+        self.cache = cache or Cache(0)
+        """What is in memory of what is on disk."""
         self._stream_kind = stream_kind
+
+    def _begin(self, sender: MemberId) -> LogStream:
+        stream = self.streams[sender] = self._stream_kind(sender, self.cache, self._shelf)
+        return stream
+
+    def _shelf(self, sender: MemberId) -> Shelf | None:
+        stream = self.streams.get(sender)
+        return None if stream is None else stream.messages
 
     def open(self, sender: MemberId) -> LogStream | None:
         """The log of a stream, begun if it is new; None if it is over, or its sender has too many."""
@@ -66,8 +81,7 @@ class Books:
         same = sum(1 for other in self.streams if other.name == sender.name)
         if same >= _OPEN or len(self.streams) >= _MOST:
             return None
-        stream = self.streams[sender] = self._stream_kind(sender)
-        return stream
+        return self._begin(sender)
 
     def forget(self, sender: MemberId, last: int) -> None:
         """A stream that is over is not in the log any more."""
@@ -98,8 +112,8 @@ class Books:
 
     # On disk
 
-    def replay(self, now: Nanos, record: Record) -> None:
-        """One record of before."""
+    def replay(self, now: Nanos, record: Record, position: int = 0) -> None:
+        """One record of before, and where it is."""
         if isinstance(record, Opened):
             self.log = record.log
         elif isinstance(record, Admitted):
@@ -125,8 +139,8 @@ class Books:
         else:
             stream = self.streams.get(record.sender)
             if stream is None:
-                stream = self.streams[record.sender] = self._stream_kind(record.sender)
-            self._apply(stream, record)
+                stream = self._begin(record.sender)
+            self._apply(stream, record, position)
 
     def _apply(
         self,
@@ -142,17 +156,21 @@ class Books:
         | Merged
         | Placed
         | Published,
+        at_record: int,
     ) -> None:
         """What a record does to its stream."""
         match record:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+                stream.messages.place(seq, seq, at_record)
             case StoredRun(first=first, payloads=payloads):
                 stream.store(batch_of(record.sender, first, payloads))
+                stream.messages.place(first, first + len(payloads) - 1, at_record)
             case Published(key=key, first=first, messages=messages):
                 self.keys.add(key, record.sender, first)
                 for seq, (payload, annotation) in enumerate(messages, first):
                     stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
+                stream.messages.place(first, first + len(messages) - 1, at_record)
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
                 stream.placed = max(stream.placed, first + count - 1)
@@ -193,6 +211,28 @@ class Books:
         for row in self.rows.all():
             yield admitted(row)
 
+    def rewrite(self, journal: Journal) -> None:
+        """Write all of it anew; where messages are is another place once that is synced."""
+        moved: dict[MemberId, array[int]] = {}
+        begins: dict[MemberId, int] = {}
+
+        def watched() -> Iterator[Record]:
+            for record in self.records():
+                if isinstance(record, Stored):
+                    begins.setdefault(record.sender, journal.next)
+                    moved.setdefault(record.sender, array("Q")).append(record.seq)
+                yield record
+
+        def settle(_now: Nanos) -> None:
+            for shelf in shelves:
+                shelf.settle()
+
+        journal.rewrite(watched())
+        shelves = [self.streams[sender].messages for sender in moved]
+        for shelf, sender in zip(shelves, moved, strict=True):
+            shelf.move(moved[sender], begins[sender])
+        journal.then(settle)
+
     def size(self) -> int:
         """How many records that takes, about."""
         return sum(len(stream.messages) + len(stream.receipts) for stream in self.streams.values())
@@ -219,8 +259,8 @@ def _stream_records(stream: LogStream) -> Iterator[Record]:
         yield Holes(stream.sender, list(stream.holes))
     for seq, by in sorted(stream.receipts.items()):
         yield Replaced(stream.sender, seq, by)
-    for seq, batch in sorted(stream.messages.items()):
-        yield Stored(stream.sender, seq, batch.payloads[0], to_wire(batch.annotation))
+    for batch in stream.messages.values():
+        yield Stored(stream.sender, batch.first, batch.payloads[0], to_wire(batch.annotation))
     if stream.last is not None:
         yield Over(stream.sender, stream.last)
     elif stream.frozen:

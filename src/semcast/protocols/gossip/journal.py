@@ -25,12 +25,20 @@ class Journal:
         self._waiting: deque[tuple[int, Then]] = deque()
         self.length = 0
         """Records since the log was written anew."""
+        self.base = 0
+        """The position of the first record that was written in this life."""
 
-    def write(self, record: Record) -> None:
-        """Append a record."""
+    def write(self, record: Record) -> int:
+        """Append a record; returns its position."""
         self._out.append(encode(record))
         self._written += 1
         self.length += 1
+        return self.base + self._written - 1
+
+    @property
+    def synced(self) -> int:
+        """Records before this position are synced."""
+        return self.base + self._synced
 
     def then(self, what: Then) -> None:
         """Do something as soon as everything that was written so far is synced."""
@@ -42,6 +50,11 @@ class Journal:
         self.length = 0
         for record in records:
             self.write(record)
+
+    @property
+    def next(self) -> int:
+        """The position of the next record."""
+        return self.base + self._written
 
     def quiet(self) -> bool:
         """Whether all that was written is synced, and nothing waits: then the books say what is on disk."""

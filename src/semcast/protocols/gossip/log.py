@@ -8,23 +8,33 @@ Its receipt stays until every session is past it; then receipts become one numbe
 was replaced.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
+from semcast.protocols.gossip.shelf import Cache, Shelf
 from semcast.protocols.gossip.spans import Span, Spans, gaps, spans_of
 
 _NOTICED = 1024
 """Messages in one notice."""
 
 
+def _nobody(_sender: MemberId) -> Shelf | None:
+    """There are no other streams."""
+
+
 class LogStream:
     """One stream in a log. Whoever changes it writes the record."""
 
-    def __init__(self, sender: MemberId) -> None:
+    def __init__(
+        self,
+        sender: MemberId,
+        cache: Cache | None = None,
+        other: Callable[[MemberId], Shelf | None] = _nobody,
+    ) -> None:
         self.sender = sender
-        self.messages: dict[int, Batch] = {}
+        self.messages = Shelf(sender, cache or Cache(0), other)
         self.size = 0
         """Bytes of these."""
         self.receipts: dict[int, int] = {}
@@ -65,15 +75,9 @@ class LogStream:
 
     def store(self, batch: Batch) -> None:
         """Take messages in."""
-        messages = self.messages
+        self.size += self.messages.put(batch)
         if len(batch.payloads) == 1:
-            self.size += 0 if batch.first in messages else batch.size
-            messages[batch.first] = batch
             self._see_what_it_replaces(batch)
-        else:
-            fresh = dict(_singles(batch))
-            self.size += batch.size - sum([messages[seq].size for seq in fresh.keys() & messages.keys()])
-            messages.update(fresh)
         if batch.first == self.contiguous + 1:
             self.contiguous = batch.last
         else:
@@ -118,16 +122,15 @@ class LogStream:
         found: dict[int, int] = {}
         for by in sorted(by for by in self._victims if first <= by <= last):
             for seq in self._victims.pop(by):
-                old = self.messages.get(seq)
-                if old is not None and old.annotation is not None and by in self.messages:
+                if self.messages.note(seq) is not None and by in self.messages:
                     found[seq] = by
         return list(found.items())
 
     def replace(self, seq: int, by: int) -> None:
         """A message leaves with a receipt."""
-        batch = self.messages.pop(seq, None)
-        if batch is not None:
-            self.size -= batch.size
+        gone = self.messages.pop(seq)
+        if gone is not None:
+            self.size -= gone[0]
         self.receipts[seq] = by
         if seq > self.contiguous:
             self._ahead[seq] = None
@@ -202,10 +205,11 @@ class LogStream:
         return _between(self.messages, first, last)
 
     def _drop(self, seq: int) -> None:
-        batch = self.messages.pop(seq)
-        self.size -= batch.size
+        gone = self.messages.pop(seq)
+        assert gone is not None
+        size, annotation = gone
+        self.size -= size
         self.superseded.pop(seq, None)
-        annotation = batch.annotation
         if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
             del self._latest[annotation.item]
         self._victims.pop(seq, None)
@@ -228,13 +232,6 @@ class LogStream:
             self._victims.setdefault(by, []).extend(victims)
 
 
-def _singles(batch: Batch) -> Iterator[tuple[int, Batch]]:
-    """A run as batches of one, by number: any of them may leave on its own."""
-    sender = batch.sender
-    for seq, payload in enumerate(batch.payloads, batch.first):
-        yield seq, Batch(sender, seq, [payload], None, len(payload))
-
-
 def _last_of(chain: dict[int, int], seq: int) -> int:
     """Where a chain of replacements ends; it is made shorter, so that a long one is gone along once."""
     by = chain[seq]
@@ -245,7 +242,7 @@ def _last_of(chain: dict[int, int], seq: int) -> int:
     return by
 
 
-def _between(numbers: Mapping[int, object], first: int, last: int) -> list[int]:
+def _between(numbers: Collection[int], first: int, last: int) -> list[int]:
     """Those between two, in order: by looking for each, or, where there are few, by looking through all."""
     if last - first < len(numbers):
         return [seq for seq in range(first, last + 1) if seq in numbers]

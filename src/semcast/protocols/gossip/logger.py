@@ -4,7 +4,7 @@ Sun 2000, 3.2, 4.3 and 5.2. It takes no part in anything that could delay a mess
 and wait for it only when they are a window ahead. Deviations: it acknowledges after the sync (R-11), and the
 sender of a message, whoever brought it (R-8); it takes part in gossip and answers from the log (R-2, R-33).
 
-The log is in memory as well as on disk.
+Messages are on disk, and in memory only as far as a cache goes (`shelf.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -75,6 +75,7 @@ from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
+from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
 
 Handler = Callable[[Nanos, MemberId, Any], None]
@@ -115,7 +116,8 @@ class Logger(Stack):
         self.settings = settings
         self.out = out
         self.stats = Statistics()
-        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys))
+        cache = Cache(settings.log_cache)
+        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys), cache)
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
@@ -197,12 +199,17 @@ class Logger(Stack):
 
     # Life
 
-    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:  # noqa: ARG002
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
         """Read the log that is there."""
         self._recovered = True
+        position = first
+        self.books.cache.read = self.read_back
         for data in records:
-            self.journal.length += 1
-            self.books.replay(now, decode(data))
+            self.books.cache.synced = position + 1
+            self.books.replay(now, decode(data), position)
+            position += 1
+        self.journal.length = position - first
+        self.journal.base = self.books.cache.synced = position
         for stream in self.books.streams.values():
             stream.advance()
             stream.logged = stream.contiguous
@@ -348,6 +355,7 @@ class Logger(Stack):
     def on_synced(self, now: Nanos, ticket: int) -> None:
         """What waited for it can be done."""
         self.journal.on_synced(now, ticket)
+        self.books.cache.synced = self.journal.synced
         self._flush(now)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
@@ -509,7 +517,7 @@ class Logger(Stack):
             self.journal.quiet()
             and self.journal.length > 2 * self.books.size() + self.settings.rewrite_records
         ):
-            self.journal.rewrite(self.books.records())
+            self.books.rewrite(self.journal)
 
 
 def _ignore(_now: Nanos, _source: MemberId, _frame: Frame) -> None:

@@ -60,11 +60,12 @@ class Publishing:
             for seq, (payload, annotation) in enumerate(zip(payloads, annotations, strict=True), first)
         ]
         messages = [(batch.payloads[0], to_wire(batch.annotation)) for batch in batches]
-        self._journal.write(Published(key, self._me, first, messages))
+        position = self._journal.write(Published(key, self._me, first, messages))
         self._books.keys.add(key, self._me, first)
         for batch in batches:
             stream.store(batch)
             self._out.deliver(Sent(batch, 1))
+        stream.messages.place(first, batches[-1].last, position)
         self._journal.then(lambda _now: self._send(answer, batches))
         return stream
 

@@ -46,12 +46,13 @@ class Pulling:
                 self._out.send(there[number % len(there)], Want(number, asked))
 
     def on_notice(self, _now: Nanos, source: MemberId, frame: Notice) -> None:
-        """Something was replaced: that counts if what replaced it is here, or so old that nobody knows it."""
+        """Something was replaced: that counts if what replaced it is here, or was, or nobody knows it."""
         stream = self._books.streams.get(frame.sender)
         if stream is None or source not in self._colleagues:
             return
         for first, last, by in frame.purged:
-            if by and not (by in stream.messages or by in stream.receipts):
+            here = by in stream.messages or by in stream.receipts
+            if by and not (here or by in stream.expired or by <= stream.floor):
                 continue
             for seq in numbers_of([(first, last)], WANTED):
                 if not stream.settled(seq) and seq <= stream.known:

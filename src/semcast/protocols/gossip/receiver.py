@@ -142,13 +142,17 @@ class Receiver:
 
     def take(self, stream: Stream, batch: Batch) -> list[Batch]:
         """Messages came; returns those that were missing, and are here now."""
+        count = len(batch.payloads)
+        if stream.expects(batch) and self.room(count) >= count and not self._is_unwanted(stream, batch):
+            self._enqueue(stream, batch)
+            return [batch]
         following, hold = stream.next + 1, self._settings.hold
         most = hold - self.held()
         if batch.first <= following:  # what comes next is not held for long
-            most = max(most, self.room(len(batch.payloads)))
+            most = max(most, self.room(count))
         taken = stream.take(batch, following + max(hold, most) - 1, most)
         fresh = sum([len(part.payloads) for part in taken])
-        self._stats.duplicates += len(batch.payloads) - fresh
+        self._stats.duplicates += count - fresh
         if taken:
             self.advance(stream)
         return taken

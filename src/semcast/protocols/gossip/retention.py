@@ -87,10 +87,10 @@ class Retaining:
             if stream is None:
                 continue
             for seq in range(run.first, run.last + 1):
-                batch = stream.messages.get(seq)
-                if batch is not None and (run.at < since or excess > 0):
+                size = stream.messages.size_of(seq)
+                if size is not None and (run.at < since or excess > 0):
                     found.setdefault(run.sender, []).append(seq)
-                    excess -= batch.size
+                    excess -= size
         for sender, seqs in found.items():
             self._expire_all(books.streams[sender], spans_of(seqs))
 

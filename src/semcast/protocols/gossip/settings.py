@@ -113,6 +113,9 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of messages that a logger keeps at most, whoever needs them; 0 for no bound."""
     log_age: Nanos = 0
     """How long a logger keeps messages, whoever needs them; 0 for no bound."""
+    log_cache: int = 1 << 24
+    """Bytes of messages that a logger has in memory, though they are on disk; what is not synced is there
+    besides."""
     publish_keys: int = 4096
     """Keys of published batches that a logger knows again."""
     compact: bool = True

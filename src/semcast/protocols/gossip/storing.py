@@ -13,7 +13,9 @@ def store(stream: LogStream, batch: Batch, journal: Journal) -> list[Batch]:
     for part in fresh:
         stream.store(part)
         if len(part.payloads) == 1:
-            journal.write(Stored(part.sender, part.first, part.payloads[0], to_wire(part.annotation)))
+            record = Stored(part.sender, part.first, part.payloads[0], to_wire(part.annotation))
+            position = journal.write(record)
         else:
-            journal.write(StoredRun(part.sender, part.first, part.payloads))
+            position = journal.write(StoredRun(part.sender, part.first, part.payloads))
+        stream.messages.place(part.first, part.last, position)
     return fresh

@@ -85,6 +85,11 @@ class Stream:
         self._heard.append((seq, number))
         return True
 
+    def expects(self, batch: Batch) -> bool:
+        """Whether these come next, and nothing is held or skipped that they could be mixed up with."""
+        ends = self.last
+        return batch.first == self.next + 1 and not len(self._have) and (ends is None or batch.last <= ends)
+
     def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
         """Hold messages until those before them are there; returns those that were missing.
 

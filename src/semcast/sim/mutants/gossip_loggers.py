@@ -98,7 +98,7 @@ class CompactAcrossOperation(Logger):
 
 class _ReceiptlessStream(LogStream):
     def replace(self, seq: int, by: int) -> None:  # noqa: ARG002
-        self.messages.pop(seq, None)
+        self.messages.pop(seq)
 
 
 class ReceiptLostWithSegment(Logger):

@@ -1,0 +1,82 @@
+"""Calls in a group of a domain: `LightGroup.call` and `LightGroup.on_call`.
+
+What calls send goes to the group and to one more, in which nobody is: so it is known for what it is without a
+look at any payload, and has its place among all other messages of the domain.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from semcast.core.events import Rejoining, TransitionalView, ViewChange
+from semcast.core.ids import MemberId
+from semcast.core.views import View
+from semcast.domains.events import batch_of
+from semcast.domains.link import CastRequest
+from semcast.group.calling import CallDesk
+from semcast.group.errors import GroupError, SendTimeoutError
+from semcast.patterns.calls import read
+from semcast.protocols.lightweight.events import Delivered
+
+if TYPE_CHECKING:
+    from semcast.domains.waiting import Waiting
+
+CALLS = "\x00calls"
+"""The group in which nobody is."""
+
+
+def is_call(groups: Sequence[str]) -> bool:
+    """Whether messages to these groups belong to calls."""
+    return len(groups) > 1 and groups[1] == CALLS
+
+
+class GroupCalls:
+    """The calls of one group, as one of its members sees them.
+
+    Args:
+        group: its name.
+        member: who this is.
+        view: that it is in.
+        waiting: of the domain.
+    """
+
+    def __init__(self, group: str, member: MemberId, view: View | None, waiting: "Waiting") -> None:
+        self._group = group
+        self._waiting = waiting
+        self.desk = CallDesk(
+            group,
+            member,
+            waiting.desk.terms.run_bytes,
+            send=self._send,
+            has_room=self._has_room,
+            room=self._room,
+        )
+        if view is not None:
+            self.desk.hear([ViewChange(view, joined=view.members)])
+
+    def hear(self, run: Delivered) -> None:
+        """Messages with the mark, in order."""
+        batch = batch_of(run)
+        assert batch.order is not None
+        self.desk.hear(
+            [(run.sender, read(payload), batch.order + place) for place, payload in enumerate(run.payloads)]
+        )
+
+    def note(self, event: ViewChange | TransitionalView | Rejoining) -> None:
+        """What is no message, in its place between them."""
+        self.desk.hear([event])
+
+    def end(self, error: GroupError) -> None:
+        """This program is in the group no more."""
+        self.desk.end(error)
+
+    def _send(self, payloads: Sequence[bytes]) -> None:
+        self._waiting.desk.submit(CastRequest((self._group, CALLS), payloads))
+
+    def _has_room(self, count: int) -> bool:
+        return self._waiting.desk.room_for(count, 0)
+
+    async def _room(self, timeout: float | None) -> None:
+        try:
+            await self._waiting.until(lambda: self._has_room(1), timeout)
+        except TimeoutError:
+            raise SendTimeoutError(f"{self._group}: no room to send for {timeout} s") from None
