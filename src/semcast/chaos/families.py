@@ -16,10 +16,23 @@ def _alike(_program: str) -> Mapping[str, Any]:
     return {}
 
 
+class Clients(msgspec.Struct, frozen=True, kw_only=True):
+    """Programs that use members from processes of their own, and come and go as they do."""
+
+    module: str
+    """What a client's process runs."""
+    programs: Mapping[str, bool]
+    """What it can do, and whether it sees views and messages then."""
+    least: int
+    """There are as many clients as members, and at least so many."""
+
+
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A stack whose members come and go."""
 
     name: str
+    stack: str = ""
+    """Of its groups, where that has another name."""
     settings: Callable[[Sequence[str]], Mapping[str, Any]]
     """What a member of a group of these joins with, besides what is set alike for all stacks."""
     module: str = "semcast.chaos.member"
@@ -28,8 +41,12 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """What it can do, and whether it sees views and messages then."""
     by_program: Callable[[str], Mapping[str, Any]] = _alike
     """What a member that runs a program joins with besides."""
+    clients: Clients | None = None
+    """Of its members, where these serve programs in other processes."""
     silent: tuple[str, ...] = ()
     """Programs that never send."""
+    unlisted: tuple[str, ...] = ()
+    """Programs that need not be in views."""
     agreed_views: bool = True
     """Whether all members come to see the same view; else each has its own, of the same members."""
     late: bool = True
@@ -44,6 +61,16 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether nothing is under way any more once all are quiet and have each other's marks."""
     pause: float = 0.0
     """Seconds after that until what is said only now and then was said again."""
+
+    @property
+    def group_stack(self) -> str:
+        """What its members join with."""
+        return self.stack or self.name
+
+    def client_names(self, members: Sequence[str]) -> tuple[str, ...]:
+        """Of the clients of these members."""
+        count = 0 if self.clients is None else max(self.clients.least, len(members))
+        return tuple(f"client{number}" for number in range(1, count + 1))
 
 
 FAMILIES: Registry[Family] = Registry("stack")
@@ -97,5 +124,23 @@ FAMILIES.register(
         programs={"strict": True, "queued": True, "mixed": True, "asks": True},
         states=True,
         rests=True,
+    )
+)
+FAMILIES.register(
+    Family(
+        name="daemon",
+        stack="lightweight",
+        settings=_ring,
+        module="semcast.chaos.daemon",
+        programs={"serves": False},
+        clients=Clients(
+            module="semcast.chaos.client",
+            programs={"roams": True, "answers": True, "publishes": False, "sleeps": False},
+            least=6,
+        ),
+        silent=("serves", "sleeps"),
+        unlisted=("serves", "publishes", "sleeps"),
+        rests=True,
+        pause=5.0,
     )
 )

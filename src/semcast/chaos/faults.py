@@ -101,6 +101,8 @@ class Plan(msgspec.Struct, frozen=True):
     seconds: float
     network: tuple[AnyFault, ...]
     processes: tuple[AnyFault, ...]
+    clients: tuple[str, ...] = ()
+    """Of the members: processes to which the same happens, but for the network."""
 
 
 _Draw = Callable[[Random, Sequence[str], float], AnyFault]
@@ -115,25 +117,25 @@ def draw(
     late: bool = True,
     everybody: bool = False,
     stalls: bool = False,
+    clients: Sequence[str] = (),
 ) -> Plan:
-    """A plan for these members. The same arguments give the same plan for ever.
+    """A plan for these members, and their clients. The same arguments give the same plan for ever.
 
     With `late`, some start in the middle; with `everybody`, all are killed at once now and then; with
     `stalls`, disks stand still.
     """
     rng = Random(f"chaos {seed}")
-    count = len(names) // 4 if late else 0
-    latecomers = tuple(names[len(names) - count :])
+    processes = (*names, *clients)
+    count = len(processes) // 4 if late else 0
+    latecomers = processes[len(processes) - count :]
     joins = [Join(at=rng.uniform(0.1, 0.5) * seconds, name=name) for name in latecomers]
-    there = names[: len(names) - count]
+    there = processes[: len(processes) - count]
     network = tuple(_track(rng, names, seconds, (_partition, _cut, _loss))) if cuts else ()
     kinds: list[_Draw] = [_kill, _majority, _stop, _restart, _roll]
     kinds += [_everybody] if everybody else []
     kinds += [_stall] if stalls else []
-    processes = [*_track(rng, there, seconds, kinds), *joins]
-    return Plan(
-        seed, tuple(names), latecomers, seconds, network, tuple(sorted(processes, key=lambda fault: fault.at))
-    )
+    track = sorted([*_track(rng, there, seconds, kinds), *joins], key=lambda fault: fault.at)
+    return Plan(seed, tuple(names), latecomers, seconds, network, tuple(track), tuple(clients))
 
 
 def ends_at(fault: AnyFault) -> float:

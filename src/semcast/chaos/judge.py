@@ -10,6 +10,11 @@ from semcast.history import History, HistoryError, Kind, read_histories, record_
 from semcast.history.journal import SUFFIX, process_of
 from semcast.history.replay import read_journal
 from semcast.specs import Status, Verdict, check
+from semcast.specs.lightweight.kinds import ASK as LIGHT_ASK
+from semcast.specs.lightweight.kinds import DELIVER as LIGHT_DELIVER
+
+_LIGHT_SENDS = ("cast", "private")
+"""What clients of daemons ask for that is a message."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -53,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Seconds from the end of all faults to one view in which all hear each other."""
     judgement: Judgement
     folder: str
+    clients: int = 0
+    """Of the members, in processes of their own."""
 
     @property
     def good(self) -> bool:
@@ -64,9 +71,10 @@ class Outcome(msgspec.Struct, frozen=True):
         judged = self.judgement
         faults = ", ".join(f"{count} {kind}" for kind, count in self.faults.items()) or "none"
         healed = "never healed" if self.healed_after is None else f"healed in {self.healed_after:.1f} s"
+        clients = f" and {self.clients} clients" if self.clients else ""
         parts = [
             f"chaos {self.stack} ({self.network}, seed {self.seed})",
-            f"{self.members} members, {self.seconds:.0f} s",
+            f"{self.members} members{clients}, {self.seconds:.0f} s",
             f"{judged.views} views, {judged.messages} messages, {judged.deliveries} deliveries",
             f"faults: {faults} ({judged.crashes} crashes)",
             healed,
@@ -99,9 +107,9 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
         for event in history.events:
             if event.kind is Kind.VIEW:
                 views.add((event.view, event.members))
-            elif event.kind is Kind.MULTICAST:
+            elif event.kind is Kind.MULTICAST or (event.kind is LIGHT_ASK and event.level in _LIGHT_SENDS):
                 messages += event.count
-            elif event.kind is Kind.DELIVER:
+            elif event.kind in (Kind.DELIVER, LIGHT_DELIVER):
                 deliveries += event.count
             elif event.kind is Kind.CRASH:
                 crashes += 1
@@ -114,15 +122,22 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
 
 
 def _verdicts(history: History, rest: Nanos | None) -> list[Verdict]:
-    """Of the whole recording; of what it does not tell, at rest."""
+    """Of the whole recording; where that shows nothing wrong, also of what is owed at rest."""
     found = check(history)
-    open_ones = [each.property for each in found if each.status is Status.UNKNOWN]
-    if rest is None or not open_ones:
+    if rest is None:
         return found
     info = msgspec.structs.replace(history.info, quiesced=True)
     upto = History(info, [event for event in history.events if event.at <= rest])
-    at_rest = {each.property: each for each in check(upto, open_ones)}
-    return [at_rest.get(each.property, each) for each in found]
+    asked = [each.property for each in found if each.status is not Status.VIOLATED]
+    at_rest = {each.property: each for each in check(upto, asked)}
+    return [_worse(each, at_rest.get(each.property, each)) for each in found]
+
+
+def _worse(whole: Verdict, at_rest: Verdict) -> Verdict:
+    """What is not known of the whole, or holds there, may be known or wrong at rest."""
+    if whole.status is Status.UNKNOWN or at_rest.status is Status.VIOLATED:
+        return at_rest
+    return whole
 
 
 def _compare(states: Mapping[str, str]) -> list[Finding]:

@@ -1,16 +1,22 @@
 """What a supervisor knows of one member: the process that has its name now, and what that said last."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
+from semcast.chaos.families import Family
+from semcast.chaos.faults import Plan
 from semcast.processes import Child, Line
 
 
 class Member:
     """A name, the process that has it now, and what that said last."""
 
-    def __init__(self, name: str, program: str, *, reads: bool) -> None:
+    def __init__(self, name: str, program: str, *, reads: bool, host: str = "") -> None:
         self.name = name
         self.program = program
+        self.host = host or name
+        """The member that it is a client of, and on whose host it is; itself where it is none."""
         self.reads = reads
         """Whether its program sees views and messages."""
         self.child: Child | None = None
@@ -65,3 +71,14 @@ class Member:
         view = "no view" if self.view is None else f"view {self.view[0]} of {len(self.view[1])}"
         waits = f", waits in send for {self.report['waits']} s" if self.report["waits"] > 1 else ""
         return f"{self.program}: {self.report['phase']}, {view}{waits}, {self.report['unsent']} unsent"
+
+
+def roster(family: Family, plan: Plan) -> Iterator[Member]:
+    """Everybody: clients first, so that they also leave first. Programs and hosts are dealt out in turn."""
+    if family.clients is not None:
+        programs = itertools.cycle(family.clients.programs.items())
+        hosts = itertools.cycle(plan.names)
+        for name, (program, reads), host in zip(plan.clients, programs, hosts, strict=False):
+            yield Member(name, program, reads=reads, host=host)
+    for name, (program, reads) in zip(plan.names, itertools.cycle(family.programs.items()), strict=False):
+        yield Member(name, program, reads=reads)

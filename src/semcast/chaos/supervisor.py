@@ -28,7 +28,8 @@ from semcast.chaos.faults import (
 )
 from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
 from semcast.chaos.network import Lan, Loopback, between
-from semcast.chaos.roster import Member
+from semcast.chaos.roster import Member, roster
+from semcast.chaos.words import last_line, words_of
 from semcast.group import families as groups
 from semcast.net.keyfile import new_key, save_keyring
 from semcast.processes import Child, Line
@@ -77,8 +78,7 @@ class Supervisor:
 
     def __init__(self, case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> None:
         self._family = FAMILIES.of(case.stack)
-        programs = zip(plan.names, itertools.cycle(self._family.programs.items()), strict=False)
-        self.members = {name: Member(name, program, reads=reads) for name, (program, reads) in programs}
+        self.members = {member.name: member for member in roster(self._family, plan)}
         self.faults: Counter[str] = Counter()
         self.died: list[str] = []
         self.stuck: list[str] = []
@@ -103,7 +103,7 @@ class Supervisor:
             key = new_key(Cipher.AES_256_GCM)
             save_keyring(self._folder / "keys.toml", Keyring([key], key.id), replace=False)
         try:
-            first = [name for name in self._plan.names if name not in self._plan.late]
+            first = [name for name in self.members if name not in self._plan.late]
             await self._at_once(self._start(name) for name in first)
             await self._until(self._begun, _STARTING)
             if not await self._until(lambda: self._joined(first), self._case.patience):
@@ -139,7 +139,7 @@ class Supervisor:
     async def _inflict(self, fault: AnyFault) -> None:
         kind = str(msgspec.to_builtins(fault)["fault"])
         self.faults[kind] += 1
-        self._tell(f"{kind} {_words(fault)}")
+        self._tell(f"{kind} {words_of(fault)}")
         match fault:
             case Partition(sides=sides, lasts=lasts):
                 await self._cut(between(sides), lasts)
@@ -202,18 +202,22 @@ class Supervisor:
         member = self.members[name]
         member.forget()
         member.before = journals_of(self.journals, name)
+        clients = self._family.clients if member.host != name else None
         order = {
+            "name": name,
+            "host": member.host,
+            "folder": str(self._folder),
             "group": self._group,
-            "settings": self._settings(name),
+            "settings": {} if clients else self._settings(name),
             "program": member.program,
             "seed": self._plan.seed,
             "rate": self._case.rate,
         }
         member.child = Child(
-            self._family.module,
+            clients.module if clients else self._family.module,
             [msgspec.json.encode(order).decode()],
             member.hear,
-            prefix=self._network.at(name),
+            prefix=self._network.at(member.host),
             errors=self._folder / f"{name}.log",
         )
         await member.child.start()
@@ -222,13 +226,13 @@ class Supervisor:
     def _settings(self, name: str) -> dict[str, Any]:
         case = self._case
         found: dict[str, Any] = {
-            "stack": case.stack,
+            "stack": self._family.group_stack,
             "name": name,
             "record": str(self.journals),
             "record_run": "chaos",
-            **self._family.settings(list(self.members)),
+            **self._family.settings(self._plan.names),
         }
-        if groups.FAMILIES.of(case.stack).keeps:
+        if groups.FAMILIES.of(self._family.group_stack).keeps:
             found["data"] = str(self._folder / "data")
         if self._network.cuts:
             found["key_file"] = str(self._folder / "keys.toml")
@@ -270,7 +274,7 @@ class Supervisor:
     def _note_death(self, name: str, how: str) -> None:
         """Nobody wanted that. Its journal has no end: what it did is all there."""
         note_crash(self.journals, name, self.members[name].before)
-        last = _last_line(self._folder / f"{name}.log")
+        last = last_line(self._folder / f"{name}.log")
         self.died.append(f"{name} {how} at {self._elapsed():.0f} s: {last}")
         self._tell(self.died[-1])
 
@@ -343,8 +347,9 @@ class Supervisor:
         views = {member.view for member in self.members.values() if member.reads and member.running}
         if (self._family.agreed_views and len(views) != 1) or not views:
             return False
-        everybody = sorted(self.members)
-        return all(view and sorted(name for name, _ in view[1]) == everybody for view in views)
+        unlisted = {each.name for each in self.members.values() if each.program in self._family.unlisted}
+        everybody = self.members.keys() - unlisted
+        return all(view and {name for name, _ in view[1]} - unlisted == everybody for view in views)
 
     def _marked(self) -> bool:
         readers = [each for each in self.members.values() if each.reads]
@@ -416,26 +421,5 @@ def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Out
         healed_after=supervisor.healed_after,
         judgement=judgement,
         folder=str(folder),
+        clients=len(plan.clients),
     )
-
-
-def _words(fault: AnyFault) -> str:
-    about = {
-        key: value for key, value in msgspec.to_builtins(fault).items() if key not in ("fault", "at", "calm")
-    }
-    return " ".join(f"{key}={_short(value)}" for key, value in about.items())
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_short(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + " ".join(map(_short, value)) + "]"
-    return str(value)
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf8", errors="replace").strip().splitlines() if path.exists() else []
-    return lines[-1] if lines else "without a word"

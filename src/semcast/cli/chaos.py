@@ -33,7 +33,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--minutes", type=float, default=1.0, help="of faults; healing comes on top")
     parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
-    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--members", type=int, default=5, help="or daemons, which have clients besides")
     parser.add_argument("--seed", type=int, help="draw the same faults again")
     parser.add_argument("--rate", type=float, default=50.0, help="messages a second of each program")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds for the healed group to be one")
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         late=family.late,
         everybody=family.everybody,
         stalls=family.stalls,
+        clients=family.client_names(names),
     )
     (folder / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(plan)))
     say(f"seed {seed}, {kind}, in {folder}")
@@ -88,7 +89,7 @@ def _settings(args: argparse.Namespace, names: list[str]) -> dict[str, object]:
         found[name] = value
     family = FAMILIES.of(args.stack)
     first = family.by_program(next(iter(family.programs)))
-    given = {"stack": args.stack, "name": "a", "data": "data", **family.settings(names), **first}
+    given = {"stack": family.group_stack, "name": "a", "data": "data", **family.settings(names), **first}
     try:
         resolve({**given, **found}, Path("/nonexistent"))
     except ConfigurationError as error:
