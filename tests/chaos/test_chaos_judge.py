@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from semcast.chaos.judge import Finding, Judgement, Outcome, journals_of, judge, note_crash
 from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.roster import Member
 from semcast.core import MemberId, Message, MessageId, View
+from semcast.core.events import Note
 from semcast.history import Kind, RunInfo, read_history
-from semcast.history.journal import JournalWriter, SentRow, ViewRow
+from semcast.history.journal import FamilyRow, JournalWriter, SentRow, ViewRow
 
 A, B = MemberId("a", 1), MemberId("b", 5)
 INFO = RunInfo.one(
@@ -152,3 +154,23 @@ def test_what_is_owed_at_rest_is_judged_as_of_then(tmp_path: Path) -> None:
     assert unjudged[owed] == "unknown", "they left, and nobody said that they were at rest before"
     judged = {each.property: each.status for each in judge(tmp_path, rest=5).findings}
     assert judged[owed] == "holds"
+
+
+def test_what_holds_of_the_whole_may_be_wrong_at_rest(tmp_path: Path) -> None:
+    """A daemon took a message of a client and never did anything with it: only at rest that is wrong."""
+    client = MemberId("client@a", 1)
+    groups = tuple(msgspec.structs.replace(group, stack="lightweight") for group in INFO.groups)
+    writer = JournalWriter(tmp_path, A, msgspec.structs.replace(INFO, groups=groups))
+    notes = (
+        Note("lw-conf", A, view=1, level="regular", members=(A,)),
+        Note("lw-session", client, level="came"),
+        Note("lw-ask", client, 1, 3, level="cast", digest='{"groups": ["x"]}'),
+    )
+    writer.append(1, [ViewRow(View(1, (A,)), False), *map(FamilyRow, notes)])
+    writer.close(9)
+    judged = judge(tmp_path)
+    assert (judged.messages, judged.deliveries) == (3, 0)
+    assert {each.property: each.status for each in judged.findings}["lw_settled"] == "holds"
+    found = {each.property: each for each in judge(tmp_path, rest=5).findings}["lw_settled"]
+    assert (found.status, found.count) == ("violated", 1)
+    assert "nothing came of it" in found.why
