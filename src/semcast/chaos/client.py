@@ -54,7 +54,7 @@ class Session:
     async def __aenter__(self) -> "Session":
         while self._entered is None:
             try:
-                self._entered = await semcast.connect(self._where, name=self._name, window=256)
+                self._entered = await semcast.connect(self._where, name=self._name, window=64)
             except semcast.GroupError as error:
                 say("refused", text=str(error))
                 await asyncio.sleep(0.1)
@@ -135,7 +135,7 @@ class Program:
     async def send(self, kind: bytes) -> None:
         """A message to one group or several, about an item or not; some must get a place first."""
         rng = self.rng
-        groups = [_MAIN] if rng.random() < 0.5 else rng.sample(list(_SIDE), rng.randint(1, 3))
+        groups = [_MAIN] if rng.random() < 0.8 else rng.sample(list(_SIDE), rng.randint(1, 3))
         item = f"item {rng.randrange(5)}" if rng.random() < 0.6 else None
         size = 30_000 if rng.random() < 0.003 else rng.randrange(4, 400)
         payload = letter(kind, item or "", rng.randbytes(size))

@@ -13,7 +13,7 @@ from semcast.daemon.opening import DaemonSettings, open_daemon
 from semcast.daemon.server import DaemonServer
 from semcast.processes import Line
 
-_QUEUE = 1024
+_QUEUE = 64
 """Messages that may wait for a client: few, so that those who are stopped or never read are put out."""
 _LEAVE_AFTER = 2.0
 
