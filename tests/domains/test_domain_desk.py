@@ -292,3 +292,19 @@ def test_a_join_that_is_given_up_is_taken_back() -> None:
         await joined(link, floor)
 
     play(scenario)
+
+
+def test_a_domain_that_nobody_lets_in_can_be_closed() -> None:
+    """`close` waited for ever for the end of a domain that had never begun."""
+
+    async def run() -> None:
+        link = FakeLink()
+        link.refuses = True
+        floor = semcast.Domain("floor", link)
+        async with asyncio.timeout(10):
+            with pytest.raises(semcast.GroupError, match="nobody lets this program in"):
+                await floor
+            await floor.close()
+        assert link.closed
+
+    asyncio.run(run())

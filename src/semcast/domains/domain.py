@@ -60,8 +60,7 @@ class Domain(SendingSide):
         try:
             self._desk.begin(await self._link.open(self._desk.hear))
         except BaseException:
-            self._closed = True
-            await self._link.close()
+            await self.close()
             raise
         self._opened = True
         return self
