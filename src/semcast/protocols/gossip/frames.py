@@ -36,6 +36,8 @@ class Standing(enum.IntEnum):
     GONE = 2
     AWAY = 3
     """For a while: nobody need ask it anything."""
+    LOOKING = 4
+    """No member yet: it looks for a logger. Who hears it tells it who is there."""
 
 
 T = TypeVar("T")

@@ -262,6 +262,10 @@ class Member(Stack):
         """What no correct member sends is dropped and counted. Who looks for a logger is no member."""
         if type(frame) is Find:
             return
+        if type(frame) is Presence and frame.standing is Standing.LOOKING:
+            if source != self._me and not self._left:
+                self.finding.on_looking(now, source)
+            return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
