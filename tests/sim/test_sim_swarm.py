@@ -54,6 +54,7 @@ CAUGHT_AT = {
     ("rpbcast", "positions-given-anew"): 4,
     ("rpbcast", "expires-newest-first"): 30,
     ("rpbcast", "start-ignored"): 85,
+    ("rpbcast", "begins-with-what-was-collected"): 394,
     ("rpbcast", "filter-too-narrow"): 19,
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
