@@ -131,7 +131,7 @@ def test_a_known_session_goes_on_whatever_it_asks_for() -> None:
 def test_a_refusal_of_another_attempt_does_not_count() -> None:
     lab = GossipLab()
     lab.stop(Confirm)
-    lab.seats["r"].hear(MemberId("log"), Refused(9, "no"))
+    lab.seats["r"].hear(MemberId("log"), Refused(9, 0, "no"))
     lab.run(SHORT)
     assert lab.seats["r"].stack.phase() == "joining"
 

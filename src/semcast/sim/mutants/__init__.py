@@ -185,6 +185,7 @@ MUTANTS["rpbcast"] = {
     "slow-member-blocks": Mutant(gossip.SlowMemberBlocks),
     "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
     "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
+    "answers-to-the-former": Mutant(gossip.AnswersToTheFormer, by_chance=False),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
     "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
