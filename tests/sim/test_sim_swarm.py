@@ -53,7 +53,7 @@ CAUGHT_AT = {
     ("rpbcast", "compacts-in-part"): 5,
     ("rpbcast", "positions-given-anew"): 4,
     ("rpbcast", "expires-newest-first"): 30,
-    ("rpbcast", "start-ignored"): 85,
+    ("rpbcast", "start-ignored"): 98,
     ("rpbcast", "begins-with-what-was-collected"): 394,
     ("rpbcast", "filter-too-narrow"): 19,
     ("rpbcast", "gc-note-as-printed"): 1,
