@@ -55,6 +55,23 @@ def test_without_a_logger_nothing_waits() -> None:
     assert lab.got("q") == lab.got("p")
 
 
+def test_who_still_looks_for_a_logger_is_counted_by_nobody() -> None:
+    """A program that waits for others and then sends would lose what comes before they listen."""
+    lab = lab_of("p", "q")
+    lab.run(SECOND)
+    lab.seats["q"].stack.leave(lab.now)
+    lab.run(SECOND)
+    q = lab.restart("q")
+    lab.run(SEARCH // 2)
+    assert q.stack.phase() == "joining"
+    assert [member.name for member in lab.seats["p"].stack.view().members] == ["p"]
+    lab.run(SEARCH)
+    assert len(lab.seats["p"].stack.view().members) == 2
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1", b"2"]
+
+
 def test_nothing_leaves_before_it_is_known_whether_it_is_logged() -> None:
     lab = lab_of("p", "q")
     assert lab.seats["p"].multicast(b"1") == 0

@@ -8,7 +8,7 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
-from semcast.protocols.gossip import Member, Retention
+from semcast.protocols.gossip import Logger, Member, Retention
 from semcast.protocols.gossip.frames import Confirm, Refused
 from semcast.sim.mutants import MUTANTS
 
@@ -73,6 +73,24 @@ def test_a_session_begins_at_a_time() -> None:
     assert lab.got("r") == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("mutant", [None, "begins-with-what-was-collected"])
+def test_a_time_begins_with_what_is_still_there(mutant: str | None) -> None:
+    """Nobody needed the rest any more, so nobody is told that it is lost (lbrm, 52).
+
+    What was replaced leaves its position empty, and is not trimmed: so the log seems to begin before it.
+    """
+    logger = MUTANTS["rpbcast"][mutant].logger if mutant else Logger
+    assert logger is not None
+    lab = busy(logger=logger, retention=Retention.STABLE)
+    lab.run(SECOND)
+    late(lab, start="time", start_at=0)
+    assert lab.got("r") == []
+    assert bool(lab.lost("r")) is (mutant is not None)
+    lab.seats["p"].multicast(b"more")
+    lab.run(SHORT)
+    assert lab.got("r") == [b"more"]
+
+
 @pytest.mark.parametrize(
     ("start", "why"),
     [
@@ -113,7 +131,7 @@ def test_a_known_session_goes_on_whatever_it_asks_for() -> None:
 def test_a_refusal_of_another_attempt_does_not_count() -> None:
     lab = GossipLab()
     lab.stop(Confirm)
-    lab.seats["r"].hear(MemberId("log"), Refused(9, "no"))
+    lab.seats["r"].hear(MemberId("log"), Refused(9, 0, "no"))
     lab.run(SHORT)
     assert lab.seats["r"].stack.phase() == "joining"
 

@@ -36,6 +36,7 @@ class Bench:
         self._sleep = case.sleeping / 1000 if number == case.members - 1 else 0.0
         self._delivered = 0
         self._ended = 0
+        self._complete = False  # everybody was here
         self._first = self._last = 0.0
         self._sent_last = 0.0
         self._latencies: list[float] = []
@@ -86,6 +87,8 @@ class Bench:
                     self._delivered += 1
             elif isinstance(event, semcast.ViewChange):
                 self._on_view(event)
+                if self._ended == self._case.senders:
+                    return
 
     def _take(self, each: semcast.GroupDelivery | semcast.DomainEvent) -> None:
         if isinstance(each, Batch):
@@ -94,9 +97,12 @@ class Bench:
             self._on_view(each)
 
     def _on_view(self, change: semcast.ViewChange) -> None:
-        complete = len(change.view.members) == self._case.members
-        if complete and self._sends and self._sender is None:
+        size = len(change.view.members)
+        self._complete = self._complete or size == self._case.members
+        if size == self._case.members and self._sends and self._sender is None:
             self._sender = asyncio.create_task(self._send())
+        elif self._complete and size == 1 < self._case.members:
+            self._ended = self._case.senders  # the others have left: what is missing here is lost
 
     def _count(self, payloads: Sequence[bytes]) -> None:
         now = time.perf_counter()

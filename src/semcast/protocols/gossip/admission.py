@@ -106,7 +106,7 @@ class Admission:
             try:
                 through = dict(former.through) if former is not None else self._beginning(frame, source.name)
             except (RefusedError, OffsetError) as error:
-                self._out.send(source, Refused(frame.attempt, str(error)[:256]))
+                self._out.send(source, Refused(frame.attempt, source.incarnation, str(error)[:256]))
                 return
             again = former is not None and (former.again or former.member != source)
             row = rows.admit(now, source, through, again=again, attempt=frame.attempt)
@@ -175,7 +175,7 @@ class Admission:
         """What a session is through with counts as soon as it is on disk."""
         books = self._books
         if books.rows.is_over(source):
-            self._out.send(source, Farewell())
+            self._out.send(source, Farewell(source.incarnation))
             return
         row = books.rows.of(source)
         if row is None and books.rows.known(source.name) is None and len(books.rows) >= _MOST:
@@ -199,7 +199,7 @@ class Admission:
         self._take(source, row, frame.upto)
         streams = self._books.streams
         if all(sender not in streams or seq <= streams[sender].logged for sender, seq in frame.upto):
-            answer = AcknowledgedFrame(frame.serial, frame.part)
+            answer = AcknowledgedFrame(frame.serial, frame.part, source.incarnation)
             self._journal.then(lambda _now: self._out.send(source, answer))
 
     def _take(self, source: MemberId, row: Row, said: list[Entry]) -> None:
@@ -240,7 +240,8 @@ class Admission:
         known = [books.streams[sender] for sender in told if sender in books.streams]
         logged = [(stream.sender, stream.logged) for stream in known]
         frozen = [stream.sender for stream in known if stream.frozen]
-        self._out.send(member, Reported(frame.serial, frame.part, books.log, logged, frozen))
+        whose = member.incarnation
+        self._out.send(member, Reported(frame.serial, frame.part, whose, books.log, logged, frozen))
         for stream in known:
             if stream.last is not None:
                 self._out.send(member, closed(stream))
@@ -270,4 +271,4 @@ class Admission:
 
     def say_farewell(self, member: MemberId) -> None:
         """R-5: the end of a session is confirmed to who leaves, once it is on disk."""
-        self._journal.then(lambda _now: self._out.send(member, Farewell()))
+        self._journal.then(lambda _now: self._out.send(member, Farewell(member.incarnation)))

@@ -1,5 +1,6 @@
 """How members find each other: they say that they are there, and tell each other whom they know."""
 
+from collections.abc import Callable
 from random import Random
 
 from semcast.core.ids import MemberId, Nanos
@@ -29,16 +30,20 @@ class Finding:
         self._stats = stats
         self._rng = rng
         self._out = out
+        self.looking: Callable[[], bool] = lambda: False
+        """Whether this one is no member yet: then it asks, and tells nobody anything."""
 
     def say_present(self) -> Nanos:
-        """This member is there; returns how long to wait before that is said again, 0 for ever."""
+        """This member is there, or looks; returns how long to wait before that is said again, 0 for ever."""
         roster = self._roster
         period = roster.period()
         if not period:
             return 0
         self._stats.control_frames += 1
-        self._out.announce(Presence(roster.standing, roster.alone))
-        pause = max(1, period // _HURRY) if roster.alone else period
+        looking = self.looking()
+        hurried = looking or roster.alone
+        self._out.announce(Presence(Standing.LOOKING if looking else roster.standing, hurried))
+        pause = max(1, period // _HURRY) if hurried else period
         return pause - self._rng.randrange(pause // 4 + 1)
 
     def say_goodbye(self, standing: Standing = Standing.GONE) -> None:
@@ -48,12 +53,16 @@ class Finding:
 
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Somebody is there; who knows nobody is told of others."""
-        roster = self._roster
-        roster.present(now, source, frame.standing)
+        self._roster.present(now, source, frame.standing)
         if frame.asks:
-            logger = roster.standing is Standing.LOGGER
-            if logger or self._rng.random() * len(roster.view().members) < _ANSWERS:
-                self._tell(now, source)
+            self.on_looking(now, source)
+
+    def on_looking(self, now: Nanos, source: MemberId) -> None:
+        """Somebody asks who is there."""
+        roster = self._roster
+        logger = roster.standing is Standing.LOGGER
+        if logger or self._rng.random() * len(roster.view().members) < _ANSWERS:
+            self._tell(now, source)
 
     def compare(self, now: Nanos, source: MemberId, frame: Gossip | Digest) -> None:
         """Who knows others than are known here is told of these."""
@@ -61,6 +70,8 @@ class Finding:
             self._tell(now, source)
 
     def _tell(self, now: Nanos, target: MemberId) -> None:
+        if self.looking():
+            return
         for part in self._roster.lists(now):
             self._stats.control_frames += 1
             self._out.send(target, part)

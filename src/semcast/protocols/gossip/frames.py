@@ -2,6 +2,9 @@
 
 Vectors are over senders, never over members, and come in parts where they do not fit: `entries` and `wanted`
 fill a control frame up to `CONTROL` bytes, so that every one fits into 1280 with its datagram's head.
+
+What a logger answers to a session names the `incarnation` that it is meant for: that may have started again
+since, and counts its attempts and serials from the beginning.
 """
 
 import enum
@@ -36,6 +39,8 @@ class Standing(enum.IntEnum):
     GONE = 2
     AWAY = 3
     """For a while: nobody need ask it anything."""
+    LOOKING = 4
+    """No member yet: it looks for a logger. Who hears it tells it who is there."""
 
 
 T = TypeVar("T")
@@ -177,7 +182,7 @@ class Confirm(Frame, frozen=True, array_like=True, tag=82, gc=False):
     again: bool
     """Whether it had a session before."""
     incarnation: Number = 0
-    """Of whom it is meant for: it may have started again since, and asked for the first time again."""
+    """Of whom it is meant for."""
 
 
 class Report(Frame, frozen=True, array_like=True, tag=83, gc=False):
@@ -195,6 +200,7 @@ class Reported(Frame, frozen=True, array_like=True, tag=84, gc=False):
 
     serial: Number
     part: Part
+    incarnation: Number
     log: Number
     logged: Entries
     frozen: Annotated[list[MemberId], msgspec.Meta(max_length=_MOST_ENTRIES)] = msgspec.field(
@@ -254,6 +260,8 @@ class Leave(Frame, frozen=True, array_like=True, tag=90, gc=False):
 
 class Farewell(Frame, frozen=True, array_like=True, tag=91, gc=False):
     """The end of the session is on disk."""
+
+    incarnation: Number
 
 
 class Presence(Frame, frozen=True, array_like=True, tag=110, gc=False):
@@ -338,6 +346,7 @@ class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
     attempt: Number
+    incarnation: Number
     why: Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -354,6 +363,7 @@ class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
 
     serial: Number
     part: Part
+    incarnation: Number
 
 
 class Disown(Frame, frozen=True, array_like=True, tag=133, gc=False):

@@ -332,6 +332,10 @@ class Logger(Stack):
         if query is not None and not self._left and self.beginning.over:
             query(now, source, frame)
             return
+        if type(frame) is Presence and frame.standing is Standing.LOOKING:
+            if source != self._me and not self._left:
+                self.finding.on_looking(now, source)
+            return
         handler = self._handler(source, type(frame))
         if source == self._me or handler is None or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1

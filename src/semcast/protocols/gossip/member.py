@@ -155,7 +155,7 @@ class Member(Stack):
             Inquire: self._on_inquire,
             Farewell: self._on_farewell,
             Refused: self._on_refused,
-            Acknowledged: lambda _now, _source, frame: self.acknowledging.on_acknowledged(frame),
+            Acknowledged: self._on_acknowledged,
             Disown: self._on_disown,
         }
 
@@ -261,6 +261,10 @@ class Member(Stack):
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """What no correct member sends is dropped and counted. Who looks for a logger is no member."""
         if type(frame) is Find:
+            return
+        if type(frame) is Presence and frame.standing is Standing.LOOKING:
+            if source != self._me and not self._left:
+                self.finding.on_looking(now, source)
             return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
@@ -392,8 +396,13 @@ class Member(Stack):
             self.desk.logged.disown(name)
         self._look_for_logger(now)
 
+    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
+        if self.session.is_meant(frame.incarnation):
+            self.acknowledging.on_acknowledged(frame)
+
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
-        self.session.on_farewell(frame)
+        if not self.session.on_farewell(frame):
+            return
         if not self.session.over and not self._left:
             self._left = True
             self.out.deliver(Left("the logger ended its session, having heard nothing of it", again=True))

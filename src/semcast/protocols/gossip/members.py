@@ -193,7 +193,7 @@ class Roster:
         """Somebody says who is there."""
         for member, standing, age in known:
             heard_at = now - age * MILLISECOND
-            foreign = member.name == self._me.name or standing is Standing.AWAY
+            foreign = member.name == self._me.name or standing in (Standing.AWAY, Standing.LOOKING)
             if not foreign and now - heard_at < self._limit():
                 self._meet(Entry(member, standing, heard_at))
 

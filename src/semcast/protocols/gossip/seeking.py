@@ -49,6 +49,7 @@ class Seeker(Member):
         self._wanted = settings
         self._search = search
         self._searching = True
+        self.finding.looking = self._undecided  # others count on a member that gets what they send
 
     def start(self, now: Nanos) -> None:
         """Begin to look."""
@@ -76,6 +77,7 @@ class Seeker(Member):
         self.sending.blocked = blocked
         self.receiver.open(self._me, 0, self.session.level)
         self.session.start(now)
+        self._say_present(now)
 
     def _hindrance(self) -> str | None:
         """Nothing is sent before it is known whether it will be logged."""

@@ -2,8 +2,9 @@
 
 Deviations. A report says what the *program* is through with, where the paper derives acknowledgements from
 what gossip does not ask for: that says received, not delivered, and knows nothing of what a member asks the
-logger for (R-3, R-9). `Confirm` names the attempt. At most once: the logger's numbers may be older than what
-the incarnation before delivered, so each sender is asked which number it gave last, after the confirmation.
+logger for (R-3, R-9). `Confirm` names the attempt, and every answer the incarnation. At most once: the
+logger's numbers may be older than what the incarnation before delivered, so each sender is asked which number
+it gave last, after the confirmation.
 """
 
 from typing import NamedTuple
@@ -144,6 +145,10 @@ class Session:
             self._out.deliver(Note("disconnect"))
             self._out.deliver(Away())
 
+    def is_meant(self, incarnation: int) -> bool:
+        """Whether an answer is to this incarnation, and not to one before, which asked the same."""
+        return incarnation == self._me.incarnation
+
     # Admission
 
     def _ask(self) -> None:
@@ -162,11 +167,12 @@ class Session:
 
     def on_refused(self, frame: Refused) -> str | None:
         """The logger does not admit; returns why, if that is about this attempt."""
-        return None if self.admitted or frame.attempt != self._attempt else frame.why
+        mine = frame.attempt == self._attempt and self.is_meant(frame.incarnation)
+        return frame.why if mine and not self.admitted else None
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
-        mine = frame.attempt == self._attempt and frame.incarnation == self._me.incarnation
+        mine = frame.attempt == self._attempt and self.is_meant(frame.incarnation)
         if self.admitted or not mine or frame.part >= frame.parts:
             return False
         if any(part.parts != frame.parts for part in self._confirmed.values()):
@@ -266,7 +272,7 @@ class Session:
 
     def on_reported(self, frame: Reported) -> bool:
         """The logger has heard; returns whether that answers one of the last reports."""
-        report = self._reports.get(frame.serial)
+        report = self._reports.get(frame.serial) if self.is_meant(frame.incarnation) else None
         if report is None or frame.part not in report.parts:
             return False
         for stream, through, _ in report.parts.pop(frame.part):
@@ -283,6 +289,9 @@ class Session:
                 self._out.deliver(Back())
         return True
 
-    def on_farewell(self, _frame: Farewell) -> None:
-        """The logger has written down that the session is over."""
+    def on_farewell(self, frame: Farewell) -> bool:
+        """The logger has written down that a session is over; returns whether it is this one."""
+        if not self.is_meant(frame.incarnation):
+            return False
         self.over = self.leaving
+        return True

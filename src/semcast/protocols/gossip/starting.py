@@ -4,6 +4,8 @@
 what nothing in the log replaces, with receipts for the rest. `position` and `time`: with what has that
 position, or came at that time of day, or after it. `acknowledged`: where it was: the session must be known.
 
+Who asks for a time is given what is still there of it: nothing is owed that was collected before.
+
 A session that is known goes on where it was, whatever it asks for.
 """
 
@@ -25,5 +27,6 @@ def beginning(books: Books, reading: Reading, join: Join, name: str) -> dict[Mem
     if join.start == "position":
         return reading.vector(join.at, join.log)
     if join.start == "time":
-        return reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
+        found = reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
+        return {stream.sender: max(found[stream.sender], stream.floor) for stream in streams}
     return {stream.sender: stream.logged if join.start == "new" else stream.floor for stream in streams}

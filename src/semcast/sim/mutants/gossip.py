@@ -239,6 +239,17 @@ class AtMostOnceFromLogger(Member):
     session_kind = _TrustingSession
 
 
+class _AnybodysAnswers(Session):
+    def is_meant(self, incarnation: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class AnswersToTheFormer(Member):
+    """Takes what a logger answered to the incarnation before for an answer to its own question."""
+
+    session_kind = _AnybodysAnswers
+
+
 class NoFreeze(Member):
     """Goes on taking a stream from anybody after it has answered what it holds of it."""
 

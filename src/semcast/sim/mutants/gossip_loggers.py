@@ -20,6 +20,7 @@ from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
+from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Counted, Record, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
@@ -164,6 +165,20 @@ class StartIgnored(Logger):
     """Gives every session that is new all that there is."""
 
     admission_kind = _FromTheBeginning
+
+
+class _WithWhatWasCollected(Admission):
+    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+        if join.start != "time":
+            return super()._beginning(join, name)
+        reading = Reading(self._books)
+        return reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
+
+
+class BeginsWithWhatWasCollected(Logger):
+    """Owes a session that begins at a time also what nobody needed any more, and is gone."""
+
+    admission_kind = _WithWhatWasCollected
 
 
 class _Hoard(LogStream):
