@@ -18,7 +18,9 @@ from semcast.chaos.daemon import socket_of
 from semcast.chaos.ledger import letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.domains import Domain, LightGroup
+from semcast.domains.domain import QUEUE
 from semcast.domains.light import Flavour
+from semcast.domains.remote import Place, RemoteLink
 from semcast.processes import Line
 
 _MAIN = "everybody"
@@ -27,6 +29,8 @@ _SIDE: dict[str, Flavour] = {f"group {n}": "vs" if n % 4 == 0 else "evs" for n i
 _QUESTION, _ANSWER = b"?", b"!"
 _CONFIRMED = 0.05
 """Of the messages, those for whose place a program waits: also where it reads."""
+_WINDOW = 64
+"""Messages that may be under way to a program."""
 _REPORTS = 1.0
 _REFUSALS = 100
 """Errors in a row after which a program gives up."""
@@ -38,11 +42,13 @@ class Session:
     Args:
         where: the daemon's socket.
         name: of the program.
+        queue: messages that wait in the program; all others wait in the daemon.
     """
 
-    def __init__(self, where: str, name: str) -> None:
+    def __init__(self, where: str, name: str, queue: int) -> None:
         self._where = where
         self._name = name
+        self._queue = queue
         self._entered: Domain | None = None
 
     @property
@@ -54,7 +60,8 @@ class Session:
     async def __aenter__(self) -> "Session":
         while self._entered is None:
             try:
-                self._entered = await semcast.connect(self._where, name=self._name, window=64)
+                link = RemoteLink(Place(self._where), self._name, window=_WINDOW)
+                self._entered = await Domain(self._where, link, queue=self._queue)
             except semcast.GroupError as error:
                 say("refused", text=str(error))
                 await asyncio.sleep(0.1)
@@ -74,6 +81,9 @@ class Program:
         rng: what it does, and when.
         rate: messages a second, about.
     """
+
+    queue = QUEUE
+    """Messages that wait in the program."""
 
     def __init__(self, domain: Domain, rng: random.Random, rate: float) -> None:
         self.domain = domain
@@ -220,7 +230,9 @@ class Publishes(Program):
 
 
 class Sleeps(Program):
-    """Is in the group of all, and never comes to read: the daemon puts it out, and it comes back."""
+    """Is in the group of all, and never comes to read: the daemon puts it out. It does not even hear that."""
+
+    queue = 16
 
     async def read(self) -> None:
         """The first event, for ever."""
@@ -261,7 +273,8 @@ class Client:
 
     async def run(self) -> None:
         """Until told to leave, or until the daemon will have it no more."""
-        session = Session(socket_of(self._order["host"]), self._order["name"])
+        order = self._order
+        session = Session(socket_of(order["host"]), order["name"], PROGRAMS[order["program"]].queue)
         say("begun")
         await self._orders.follow(session, lambda leaving: self._work(session.domain, leaving))
 
