@@ -128,8 +128,12 @@ def by_hand() -> Iterator[History]:
     rules.row(P, "multicast", sender=P, seq=1, count=1, annotation=Item("y")).about(L, "log", 1)
     rules.about(Q, "deliver", 1).about(P, "letgo", 1).row(P, "blocked", level="logger")
     rules.row(L, "closed", sender=P, seq=1).row(other, "closed", sender=P, seq=2)
+    forgets = sound().opened(other, identity=1).row(L, "forgot", members=(other,))
+    forgets.row(L, "closed", sender=P, seq=1).row(other, "closed", sender=P, seq=2)
+    forgets.about(other, "log", 1).about(P, "multicast", 9).about(other, "log", 9)
     for run, rows in (
         ("rules", rules.rows),
+        ("forgets", forgets.rows),
         ("again", script.rows),
         ("again-once", [_at_most_once(row, again) for row in script.rows]),
         ("disk-lost", [*script.rows, *Script().opened(MemberId(L.name, 1), identity=1).rows]),
@@ -139,7 +143,12 @@ def by_hand() -> Iterator[History]:
         ("unlogged", sound().about(P, "multicast", 4, 5).about(L, "log", 4).rows),
     ):
         for quiesced in (True, False):
-            members = P, Q, *([L] if run != "no-logger" else []), *([other] if run == "rules" else [])
+            members = (
+                P,
+                Q,
+                *([L] if run != "no-logger" else []),
+                *([other] if run in ("rules", "forgets") else []),
+            )
             name = f"{run}-{'over' if quiesced else 'cut'}"
             info = RunInfo.one(name, "g", "rpbcast", 1, members, None, uniform=False, quiesced=quiesced)
             yield History(info, rows)

@@ -25,13 +25,13 @@ from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
-from semcast.specs.gossip.logs import gossip_admitted
+from semcast.specs.gossip.logs import gossip_admitted, gossip_forgotten
 from semcast.specs.gossip.members import gossip_members
 
 _SPAN = ("debtor", "author", "first", "last")
 
 
-MEMBERS, ADMITTED = BY_OUTLINE = "gossip_members", "gossip_admitted"
+MEMBERS, ADMITTED, FORGOTTEN = BY_OUTLINE = "gossip_members", "gossip_admitted", "gossip_forgotten"
 """Judged by views, and by the outline of a run: few rows."""
 
 _OBLIGATIONS = (
@@ -67,6 +67,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
         whole = History(known[run].info, given.run_index.stays.histories[run].events)
         found.verdicts.append((run, gossip_members(whole)))
     found.verdicts += [(run, gossip_admitted(known[run].history)) for run in runs.get(ADMITTED, ())]
+    found.verdicts += [(run, gossip_forgotten(known[run].history)) for run in runs.get(FORGOTTEN, ())]
     return found
 
 

@@ -24,6 +24,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     EXPIRED,
     FENCED,
+    FORGOT,
     LEAVE,
     LIMITS,
     OPENED,
@@ -33,7 +34,7 @@ from semcast.specs.gossip.kinds import (
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
-_KINDS = (START, BEGIN, ADMIT, OPENED, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
+_KINDS = (START, BEGIN, ADMIT, OPENED, FORGOT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -114,7 +115,7 @@ class Outline:
                     "the run was not over, or no logger is there",
                 ),
                 (
-                    self.ledger.disk_lost or self._somebody_away(),
+                    self.ledger.disk_missed or self._somebody_away(),
                     "a disk was lost, or a session that is owed something is away",
                 ),
             ),

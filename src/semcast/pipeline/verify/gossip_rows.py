@@ -74,7 +74,7 @@ class GossipRows:
                 part.last,
                 part.rank,
                 self.logs[run, part.log],
-                int(each.ledger.logs[part.log].lost),
+                int(each.ledger.logs[part.log].gone),
             )
             for run, each in self.known.items()
             for part in each.log_parts()

@@ -129,6 +129,11 @@ class Log:
         self.forgotten = False
         """Whether the other loggers went on without it: that counts as lost."""
 
+    @property
+    def gone(self) -> bool:
+        """Whether nobody can count on what is on it."""
+        return self.lost or self.forgotten
+
 
 class Ledger:
     """Sessions and logs of a run."""
@@ -173,14 +178,19 @@ class Ledger:
     @property
     def disk_lost(self) -> bool:
         """Whether any disk of a logger was, or a logger was forgotten."""
-        return any(log.lost or log.forgotten for log in self.logs)
+        return any(log.gone for log in self.logs)
+
+    @property
+    def disk_missed(self) -> bool:
+        """Whether a disk was lost, and its logger was not forgotten: others wait for what it had."""
+        return any(log.lost and not log.forgotten for log in self.logs)
 
     @cached_property
     def kept(self) -> dict[MemberId, Runs]:
         """What was ever logged on a disk that was not lost."""
         found: dict[MemberId, list[Runs]] = {}
         for log in self.logs:
-            if not log.lost and not log.forgotten:
+            if not log.gone:
                 for stream, runs in log.logged.items():
                     found.setdefault(stream, []).append(runs)
         return {stream: union(each) for stream, each in found.items()}

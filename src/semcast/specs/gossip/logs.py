@@ -85,7 +85,7 @@ def gossip_closed(history: History) -> Verdict:
     """All loggers agree on where a stream ended, for ever. What a disk knew that was lost does not count."""
     findings = Findings("gossip_closed")
     logs = ledger_of(history).logs
-    lost = {(log.logger, log.identity) for log in logs if log.lost or log.forgotten}
+    lost = {(log.logger, log.identity) for log in logs if log.gone}
     opened = [row for row in history.events if row.kind is OPENED]
     of_lost = {row.process for row in opened if (row.process.name, row.order) in lost}
     ends: dict[MemberId, Event] = {}
@@ -173,8 +173,7 @@ def gossip_collected(history: History) -> Verdict:
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
-    lost = any(log.lost and not log.forgotten for log in ledger.logs)
-    if lost or any(not each.there and each.left is None for each in ledger.sessions):
+    if ledger.disk_missed or any(not each.there and each.left is None for each in ledger.sessions):
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
     for log, row in ledger.readded:
