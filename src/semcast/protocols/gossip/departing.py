@@ -1,17 +1,21 @@
 """Whose streams are over, and who has been silent for too long: a logger's view of who is gone for good.
 
-A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when
-nothing was heard of it for `silence`. A session that does not report for `inactive` is over, too.
+A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when no
+logger heard anything of it for `silence`. A session that does not report for `inactive` is over, too.
 """
 
 from collections.abc import Callable, Iterable
 
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.frames import Heard
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.vouching import Vouching
 
 
 class Departing:
@@ -23,16 +27,26 @@ class Departing:
         books: what it has.
         ending: ends streams.
         idle: what idle senders said last.
+        colleagues: the other loggers.
+        out: where frames go.
     """
 
     def __init__(
-        self, me: MemberId, settings: GossipSettings, books: Books, ending: Ending, idle: IdleMarks
+        self,
+        me: MemberId,
+        settings: GossipSettings,
+        books: Books,
+        ending: Ending,
+        idle: IdleMarks,
+        colleagues: Colleagues,
+        out: Outbox,
     ) -> None:
         self._me = me
         self._settings = settings
         self._books = books
         self._ending = ending
         self._idle = idle
+        self._vouching = Vouching(settings.silence, colleagues, self._heard_since, out)
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
         self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
@@ -56,6 +70,19 @@ class Departing:
             self._newest[source.name] = source.incarnation
             self._heard_at[source.name] = now
             self._end_former(source.name)
+
+    def on_heard(self, now: Nanos, source: MemberId, frame: Heard) -> None:
+        """Another logger heard these."""
+        if self._vouching.vouched(now, source):
+            self._heard_at = dict.fromkeys(self._heard_at, now)
+        for member in frame.members:
+            self.heard(now, member)
+
+    def _heard_since(self, moment: Nanos) -> list[MemberId]:
+        """Of those that have a stream."""
+        names = sorted({stream.name for stream in self._books.streams})
+        heard = [name for name in names if self._heard_at.get(name, -1) >= moment]
+        return [MemberId(name, self._newest.get(name, 0)) for name in heard]
 
     def is_former(self, sender: MemberId) -> bool:
         """Whether a newer incarnation is known, or this one is gone."""
@@ -81,17 +108,22 @@ class Departing:
         for stream in self._books.streams:
             self._heard_at.setdefault(stream.name, now)
         self._heard_at[self._me.name] = now
-        for name, at in list(self._heard_at.items()):
-            if slept:
-                self._heard_at[name] = now
-            elif now - at > self._settings.silence and self._ending.decides:
+        self._vouching.tell(now)
+        if slept:
+            self._heard_at = dict.fromkeys(self._heard_at, now)
+        elif self._ending.decides and self._vouching.complete(now):
+            self._end_silent(now)
+        for row in self._books.rows.all():
+            if row.here and now - row.heard_at > self._settings.inactive:
+                dismiss(row.member)
+
+    def _end_silent(self, now: Nanos) -> None:
+        for name, at in self._heard_at.items():
+            if now - at > self._settings.silence:
                 for stream in self._books.streams:
                     if stream.name == name:
                         self._see(name, stream.incarnation + 1)
                 self._end_former(name)
-        for row in self._books.rows.all():
-            if row.here and now - row.heard_at > self._settings.inactive:
-                dismiss(row.member)
 
     def end_all(self) -> None:
         """It may be this logger now that closes streams: also those of senders that went before."""

@@ -37,6 +37,7 @@ from semcast.protocols.gossip.frames import (
     Disowned,
     Gone,
     Gossip,
+    Heard,
     Heartbeats,
     Holding,
     Idle,
@@ -162,6 +163,7 @@ class Logger(Stack):
             Closed: self.ending.on_closed,
             Notice: self.pulling.on_notice,
             Gone: self.pulling.on_gone,
+            Heard: self.departing.on_heard,
         }
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
@@ -179,7 +181,7 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
         self.intake = self.intake_kind(
             self._me,
             books,
