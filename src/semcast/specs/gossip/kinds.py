@@ -14,7 +14,8 @@ its incarnations belong together.
   its session goes on;
 - detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
-- disconnect, reconnect: it noticed that no logger hears it, and that one does again;
+- disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
+  does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
@@ -88,7 +89,7 @@ START = add_kind("start", ("sender", "seq", "level"), _start)
 BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
 THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
-DISCONNECT = add_kind("disconnect", ())
+DISCONNECT = add_kind("disconnect", ("order",))
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())
