@@ -120,12 +120,12 @@ class Admission:
 
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
         """Where a session begins that is not known here: never below what was promised to other loggers."""
-        found = beginning(self._books, Reading(self._books), join, name)
+        floors = {sender: stream.floor for sender, stream in self._books.streams.items()}
         if self._colleagues and self._settings.retention is Retention.STABLE:
             for sender, stream in self._books.streams.items():
                 promised = self._colleagues.promised(sender)
-                found[sender] = max(found.get(sender, 0), stream.logged if promised is None else promised)
-        return found
+                floors[sender] = max(stream.floor, stream.logged if promised is None else promised)
+        return beginning(self._books, Reading(self._books), join, name, floors)
 
     # Confirmation
 
