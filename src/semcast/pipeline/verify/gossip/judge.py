@@ -2,7 +2,7 @@
 
 Nearly everything is an obligation: a debtor (a session, an incarnation, a sender, a log) is asked for
 messages, and holds some, directly or by a replacement. All are laid over each other at once. What is left is
-judged row by row (`gossip_rows.py`).
+judged row by row (`rows.py`).
 """
 
 from functools import reduce
@@ -18,9 +18,9 @@ from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
-from semcast.pipeline.verify.gossip_outline import outlines
-from semcast.pipeline.verify.gossip_parts import BY_PARTS, judge_parts
-from semcast.pipeline.verify.gossip_rows import BY_ROWS, GossipRows, anybody
+from semcast.pipeline.verify.gossip.outline import outlines
+from semcast.pipeline.verify.gossip.parts import BY_PARTS, judge_parts
+from semcast.pipeline.verify.gossip.rows import BY_ROWS, GossipRows, anybody
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, LOST, STABLE, UNWANTED
