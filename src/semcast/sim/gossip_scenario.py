@@ -127,6 +127,7 @@ def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[s
     ]
     faults += [Crash(down + rng.choice((0, 0, 20)) * MILLISECOND, logger, 0) for logger in loggers]
     faults += [Recover(duration - rng.choice((1, 300)) * MILLISECOND, logger) for logger in loggers]
+    faults += [Recover(duration - MILLISECOND, logger) for logger in loggers]
     late = rng.sample(members, min(len(members), rng.choice((1, 1, 2))))
     times = {number: down + rng.randrange(duration // 3) for number in late}
     others = [number for number in members if number not in late]

@@ -14,7 +14,7 @@ def gossip_sponsored(history: History) -> Verdict:
 
     That is after what each of its sponsors had heard of when it was first asked, and not after anything that
     none of them had heard of: so nothing that comes after it is skipped. What answered another attempt, or
-    another incarnation, does not count. Sponsors that are not in the history are not judged.
+    another incarnation, does not count. Live, sponsors that were not recorded are not judged.
     """
     findings = Findings("gossip_sponsored")
     words = _words(history)
@@ -44,7 +44,8 @@ def _judge(findings: Findings, history: History, joined: Event, words: _Words) -
         findings.count(1)
         findings.example(f"{joined.process} joined with {len(sponsors)} of {joined.seq} sponsors", joined)
     for sponsor in sponsors:
-        if sponsor in history.processes and sponsor not in words:
+        recorded = history.info.seed is not None or sponsor in history.processes
+        if recorded and sponsor not in words:
             findings.count(1)
             findings.example(f"{sponsor} has not taken in {joined.process} as of that attempt", joined)
     if any(sponsor not in words for sponsor in sponsors):
