@@ -12,6 +12,7 @@ from semcast.group.families.lightweight import FAMILY, below_of
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
+from semcast.net.alone import Alone
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.protocols.lightweight import Lightweight, LightweightSettings
@@ -30,7 +31,7 @@ def family_of(light: LightweightSettings) -> Family:
 
 
 class DaemonMember:
-    """The stack of a daemon in its seat, at its hub. Whoever owns it drives the hub.
+    """The stack of a daemon in its seat, at its hub. Whoever owns it drives these.
 
     Args:
         domain: its name.
@@ -52,16 +53,20 @@ class DaemonMember:
             watchers=self._recordings,
             certificates=self._recordings[0].certificates if self._recordings else None,
         )
+        exchange = self.parts.lease.exchange
         self.hub = Hub(
             self.parts.member,
-            self.parts.endpoint,
+            exchange,
             self.parts.codec,
             self.parts.peers,
+            meeting=self.parts.lease.meeting,
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
         self.hub.seat(self.seat)
+        self.tenant = Alone(exchange, self.hub)
+        """What its owner drives."""
 
     def settle(self) -> None:
         """Clients did something: have the stack look at it in the next turn."""
@@ -78,6 +83,7 @@ class DaemonMember:
     def close(self) -> None:
         """Close the sockets."""
         self.hub.close()
+        self.parts.lease.release()
         for recording in self._recordings:
             recording.close()
 
