@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import semcast
@@ -20,7 +21,9 @@ from semcast.chaos.orders import MARK, Orders, say
 from semcast.domains import Domain, LightGroup
 from semcast.domains.domain import QUEUE
 from semcast.domains.light import Flavour
+from semcast.domains.recording import DomainRecording
 from semcast.domains.remote import Place, RemoteLink
+from semcast.patterns.calls import Wanted
 from semcast.processes import Line
 
 _MAIN = "everybody"
@@ -43,12 +46,14 @@ class Session:
         where: the daemon's socket.
         name: of the program.
         queue: messages that wait in the program; all others wait in the daemon.
+        recording: of what it hears, and of its calls.
     """
 
-    def __init__(self, where: str, name: str, queue: int) -> None:
+    def __init__(self, where: str, name: str, queue: int, recording: DomainRecording) -> None:
         self._where = where
         self._name = name
         self._queue = queue
+        self._recording = recording
         self._entered: Domain | None = None
 
     @property
@@ -61,7 +66,8 @@ class Session:
         while self._entered is None:
             try:
                 link = RemoteLink(Place(self._where), self._name, window=_WINDOW)
-                self._entered = await Domain(self._where, link, queue=self._queue)
+                domain = Domain(self._where, link, queue=self._queue, recording=self._recording)
+                self._entered = await domain
             except semcast.GroupError as error:
                 say("refused", text=str(error))
                 await asyncio.sleep(0.1)
@@ -113,10 +119,42 @@ class Program:
 
     async def write(self) -> None:
         """Be in the group of all; then go on until it shall be quiet."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         while not self.quiet:
-            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper))()
+            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper, self.call))()
             await asyncio.sleep(self.rng.expovariate(self._rate))
+
+    async def enter(self) -> None:
+        """Be in the group of all, and answer calls there."""
+        main = await self.domain.join(_MAIN)
+        main.on_call(self.answer)
+
+    async def answer(self, request: semcast.CallRequest) -> bytes:
+        """At once, after a while, or not at all: then the caller waits in vain."""
+        habit = self.rng.random()
+        if habit < 0.3:
+            await asyncio.sleep(self.rng.uniform(0.0, 0.3))
+        elif habit < 0.4:
+            raise ValueError("not today")
+        elif habit < 0.45:
+            await asyncio.sleep(3600)
+        return request.payload
+
+    async def call(self) -> None:
+        """Ask one or many in some group."""
+        rng = self.rng
+        seat = rng.choice(list(self.domain.groups()))
+        one = rng.random() < 0.3
+        replies: Wanted = "first" if one else rng.choice(("first", "majority", "all"))
+        try:
+            await seat.call(b"?", replies=replies, to="one" if one else "all", timeout=rng.uniform(0.1, 2.0))
+        except semcast.CallError:  # this program was put out meanwhile
+            self.unconfirmed += 1
+        except semcast.GroupClosedError:
+            self.domain.is_over()  # raises where that is more than one group
+        except semcast.GroupError as error:
+            self.refused += 1
+            say("refused", text=str(error))
 
     async def roam(self) -> None:
         """Join a group, or leave one."""
@@ -205,7 +243,7 @@ class Answers(Program):
 
     async def write(self) -> None:
         """Be in the group of all, and in some others."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         for group in self.rng.sample(list(_SIDE), 10):
             await self._call(lambda group=group: self._join(group))  # type: ignore[misc]
 
@@ -274,7 +312,10 @@ class Client:
     async def run(self) -> None:
         """Until told to leave, or until the daemon will have it no more."""
         order = self._order
-        session = Session(socket_of(order["host"]), order["name"], PROGRAMS[order["program"]].queue)
+        settings = order["settings"]
+        recording = DomainRecording(Path(settings["record"]), settings["record_run"])
+        queue = PROGRAMS[order["program"]].queue
+        session = Session(socket_of(order["host"]), order["name"], queue, recording)
         say("begun")
         await self._orders.follow(session, lambda leaving: self._work(session.domain, leaving))
 

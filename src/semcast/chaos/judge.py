@@ -102,7 +102,8 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
     except HistoryError as error:
         return Judgement(findings=(Finding("history", Status.VIOLATED.value, 1, str(error)),))
     findings, views = [], set()
-    messages = deliveries = crashes = 0
+    messages = deliveries = 0
+    crashed = set()
     for history in histories:
         for event in history.events:
             if event.kind is Kind.VIEW:
@@ -112,13 +113,13 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
             elif event.kind in (Kind.DELIVER, LIGHT_DELIVER):
                 deliveries += event.count
             elif event.kind is Kind.CRASH:
-                crashes += 1
+                crashed.add(event.process)
         findings += [
             Finding(each.property, each.status.value, each.count, each.detail)
             for each in _verdicts(history, rest)
         ]
     findings += _compare(states or {})
-    return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+    return Judgement(len(views), messages, deliveries, len(crashed), tuple(findings))
 
 
 def _verdicts(history: History, rest: Nanos | None) -> list[Verdict]:
@@ -158,14 +159,16 @@ def journals_of(folder: Path, name: str) -> set[Path]:
 def note_crash(folder: Path, name: str, before: set[Path]) -> None:
     """A process of this member was killed, whose journals are those that were not there before it started.
 
-    What it did is all in its last one. A journal without its first row is of a process that did nothing.
+    What it did last is all in those of its last incarnation, one for each group and for its calls. A journal
+    without its first row is of a process that did nothing there.
     """
-    mine = sorted(journals_of(folder, name) - before, key=lambda path: process_of(path).incarnation)
-    for path in mine[-1:]:
-        if read_journal(path).info is None:
+    mine = journals_of(folder, name) - before
+    last = max((process_of(path) for path in mine), default=None)
+    for path in mine:
+        if process_of(path) == last and read_journal(path).info is None:
             path.unlink()
-        else:
-            record_crash(folder, process_of(path))
+    if last is not None and any(process_of(path) == last and path.exists() for path in mine):
+        record_crash(folder, last)
 
 
 def _listed(words: Iterable[str]) -> str:

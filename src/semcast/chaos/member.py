@@ -18,12 +18,15 @@ from semcast.chaos.orders import MARK, Orders, say
 from semcast.group.confirming import Confirm
 from semcast.group.drafts import Order
 from semcast.group.families import FAMILIES
+from semcast.patterns.calls import Wanted
 from semcast.processes import Line
 
 _QUESTION = b"?"
 _REPORTS = 1.0
 _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
+_CALLS = 0.1
+"""How often a program also calls after it has sent something."""
 _REFUSALS = 100
 """Errors in a row after which a program gives up to send."""
 
@@ -52,6 +55,9 @@ class Program:
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
         self._safe = family.safe
+        self._calls = family.calls and group.settings.receive
+        if self._calls:
+            group.on_call(self.answer)
         self._confirms = cast("Sequence[Confirm]", family.confirms)
 
     async def read(self) -> None:
@@ -80,7 +86,37 @@ class Program:
         while not self.quiet:
             for _ in range(burst := rng.choice((1, 1, 2, 10))):
                 await self.send()
+            if self._calls and rng.random() < _CALLS:
+                await self.call()
             await asyncio.sleep(burst * rng.expovariate(self._rate))
+
+    async def answer(self, request: semcast.CallRequest) -> bytes:
+        """At once, after a while, or not at all: then the caller waits in vain."""
+        habit = self.rng.random()
+        if habit < 0.3:
+            await asyncio.sleep(self.rng.uniform(0.0, 0.3))
+        elif habit < 0.4:
+            raise ValueError("not today")
+        elif habit < 0.45:
+            await asyncio.sleep(3600)
+        return request.payload
+
+    async def call(self) -> None:
+        """Ask one or all."""
+        rng = self.rng
+        one = rng.random() < 0.3
+        replies: Wanted = "first" if one else rng.choice(("first", "majority", "all"))
+        try:
+            await self.group.call(
+                b"?", replies=replies, to="one" if one else "all", timeout=rng.uniform(0.1, 2.0)
+            )
+        except semcast.GroupClosedError:
+            raise
+        except semcast.CallError:  # it was put out meanwhile
+            self.unconfirmed += 1
+        except semcast.GroupError as error:
+            self.refused += 1
+            say("refused", text=str(error))
 
     async def send(self, answer: bool = False) -> None:
         """One message: about an item or not, small or large, safe or not, and some must be confirmed."""

@@ -155,14 +155,30 @@ class CallJournal:
         with self._lock:
             self._member, self._view, self._had, self._missed = member, [], {}, False
 
-    def close(self) -> None:
+    def end(self) -> None:
         """This member calls nobody any more."""
+        self.close()
+
+    def close(self) -> None:
+        """The journal is whole."""
         with self._lock:
             self._write()
             if self._writer is not None:
                 self._writer.close(self._clock())
             self._writer = None
             self._rows = []
+
+
+class StayingJournal(CallJournal):
+    """Of a member that may leave the group and come back as the same: its journal goes on meanwhile."""
+
+    idle = False
+    """Whether it is out of the group."""
+
+    def end(self) -> None:
+        """It is, for now."""
+        self.flush()
+        self.idle = True
 
 
 class RecordedDrafts(Drafts):

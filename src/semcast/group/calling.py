@@ -5,7 +5,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,7 @@ class CallDesk:
         has_room: whether there is, for so many.
         room: waits until there is for one, for so many seconds at most.
         journal: where it is recorded, if it is.
+        numbers: of its calls, where it may come back as the same member.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class CallDesk:
         has_room: Callable[[int], bool],
         room: Callable[[float | None], Awaitable[None]],
         journal: "CallJournal | None" = None,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.handler: Handler | None = None
         self.runner: Callable[[Handler, CallRequest], None] = self._run
@@ -83,7 +85,7 @@ class CallDesk:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         limits = CallLimits(body=max(0, largest - ENVELOPE))
-        self._machine = Calls(member, limits, Notes(journal))
+        self._machine = Calls(member, limits, Notes(journal), numbers)
         self._waiting: dict[int, asyncio.Future[CallAnswer]] = {}
         self._tasks: dict[Key, asyncio.Future[Result]] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -183,7 +185,7 @@ class CallDesk:
         self._machine.end(str(error))
         self._machine.take_effects()
         if self.journal is not None:
-            self.journal.close()
+            self.journal.end()
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
