@@ -8,17 +8,17 @@ import asyncio
 import json
 import random
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import semcast
+from semcast.chaos.calling import Calling
+from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.group.confirming import Confirm
 from semcast.group.drafts import Order
 from semcast.group.families import FAMILIES
-from semcast.patterns.calls import Wanted
 from semcast.processes import Line
 
 _QUESTION = b"?"
@@ -27,8 +27,6 @@ _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
 _CALLS = 0.1
 """How often a program also calls after it has sent something."""
-_REFUSALS = 100
-"""Errors in a row after which a program gives up to send."""
 
 
 class Program:
@@ -48,16 +46,16 @@ class Program:
         self.group = group
         self.ledger = ledger
         self.rng = rng
-        self.sent = self.delivered = self.refused = self.unconfirmed = 0
-        self.waits_since: float | None = None
-        """When the call to `send` began that has not returned."""
+        self.sent = self.delivered = 0
+        self._insisting = Insisting()
+        self.calling = Calling(rng, self._insisting)
         self.quiet = False
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
         self._safe = family.safe
         self._calls = family.calls and group.settings.receive
         if self._calls:
-            group.on_call(self.answer)
+            group.on_call(self.calling.answer)
         self._confirms = cast("Sequence[Confirm]", family.confirms)
 
     async def read(self) -> None:
@@ -87,36 +85,8 @@ class Program:
             for _ in range(burst := rng.choice((1, 1, 2, 10))):
                 await self.send()
             if self._calls and rng.random() < _CALLS:
-                await self.call()
+                await self.calling.call(self.group)
             await asyncio.sleep(burst * rng.expovariate(self._rate))
-
-    async def answer(self, request: semcast.CallRequest) -> bytes:
-        """At once, after a while, or not at all: then the caller waits in vain."""
-        habit = self.rng.random()
-        if habit < 0.3:
-            await asyncio.sleep(self.rng.uniform(0.0, 0.3))
-        elif habit < 0.4:
-            raise ValueError("not today")
-        elif habit < 0.45:
-            await asyncio.sleep(3600)
-        return request.payload
-
-    async def call(self) -> None:
-        """Ask one or all."""
-        rng = self.rng
-        one = rng.random() < 0.3
-        replies: Wanted = "first" if one else rng.choice(("first", "majority", "all"))
-        try:
-            await self.group.call(
-                b"?", replies=replies, to="one" if one else "all", timeout=rng.uniform(0.1, 2.0)
-            )
-        except semcast.GroupClosedError:
-            raise
-        except semcast.CallError:  # it was put out meanwhile
-            self.unconfirmed += 1
-        except semcast.GroupError as error:
-            self.refused += 1
-            say("refused", text=str(error))
 
     async def send(self, answer: bool = False) -> None:
         """One message: about an item or not, small or large, safe or not, and some must be confirmed."""
@@ -137,38 +107,19 @@ class Program:
         await self._call(lambda: self.group.send(MARK + text.encode()))
 
     async def _call(self, send: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Send, again and again where the group says that it cannot take it now."""
-        self.waits_since = time.monotonic()
-        for last in (*[False] * _REFUSALS, True):
-            try:
-                await send()
-            except semcast.GroupClosedError:
-                raise
-            except semcast.UnconfirmedError:  # it was accepted, and the view ended
-                self.unconfirmed += 1
-                break
-            except semcast.GroupError as error:
-                self.refused += 1
-                if last:
-                    raise
-                say("refused", text=str(error))
-                await asyncio.sleep(0.1)
-            else:
-                break
-        self.waits_since = None
+        await self._insisting.until_done(send)
         self.sent += 1
 
     def report(self) -> None:
         """How it is doing."""
         stats = self.group.stats()
-        waits = 0.0 if self.waits_since is None else time.monotonic() - self.waits_since
         say(
             "report",
             sent=self.sent,
             delivered=self.delivered,
-            refused=self.refused,
-            unconfirmed=self.unconfirmed,
-            waits=round(waits, 1),
+            refused=self._insisting.refused,
+            unconfirmed=self._insisting.unconfirmed,
+            waits=round(self._insisting.waits(), 1),
             phase=stats.phase,
             unsent=stats.waiting_to_send,
             buffered=stats.buffered,
