@@ -116,9 +116,9 @@ def test_a_journal_begins_with_what_came_before_the_first_call(tmp_path: Path) -
     journal.flush()
     journal.close()
     assert rows(tmp_path) == [
-        "call-view a 0+0",
         "call-told b 1+3",
         "call-told a 1+3",
+        "call-view a 0+0",
         "call-made None 1+1",
         "call-told b 4+2",
         "left None 0+0",

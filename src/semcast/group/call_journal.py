@@ -135,7 +135,8 @@ class CallJournal:
         had = [
             Note("call-told", sender, first, last - first + 1) for sender, (first, last) in self._had.items()
         ]
-        self._rows = [*self._view, *([Note("call-missed")] if self._missed else []), *had]
+        # In front of the view: with all between the first and the last, so none of it is a cause of anything.
+        self._rows = [*had, *self._view, *([Note("call-missed")] if self._missed else [])]
         self._view, self._had = [], {}
 
     def flush(self) -> None:
