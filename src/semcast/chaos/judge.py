@@ -101,7 +101,8 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
         histories = [alone for history in read_histories(folder) for alone in history.by_group()]
     except HistoryError as error:
         return Judgement(findings=(Finding("history", Status.VIOLATED.value, 1, str(error)),))
-    findings, views = [], set()
+    findings: dict[str, Finding] = {}
+    views = set()
     messages = deliveries = 0
     crashed = set()
     for history in histories:
@@ -114,12 +115,23 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
                 deliveries += event.count
             elif event.kind is Kind.CRASH:
                 crashed.add(event.process)
-        findings += [
-            Finding(each.property, each.status.value, each.count, each.detail)
-            for each in _verdicts(history, rest)
-        ]
-    findings += _compare(states or {})
-    return Judgement(len(views), messages, deliveries, len(crashed), tuple(findings))
+        several = len(histories) > 1
+        for each in _verdicts(history, rest):
+            why = f"{history.info.only.name}: {each.detail}" if several and each.detail else each.detail
+            finding = Finding(each.property, each.status.value, each.count, why)
+            findings[each.property] = _together(findings.get(each.property), finding)
+    found = (*findings.values(), *_compare(states or {}))
+    return Judgement(len(views), messages, deliveries, len(crashed), found)
+
+
+_GRAVITY = {Status.HOLDS.value: 0, Status.UNKNOWN.value: 1, Status.VIOLATED.value: 2}
+
+
+def _together(one: Finding | None, other: Finding) -> Finding:
+    """Of two groups: the worse; what is violated in both counts in both."""
+    if one is None or _GRAVITY[one.status] < _GRAVITY[other.status]:
+        return other
+    return msgspec.structs.replace(one, count=one.count + other.count)
 
 
 def _verdicts(history: History, rest: Nanos | None) -> list[Verdict]:
