@@ -90,9 +90,9 @@ def test_a_daemon_that_refuses_is_not_said_to_be_absent(tmp_path: Path) -> None:
 
     async def talk() -> None:
         path = str(tmp_path / "d.sock")
-        async with await asyncio.start_unix_server(refuse, path), asyncio.timeout(20):
-            async with semcast.connect(path, name="a"):
-                raise AssertionError
+        server = await asyncio.start_unix_server(refuse, path)
+        async with server, asyncio.timeout(20), semcast.connect(path, name="a"):
+            raise AssertionError
 
     with pytest.raises(semcast.GroupError, match=r"^the daemon at .*d\.sock refuses: the name 'a' is taken$"):
         asyncio.run(talk())

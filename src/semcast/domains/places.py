@@ -33,8 +33,8 @@ def find_daemon() -> str:
 def no_daemon(where: str, error: OSError) -> GroupError:
     """Nobody answers there: why, and what to do where nobody listens at all.
 
-    >>> print(no_daemon("/run/a.sock", FileNotFoundError(2, "No such file or directory")))
-    no daemon answers at /run/a.sock: No such file or directory: start one (semcast daemon), or name its socket
+    >>> print(no_daemon("/a.sock", FileNotFoundError(2, "No such file or directory")))
+    no daemon answers at /a.sock: No such file or directory: start one (semcast daemon), or name its socket
     >>> print(no_daemon("/run/a.sock", ConnectionError("it does not say welcome")))
     no daemon answers at /run/a.sock: it does not say welcome
     """
