@@ -15,6 +15,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     FENCED,
     FORGOT,
+    JOINED,
     KEPT,
     LEAVE,
     LOG,
@@ -27,6 +28,7 @@ from semcast.specs.runs import Runs, union
 
 _NOTHING = Runs()
 _END = (1 << 63) - 1
+_NEVER: Nanos = 1 << 62
 _SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
 
 
@@ -43,6 +45,9 @@ class Incarnation:
         self.purged: dict[MemberId, Runs] = {}
         self.end: Event | None = None
         """How it ended, if it did."""
+        joined = next((row for row in rows if row.kind is JOINED), None)
+        self.sponsors = () if joined is None else joined.members or ()
+        """Who took it in, where no logger did."""
         self.leaves = next((row for row in rows if row.kind is LEAVE), None)
         """Where it wanted to leave, if it did."""
         self.fenced = any(row.kind in (FENCED, DETACHED) for row in rows)
@@ -79,6 +84,14 @@ class Session:
     def __init__(self, name: str, incarnations: list[Incarnation]) -> None:
         self.name = name
         self.incarnations = incarnations
+        self.orphaned_at: Nanos = _NEVER
+        """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
+        it is owed then, until a logger hears it."""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether that happened."""
+        return self.orphaned_at < _NEVER
 
     @property
     def last(self) -> Incarnation:
@@ -154,6 +167,9 @@ class Ledger:
             if process.name not in loggers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
+        ends = {each.process: each.end for found in by_name.values() for each in found}
+        for session in self.sessions:
+            session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -286,6 +302,14 @@ def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:
             found.append((since, row.index))
             since = None
     return found if since is None else [*found, (since, _END)]
+
+
+def _last_crash(sponsors: tuple[MemberId, ...], ends: dict[MemberId, Event | None]) -> Nanos:
+    """When all of them had crashed; who left, or goes on as another incarnation, had answered for others."""
+    found = [ends.get(sponsor) for sponsor in sponsors]
+    if not found or not all(end is not None and end.kind is not Kind.LEFT for end in found):
+        return _NEVER
+    return max(end.at for end in found if end is not None)
 
 
 def _add(to: dict[MemberId, Runs], stream: MemberId, row: Event) -> None:
