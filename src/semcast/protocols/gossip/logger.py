@@ -506,6 +506,7 @@ class Logger(Stack):
         self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
         for stream in [each for each in self.books.streams if each.name == name]:
             self.departing.gone(stream)
+        self.departing.excuse(now)
         self.departing.end_all()
         self.beginning.look(now)
         self.admission.look(now)

@@ -2,7 +2,7 @@
 
 Where membership is a fixed list, a member that never sent says nothing to all; a client behind NAT never
 does. Without this the logger that decides would take such a member for silent, and close its stream, and that
-of the incarnation after it, for ever.
+of the incarnation after it, for ever. And nobody would end a session whose home logger was forgotten.
 """
 
 from collections.abc import Callable
