@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from semcast.core.handover import Handover
+from semcast.core.ids import Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.families.lightweight import FAMILY, below_of
+from semcast.group.metrics import Metrics, Reading
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
@@ -45,12 +47,13 @@ class DaemonMember:
         assert isinstance(stack, Lightweight)
         self.stack: Lightweight = stack
         self._recordings = _recordings(domain, settings, self.parts)
+        self._metrics = Metrics(domain, settings.metrics)
         self.seat = Seat(
             self.parts.member,
             stack,
             Handover(1, receives=False),
             wake_application=_nobody,
-            watchers=self._recordings,
+            watchers=[*self._recordings, *self._metrics.watchers],
             certificates=self._recordings[0].certificates if self._recordings else None,
         )
         exchange = self.parts.lease.exchange
@@ -67,6 +70,10 @@ class DaemonMember:
         self.hub.seat(self.seat)
         self.tenant = Alone(exchange, self.hub)
         """What its owner drives."""
+
+    def reading(self, now: Nanos) -> Reading:
+        """What is exported of it."""
+        return self._metrics.reading(self.seat, self.hub, self.stack, now)
 
     def settle(self) -> None:
         """Clients did something: have the stack look at it in the next turn."""

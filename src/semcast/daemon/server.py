@@ -19,6 +19,7 @@ from semcast.daemon.access import Access
 from semcast.daemon.connections import Connection
 from semcast.daemon.doors import Door
 from semcast.daemon.member import DaemonMember
+from semcast.daemon.metrics import text_of
 from semcast.protocols.clients.codec import Malformed
 from semcast.protocols.clients.guests import Link
 from semcast.protocols.clients.host import Host, HostSettings
@@ -74,6 +75,22 @@ class DaemonServer:
         self._stopping: Nanos | None = None
         self._reload = False
         self._due: Nanos | None = None
+
+    # About it
+
+    @property
+    def places(self) -> list[str]:
+        """Where clients come in, for people."""
+        return [door.place for door in self.doors if door.metrics is None]
+
+    @property
+    def metrics_place(self) -> str:
+        """Where metrics are served; empty where they are not."""
+        return next((door.place for door in self.doors if door.metrics is not None), "")
+
+    def metrics(self) -> str:
+        """For Prometheus."""
+        return text_of(self, time.monotonic_ns())
 
     # From signals and other threads
 

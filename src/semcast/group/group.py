@@ -14,7 +14,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Purged
-from semcast.core.handover import Command, Handover, StateHooks
+from semcast.core.handover import Command, Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
@@ -46,6 +46,7 @@ from semcast.net.seat import Seat
 from semcast.storage import LiveDisk
 
 if TYPE_CHECKING:
+    from semcast.group.call_journal import CallJournal
     from semcast.group.recording import Recording
 
 _LEAVE_PATIENCE = 3.0
@@ -79,6 +80,7 @@ class Group(SendingSide, CallingSide):
         self._family = family
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
+        journal = _call_journal(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
         self._openings = Openings()
@@ -119,7 +121,7 @@ class Group(SendingSide, CallingSide):
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
-        self._drafts = Drafts(parts, self._seat.send)
+        self._drafts = _drafts(parts, self._seat.send, journal)
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
@@ -152,6 +154,7 @@ class Group(SendingSide, CallingSide):
             send=self._drafts.marked,
             has_room=self._room.open_for,
             room=self._wait_for_call_room,
+            journal=journal,
         )
         self._inbox.attach(self._desk)
         self._ended = asyncio.Event()
@@ -506,3 +509,19 @@ def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Reco
     from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
 
     return [open_recording(group, settings, parts)]
+
+
+def _call_journal(group: str, settings: GroupSettings, parts: Parts) -> "CallJournal | None":
+    if not settings.record:
+        return None
+    from semcast.group.call_journal import open_call_journal  # noqa: PLC0415 (the same)
+
+    return open_call_journal(group, settings, parts)
+
+
+def _drafts(parts: Parts, send: Callable[[Outgoing], None], journal: "CallJournal | None") -> Drafts:
+    if journal is None or parts.family.renumbers:  # then it is not known here what number a message has
+        return Drafts(parts, send)
+    from semcast.group.call_journal import RecordedDrafts  # noqa: PLC0415 (the same)
+
+    return RecordedDrafts(parts, send, journal)
