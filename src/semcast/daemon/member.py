@@ -14,6 +14,7 @@ from semcast.group.metrics import Metrics, Reading
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
+from semcast.net.alone import Alone
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.protocols.lightweight import Lightweight, LightweightSettings
@@ -32,7 +33,7 @@ def family_of(light: LightweightSettings) -> Family:
 
 
 class DaemonMember:
-    """The stack of a daemon in its seat, at its hub. Whoever owns it drives the hub.
+    """The stack of a daemon in its seat, at its hub. Whoever owns it drives these.
 
     Args:
         domain: its name.
@@ -55,16 +56,20 @@ class DaemonMember:
             watchers=[*self._recordings, *self._metrics.watchers],
             certificates=self._recordings[0].certificates if self._recordings else None,
         )
+        exchange = self.parts.lease.exchange
         self.hub = Hub(
             self.parts.member,
-            self.parts.endpoint,
+            exchange,
             self.parts.codec,
             self.parts.peers,
+            meeting=self.parts.lease.meeting,
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
         self.hub.seat(self.seat)
+        self.tenant = Alone(exchange, self.hub)
+        """What its owner drives."""
 
     def reading(self, now: Nanos) -> Reading:
         """What is exported of it."""
@@ -85,6 +90,7 @@ class DaemonMember:
     def close(self) -> None:
         """Close the sockets."""
         self.hub.close()
+        self.parts.lease.release()
         for recording in self._recordings:
             recording.close()
 

@@ -113,9 +113,10 @@ class Group(SendingSide, CallingSide):
         )
         self._hub = Hub(
             parts.member,
-            parts.endpoint,
+            parts.lease.exchange,
             parts.codec,
             parts.peers,
+            meeting=parts.lease.meeting,
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
@@ -124,9 +125,14 @@ class Group(SendingSide, CallingSide):
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
-        # What is kept on disk is read in the first turn, which takes its time.
-        self._loop = Loop(str(parts.member), self._hub, group="" if parts.disk is not None else name)
-        self._seat.wake_loop = self._loop.wake
+        self._lease = parts.lease
+        self._loop = Loop(
+            str(parts.member),
+            self._hub,
+            group=name if parts.lease.shared else "",
+            source=parts.lease.exchange,
+        )
+        self._seat.wake_loop = self._hub.wake = self._loop.wake
         self._disk = parts.disk
         self.largest = parts.largest
         """Bytes of a message, at most."""
@@ -238,6 +244,7 @@ class Group(SendingSide, CallingSide):
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
+        self._lease.release()
         if self._disk is not None:
             self._disk.close()
         for recording in self._recordings:
@@ -401,8 +408,8 @@ class Group(SendingSide, CallingSide):
             member=self.member,
             view=self.view,
             stack=msgspec.structs.replace(seat.stack.stats),
-            network=msgspec.structs.replace(hub.endpoint.stats),
-            malformed={why.value: count for why, count in hub.stats.malformed.copy().items()},
+            network=hub.traffic(),
+            malformed={why.value: count for why, count in hub.malformed().items()},
             waiting_to_send=self._handover.unsent,
             buffered=seat.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),

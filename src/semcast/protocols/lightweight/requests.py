@@ -95,7 +95,7 @@ class Requests:
 
     def _begin(self, name: str, full: str, number: int) -> Session:
         if full in self._names:
-            raise Refused(f"{name!r} is taken")
+            raise Refused(f"the name {name!r} is taken: another client of this daemon has it")
         if len(self.sessions) >= self._settings.clients:
             raise Refused(f"there are {self._settings.clients} clients already")
         if number <= self._last.get(full, 0):
