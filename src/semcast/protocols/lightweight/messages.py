@@ -149,7 +149,7 @@ def decode(body: bytes) -> Said | None:
     """What was multicast; None where no daemon says such a thing. All daemons come to the same."""
     try:
         said = _decoder.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):  # msgspec leaves the latter to us
         return None
     if type(said) is Cast and said.items is not None and len(said.items) != len(said.payloads):
         return None
