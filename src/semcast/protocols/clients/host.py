@@ -343,7 +343,7 @@ class Host:
                 cast.seq,
                 count,
                 lambda: requests.cast(
-                    guest.session, groups, cast.payloads, view=view, safe=safe, items=cast.items
+                    guest.session, groups, cast.payloads, view=view, safe=safe, items=cast.items, at_most=size
                 ),
             )
 
