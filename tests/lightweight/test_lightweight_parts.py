@@ -68,6 +68,7 @@ def test_messages_are_bounded() -> None:
     groups = tuple(map(str, range(MAX_TARGETS + 1)))
     assert decode(encode(Cast(client, 1, groups, None, False, [b""]))) is None
     assert decode(encode(Join(client, 1, "x" * 1000, False))) is None
+    assert decode(encode(Join(client, 1, "group", False)).replace(b"group", b"gr\xb9up")) is None
     cast = Cast(client, 1, ("e",), None, False, [b"x"])
     assert decode(body_of(tag_of(CONF) + encode(cast))) == cast
 

@@ -199,7 +199,8 @@ class RemoteLink:
         self._notify()
         welcome = self._caller.welcome
         assert welcome is not None
-        return Terms(welcome.member, max(1, welcome.messages // 4), welcome.run_bytes, MAX_MEMBERSHIPS)
+        most = max(1, welcome.messages // 4)
+        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -168,7 +168,7 @@ def decode(body: bytes | memoryview) -> Said | None:
     """What was multicast; None where no daemon says such a thing. All daemons come to the same."""
     try:
         said = _decoder.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):  # msgspec leaves the latter to us
         return None
     return _cast_of(said) if isinstance(said, ReceivedCast) else said
 
