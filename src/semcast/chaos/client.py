@@ -9,12 +9,10 @@ import json
 import os
 import random
 import sys
-import time
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import semcast
 from semcast.chaos.daemon import socket_of
+from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.domains import Domain, LightGroup
@@ -32,8 +30,6 @@ _CONFIRMED = 0.05
 _WINDOW = 64
 """Messages that may be under way to a program."""
 _REPORTS = 1.0
-_REFUSALS = 100
-"""Errors in a row after which a program gives up."""
 
 
 class Session:
@@ -88,10 +84,10 @@ class Program:
     def __init__(self, domain: Domain, rng: random.Random, rate: float) -> None:
         self.domain = domain
         self.rng = rng
-        self.sent = self.delivered = self.refused = self.unconfirmed = 0
+        self.sent = self.delivered = 0
         self.quiet = False
         self._rate = rate
-        self._waits_since: float | None = None
+        self._insisting = Insisting()
         self._seats: dict[str, LightGroup] = {}
 
     async def read(self) -> None:
@@ -123,9 +119,9 @@ class Program:
         group = self.rng.choice(list(_SIDE))
         seat = self._seats.pop(group, None)
         if seat is None:
-            await self._call(lambda: self._join(group))
+            await self._insisting.until_done(lambda: self._join(group))
         else:
-            await self._call(seat.leave)
+            await self._insisting.until_done(seat.leave)
 
     async def ask(self) -> None:
         """A message that others may answer."""
@@ -136,7 +132,7 @@ class Program:
         members = [member for seat in self.domain.groups() for member in seat.members()]
         if members:
             to, payload = self.rng.choice(members), letter(_ANSWER, "", b"to you alone")
-            await self._call(lambda: self.domain.send_to(to, payload))
+            await self._insisting.until_done(lambda: self.domain.send_to(to, payload))
             self.sent += 1
 
     async def _join(self, group: str) -> None:
@@ -151,49 +147,29 @@ class Program:
         payload = letter(kind, item or "", rng.randbytes(size))
         order = "safe" if rng.random() < 0.1 else "agreed"
         if rng.random() < _CONFIRMED:
-            await self._call(
+            await self._insisting.until_done(
                 lambda: self.domain.cast(groups, payload, item=item, order=order, confirm="safe")
             )
         else:
-            await self._call(lambda: self.domain.cast(groups, payload, item=item, order=order))
+            await self._insisting.until_done(
+                lambda: self.domain.cast(groups, payload, item=item, order=order)
+            )
         self.sent += 1
 
     async def mark(self, text: str) -> None:
         """A message that others look for."""
-        await self._call(lambda: self.domain.send(_MAIN, MARK + text.encode()))
-
-    async def _call(self, deed: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Do it, again and again where the daemon says that it cannot be now."""
-        self._waits_since = time.monotonic()
-        for last in (*[False] * _REFUSALS, True):
-            try:
-                await deed()
-            except semcast.GroupClosedError:
-                raise
-            except semcast.UnconfirmedError:  # it was accepted, and the session ended
-                self.unconfirmed += 1
-                break
-            except semcast.GroupError as error:
-                self.refused += 1
-                if last:
-                    raise
-                say("refused", text=str(error))
-                await asyncio.sleep(0.1)
-            else:
-                break
-        self._waits_since = None
+        await self._insisting.until_done(lambda: self.domain.send(_MAIN, MARK + text.encode()))
 
     async def report(self) -> None:
         """How it is doing, again and again."""
         while True:
-            waits = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
             say(
                 "report",
                 sent=self.sent,
                 delivered=self.delivered,
-                refused=self.refused,
-                unconfirmed=self.unconfirmed,
-                waits=round(waits, 1),
+                refused=self._insisting.refused,
+                unconfirmed=self._insisting.unconfirmed,
+                waits=round(self._insisting.waits(), 1),
                 phase=f"{self.domain.member} in {len(self.domain.groups())} groups",
                 unsent=0,
             )
@@ -207,7 +183,7 @@ class Answers(Program):
         """Be in the group of all, and in some others."""
         await self.domain.join(_MAIN)
         for group in self.rng.sample(list(_SIDE), 10):
-            await self._call(lambda group=group: self._join(group))  # type: ignore[misc]
+            await self._insisting.until_done(lambda group=group: self._join(group))  # type: ignore[misc]
 
     async def on_message(self, message: semcast.Message) -> None:
         """Answer a question in four; answers are never answered."""

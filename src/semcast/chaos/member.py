@@ -8,11 +8,11 @@ import asyncio
 import json
 import random
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import semcast
+from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.group.confirming import Confirm
@@ -24,8 +24,6 @@ _QUESTION = b"?"
 _REPORTS = 1.0
 _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
-_REFUSALS = 100
-"""Errors in a row after which a program gives up to send."""
 
 
 class Program:
@@ -45,9 +43,8 @@ class Program:
         self.group = group
         self.ledger = ledger
         self.rng = rng
-        self.sent = self.delivered = self.refused = self.unconfirmed = 0
-        self.waits_since: float | None = None
-        """When the call to `send` began that has not returned."""
+        self.sent = self.delivered = 0
+        self._insisting = Insisting()
         self.quiet = False
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
@@ -101,38 +98,19 @@ class Program:
         await self._call(lambda: self.group.send(MARK + text.encode()))
 
     async def _call(self, send: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Send, again and again where the group says that it cannot take it now."""
-        self.waits_since = time.monotonic()
-        for last in (*[False] * _REFUSALS, True):
-            try:
-                await send()
-            except semcast.GroupClosedError:
-                raise
-            except semcast.UnconfirmedError:  # it was accepted, and the view ended
-                self.unconfirmed += 1
-                break
-            except semcast.GroupError as error:
-                self.refused += 1
-                if last:
-                    raise
-                say("refused", text=str(error))
-                await asyncio.sleep(0.1)
-            else:
-                break
-        self.waits_since = None
+        await self._insisting.until_done(send)
         self.sent += 1
 
     def report(self) -> None:
         """How it is doing."""
         stats = self.group.stats()
-        waits = 0.0 if self.waits_since is None else time.monotonic() - self.waits_since
         say(
             "report",
             sent=self.sent,
             delivered=self.delivered,
-            refused=self.refused,
-            unconfirmed=self.unconfirmed,
-            waits=round(waits, 1),
+            refused=self._insisting.refused,
+            unconfirmed=self._insisting.unconfirmed,
+            waits=round(self._insisting.waits(), 1),
             phase=stats.phase,
             unsent=stats.waiting_to_send,
             buffered=stats.buffered,
