@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
+from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.keys import Keys
@@ -163,8 +163,9 @@ class Books:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
                 stream.messages.place(seq, seq, at_record)
-            case StoredRun(first=first, payloads=payloads):
-                stream.store(batch_of(record.sender, first, payloads))
+            case StoredRun(first=first, payloads=payloads, items=items):
+                size = sum(map(len, payloads))
+                stream.store(Batch(record.sender, first, payloads, size=size, items=items))
                 stream.messages.place(first, first + len(payloads) - 1, at_record)
             case Published(key=key, first=first, messages=messages):
                 self.keys.add(key, record.sender, first)

@@ -76,7 +76,10 @@ class LogStream:
     def store(self, batch: Batch) -> None:
         """Take messages in."""
         self.size += self.messages.put(batch)
-        if len(batch.payloads) == 1:
+        if batch.items is not None:
+            for seq, item in enumerate(batch.items, batch.first):
+                self._update(seq, item)
+        elif batch.annotation is not None:
             self._see_what_it_replaces(batch)
         if batch.first == self.contiguous + 1:
             self.contiguous = batch.last
@@ -217,14 +220,18 @@ class LogStream:
     def _see_what_it_replaces(self, batch: Batch) -> None:
         seq, annotation = batch.first, batch.annotation
         if isinstance(annotation, Item):
-            latest = self._latest.get(annotation.item, 0)
-            if latest:
-                self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
-            self._latest[annotation.item] = max(seq, latest)
+            self._update(seq, annotation.item)
         elif isinstance(annotation, Enumeration):
             self._name(seq, [named.seq for named in annotation.ids if named.sender == self.sender])
         elif isinstance(annotation, KEnumeration) and not annotation.total:
             self._name(seq, list(annotation.positions()))
+
+    def _update(self, seq: int, item: str) -> None:
+        """It is an update of an item."""
+        latest = self._latest.get(item, 0)
+        if latest:
+            self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
+        self._latest[item] = max(seq, latest)
 
     def _name(self, by: int, olds: list[int]) -> None:
         victims = [old for old in olds if self.floor < old < by]

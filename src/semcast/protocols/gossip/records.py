@@ -24,11 +24,13 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True, tag=22):
-    """Consecutive messages without annotations."""
+    """Consecutive messages without annotations, or updates of items."""
 
     sender: MemberId
     first: int
     payloads: list[bytes]
+    items: list[str] | None = None
+    """The item of each update."""
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):

@@ -8,7 +8,8 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.desk import NOTICES, Asked, data_of
+from semcast.protocols.gossip.data import data_of
+from semcast.protocols.gossip.desk import NOTICES, Asked
 from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream

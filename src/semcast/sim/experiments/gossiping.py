@@ -22,8 +22,8 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import Choice, GossipSettings, Logger, Member, Protocol
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import (
-    Data,
     Digest,
     Forgotten,
     Gone,
