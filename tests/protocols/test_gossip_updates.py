@@ -15,6 +15,7 @@ from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.buffer import Kept
 from semcast.protocols.gossip.data import Data, batch_in, data_of
+from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Stored, StoredRun, decode
 from semcast.protocols.gossip.runs import runs_of
@@ -137,6 +138,29 @@ def test_a_log_is_compacted_inside_a_run() -> None:
     lab.restart("r")
     lab.run(SECOND)
     assert items_at(lab, "r") == PRICES[-10:]
+
+
+def test_who_was_away_is_told_of_all_that_was_replaced_at_once() -> None:
+    """Ten thousand updates of ten items: two windows would hold four thousand."""
+    lab = GossipLab(window=1 << 14, start="all")
+    lab.run(SHORT)
+    lab.seats["r"].crash()
+    for number in range(100):
+        lab.updates("p", *[(item, b"%d" % number) for item, _ in PRICES])
+    lab.run(SECOND)
+    asked: list[Want] = []
+
+    def carries(source: str, dest: str, frame: object) -> bool:
+        if (source, dest) == ("r", "log") and isinstance(frame, Want):
+            asked.append(frame)
+        return True
+
+    lab.carries = carries
+    lab.restart("r")
+    lab.run(SECOND)
+    assert [payload for _, payload in items_at(lab, "r")] == [b"99"] * 10
+    assert len(lab.purged("r")) == 9990
+    assert len(asked) <= 3
 
 
 def test_a_window_takes_a_part_of_a_run_and_the_rest_later() -> None:

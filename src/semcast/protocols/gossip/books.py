@@ -11,6 +11,7 @@ from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
+    RECEIPTS,
     Acknowledged,
     Admitted,
     Begun,
@@ -30,8 +31,10 @@ from semcast.protocols.gossip.records import (
     Published,
     Record,
     Replaced,
+    ReplacedAll,
     Stored,
     StoredRun,
+    receipts_of,
 )
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.shelf import Cache, Shelf
@@ -148,6 +151,7 @@ class Books:
         record: Stored
         | StoredRun
         | Replaced
+        | ReplacedAll
         | Collected
         | Expired
         | Holes
@@ -175,6 +179,9 @@ class Books:
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
                 stream.placed = max(stream.placed, first + count - 1)
+            case ReplacedAll(pairs=pairs):
+                for seq, by in pairs:
+                    self.replace(stream, seq, by)
             case Replaced(seq=seq, by=by):
                 self.replace(stream, seq, by)
             case Collected(upto=upto):
@@ -236,7 +243,9 @@ class Books:
 
     def size(self) -> int:
         """How many records that takes, about."""
-        return sum(len(stream.messages) + len(stream.receipts) for stream in self.streams.values())
+        return sum(
+            len(stream.messages) + len(stream.receipts) // RECEIPTS for stream in self.streams.values()
+        )
 
     def stored(self) -> int:
         """How many messages there are."""
@@ -258,8 +267,7 @@ def _stream_records(stream: LogStream) -> Iterator[Record]:
         yield Expired(stream.sender, list(stream.expired))
     if len(stream.holes):
         yield Holes(stream.sender, list(stream.holes))
-    for seq, by in sorted(stream.receipts.items()):
-        yield Replaced(stream.sender, seq, by)
+    yield from receipts_of(stream.sender, sorted(stream.receipts.items()))
     for batch in stream.messages.values():
         yield Stored(stream.sender, batch.first, batch.payloads[0], to_wire(batch.annotation))
     if stream.last is not None:

@@ -57,6 +57,7 @@ class LogStream:
         self.known = 0
         self.frozen = False
         self.last: int | None = None
+        self._least = 1  # no receipt is for a message before this one
         self._ahead: dict[int, None] = {}  # settled beyond the first gap, and some that were
         self._latest: dict[str, int] = {}
         self._victims: dict[int, list[int]] = {}
@@ -135,6 +136,7 @@ class LogStream:
         if gone is not None:
             self.size -= gone[0]
         self.receipts[seq] = by
+        self._least = min(self._least, seq)
         if seq > self.contiguous:
             self._ahead[seq] = None
 
@@ -149,12 +151,25 @@ class LogStream:
         by = _last_of(self.superseded, seq)
         return by if by in self.messages else None
 
+    def may_merge(self, below: int) -> bool:
+        """Whether there may be receipts that every session is past, if it is past this number."""
+        return bool(self.receipts) and self._least <= below
+
     def merge(self, below: int) -> None:
         """Every session is past these receipts."""
         self.merged = max(self.merged, below)
         self.contiguous = max(self.contiguous, below)
-        for seq in _between(self.receipts, 1, below):
+        for seq in _between(self.receipts, self._least, below):
             del self.receipts[seq]
+        self._least = max(self._least, below + 1)
+
+    def replaced_from(self, first: int, most: int) -> int:
+        """Up to where all left with receipts, from such a one on, as far as a number of messages reaches."""
+        last, receipts = first, self.receipts
+        end = first + most
+        while last + 1 < end and last + 1 in receipts:
+            last += 1
+        return last
 
     def merged_from(self, first: int) -> int:
         """Up to where all was replaced, from such a one on; not farther than one notice is believed."""

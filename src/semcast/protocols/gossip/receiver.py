@@ -28,7 +28,7 @@ _MOST = 8192
 """Streams in all."""
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
-_SKIPPED = 4096
+SKIPPED = 4096
 """Messages that one entry of a notice is believed about: each is a row of a history."""
 
 
@@ -191,7 +191,7 @@ class Receiver:
     def purge(self, stream: Stream, first: int, last: int, by: int) -> None:
         """Somebody who would know says that these were purged; with `by`, because of that."""
         because = MessageId(stream.sender, by) if by else None
-        for begin, end in stream.skip(first, min(last, first + _SKIPPED - 1)):
+        for begin, end in stream.skip(first, min(last, first + SKIPPED - 1)):
             self._out.deliver(Purged(MessageId(stream.sender, begin), because, end - begin + 1))
             self._stats.skipped += end - begin + 1
         self.advance(stream)
