@@ -76,7 +76,7 @@ async def _log(size: int, count: int) -> tuple[float, float, float]:
 
 
 async def _away(count: int) -> tuple[float, float, float]:
-    """Updates a second that are synced; seconds until a session has caught up with them, and with one message.
+    """Updates a second that are synced; seconds until a session has caught up with them, and with one more.
 
     From the moment at which its program starts to subscribe until it was given the last of them.
     """
