@@ -162,7 +162,7 @@ class LogStory:
 
     async def _logger(self) -> Player:
         words = ["logger", str(self._folder / "log"), "--group", self._group, "--json"]
-        words += ["--record", str(self.journals), "--record-run", "demo", "--name", "log"]
+        words += ["--record", str(self.journals), "--record-run", "demo", "--name", "log", "--until-closed"]
         return await self._begin("semcast", words, "logging")
 
     async def _publisher(self, name: str) -> Player:
