@@ -9,8 +9,10 @@ import json
 import os
 import random
 import sys
+from pathlib import Path
 
 import semcast
+from semcast.chaos.calling import Calling
 from semcast.chaos.daemon import socket_of
 from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import letter
@@ -18,6 +20,7 @@ from semcast.chaos.orders import MARK, Orders, say
 from semcast.domains import Domain, LightGroup
 from semcast.domains.domain import QUEUE
 from semcast.domains.light import Flavour
+from semcast.domains.recording import DomainRecording
 from semcast.domains.remote import Place, RemoteLink
 from semcast.processes import Line
 
@@ -39,12 +42,14 @@ class Session:
         where: the daemon's socket.
         name: of the program.
         queue: messages that wait in the program; all others wait in the daemon.
+        recording: of what it hears, and of its calls.
     """
 
-    def __init__(self, where: str, name: str, queue: int) -> None:
+    def __init__(self, where: str, name: str, queue: int, recording: DomainRecording) -> None:
         self._where = where
         self._name = name
         self._queue = queue
+        self._recording = recording
         self._entered: Domain | None = None
 
     @property
@@ -57,7 +62,8 @@ class Session:
         while self._entered is None:
             try:
                 link = RemoteLink(Place(self._where), self._name, window=_WINDOW)
-                self._entered = await Domain(self._where, link, queue=self._queue)
+                domain = Domain(self._where, link, queue=self._queue, recording=self._recording)
+                self._entered = await domain
             except semcast.GroupError as error:
                 say("refused", text=str(error))
                 await asyncio.sleep(0.1)
@@ -88,6 +94,7 @@ class Program:
         self.quiet = False
         self._rate = rate
         self._insisting = Insisting()
+        self.calling = Calling(rng, self._insisting)
         self._seats: dict[str, LightGroup] = {}
 
     async def read(self) -> None:
@@ -109,10 +116,23 @@ class Program:
 
     async def write(self) -> None:
         """Be in the group of all; then go on until it shall be quiet."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         while not self.quiet:
-            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper))()
+            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper, self.call))()
             await asyncio.sleep(self.rng.expovariate(self._rate))
+
+    async def enter(self) -> None:
+        """Be in the group of all, and answer calls there."""
+        main = await self.domain.join(_MAIN)
+        main.on_call(self.calling.answer)
+
+    async def call(self) -> None:
+        """Ask one or many in some group that it is in."""
+        seats = list(self.domain.groups())
+        try:
+            await self.calling.call(self.rng.choice(seats))
+        except semcast.GroupClosedError:
+            self.domain.is_over()  # raises where that is more than one group
 
     async def roam(self) -> None:
         """Join a group, or leave one."""
@@ -181,7 +201,7 @@ class Answers(Program):
 
     async def write(self) -> None:
         """Be in the group of all, and in some others."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         for group in self.rng.sample(list(_SIDE), 10):
             await self._insisting.until_done(lambda group=group: self._join(group))  # type: ignore[misc]
 
@@ -250,7 +270,10 @@ class Client:
     async def run(self) -> None:
         """Until told to leave, or until the daemon will have it no more."""
         order = self._order
-        session = Session(socket_of(order["host"]), order["name"], PROGRAMS[order["program"]].queue)
+        settings = order["settings"]
+        recording = DomainRecording(Path(settings["record"]), settings["record_run"])
+        queue = PROGRAMS[order["program"]].queue
+        session = Session(socket_of(order["host"]), order["name"], queue, recording)
         say("begun")
         await self._orders.follow(session, lambda leaving: self._work(session.domain, leaving))
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import semcast
+from semcast.chaos.calling import Calling
 from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.orders import MARK, Orders, say
@@ -24,6 +25,8 @@ _QUESTION = b"?"
 _REPORTS = 1.0
 _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
+_CALLS = 0.1
+"""How often a program also calls after it has sent something."""
 
 
 class Program:
@@ -45,10 +48,15 @@ class Program:
         self.rng = rng
         self.sent = self.delivered = 0
         self._insisting = Insisting()
+        self.calling = Calling(rng, self._insisting)
         self.quiet = False
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
         self._safe = family.safe
+        # Who is given state must read up to it: for one that never iterates nobody else can.
+        self._calls = family.calls and group.settings.receive and (self.reads or not family.transfers)
+        if self._calls:
+            group.on_call(self.calling.answer)
         self._confirms = cast("Sequence[Confirm]", family.confirms)
 
     async def read(self) -> None:
@@ -77,6 +85,8 @@ class Program:
         while not self.quiet:
             for _ in range(burst := rng.choice((1, 1, 2, 10))):
                 await self.send()
+            if self._calls and rng.random() < _CALLS:
+                await self.calling.call(self.group)
             await asyncio.sleep(burst * rng.expovariate(self._rate))
 
     async def send(self, answer: bool = False) -> None:

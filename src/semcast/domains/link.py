@@ -95,6 +95,8 @@ class Terms(msgspec.Struct, frozen=True):
     """And their bytes; so a message has no more."""
     memberships: int
     """Groups that it may be in."""
+    domain: str = ""
+    """The name of the domain."""
 
 
 class Link(Protocol):

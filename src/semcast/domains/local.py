@@ -117,6 +117,7 @@ class LocalLink:
                     max(1, self._terms.send_messages // 4),
                     self._terms.run_bytes,
                     self._terms.memberships,
+                    self._name,
                 )
             await asyncio.sleep(_PAUSE)
 

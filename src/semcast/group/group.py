@@ -14,7 +14,7 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Purged
-from semcast.core.handover import Command, Handover, StateHooks
+from semcast.core.handover import Command, Handover, Outgoing, StateHooks
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
@@ -46,6 +46,7 @@ from semcast.net.seat import Seat
 from semcast.storage import LiveDisk
 
 if TYPE_CHECKING:
+    from semcast.group.call_journal import CallJournal
     from semcast.group.recording import Recording
 
 _LEAVE_PATIENCE = 3.0
@@ -79,6 +80,7 @@ class Group(SendingSide, CallingSide):
         self._family = family
         self._keys = parts.keys
         self._recordings = _recordings(name, settings, parts)
+        journal = _call_journal(name, settings, parts)
         self._metrics = Metrics(name, settings.metrics)
         self._receipts = Receipts()
         self._openings = Openings()
@@ -111,20 +113,26 @@ class Group(SendingSide, CallingSide):
         )
         self._hub = Hub(
             parts.member,
-            parts.endpoint,
+            parts.lease.exchange,
             parts.codec,
             parts.peers,
+            meeting=parts.lease.meeting,
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
-        self._drafts = Drafts(parts, self._seat.send)
+        self._drafts = _drafts(parts, self._seat.send, journal)
         self._flow = FlowLog(name, self._seat)
         self._network = NetworkLog(name, self._hub)
         self._hub.seat(self._seat)
-        # What is kept on disk is read in the first turn, which takes its time.
-        self._loop = Loop(str(parts.member), self._hub, group="" if parts.disk is not None else name)
-        self._seat.wake_loop = self._loop.wake
+        self._lease = parts.lease
+        self._loop = Loop(
+            str(parts.member),
+            self._hub,
+            group=name if parts.lease.shared else "",
+            source=parts.lease.exchange,
+        )
+        self._seat.wake_loop = self._hub.wake = self._loop.wake
         self._disk = parts.disk
         self.largest = parts.largest
         """Bytes of a message, at most."""
@@ -146,6 +154,7 @@ class Group(SendingSide, CallingSide):
             send=self._drafts.marked,
             has_room=self._room.open_for,
             room=self._wait_for_call_room,
+            journal=journal,
         )
         self._inbox.attach(self._desk)
         self._ended = asyncio.Event()
@@ -235,6 +244,7 @@ class Group(SendingSide, CallingSide):
     def _stop(self) -> None:
         self._loop.close()
         self._hub.close()
+        self._lease.release()
         if self._disk is not None:
             self._disk.close()
         for recording in self._recordings:
@@ -398,8 +408,8 @@ class Group(SendingSide, CallingSide):
             member=self.member,
             view=self.view,
             stack=msgspec.structs.replace(seat.stack.stats),
-            network=msgspec.structs.replace(hub.endpoint.stats),
-            malformed={why.value: count for why, count in hub.stats.malformed.copy().items()},
+            network=hub.traffic(),
+            malformed={why.value: count for why, count in hub.malformed().items()},
             waiting_to_send=self._handover.unsent,
             buffered=seat.buffered(),
             sealing=None if self._keys is None else self._keys.stats(),
@@ -499,3 +509,19 @@ def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Reco
     from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
 
     return [open_recording(group, settings, parts)]
+
+
+def _call_journal(group: str, settings: GroupSettings, parts: Parts) -> "CallJournal | None":
+    if not settings.record:
+        return None
+    from semcast.group.call_journal import open_call_journal  # noqa: PLC0415 (the same)
+
+    return open_call_journal(group, settings, parts)
+
+
+def _drafts(parts: Parts, send: Callable[[Outgoing], None], journal: "CallJournal | None") -> Drafts:
+    if journal is None or parts.family.renumbers:  # then it is not known here what number a message has
+        return Drafts(parts, send)
+    from semcast.group.call_journal import RecordedDrafts  # noqa: PLC0415 (the same)
+
+    return RecordedDrafts(parts, send, journal)

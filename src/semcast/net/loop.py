@@ -6,6 +6,7 @@ does a tenant whose turns may take long.
 """
 
 import threading
+from typing import Protocol
 
 from semcast.net import switching
 from semcast.net.driving import Driver, Place, Tenant
@@ -15,6 +16,16 @@ _shared: dict[str, Driver] = {}
 """The groups that are driven by the thread that is shared, while there is one."""
 
 
+class Source(Protocol):
+    """What a tenant is fed by: an exchange, which has to be in the same thread."""
+
+    def board(self, driver: Driver) -> None:
+        """The tenant begins to be driven by this thread."""
+
+    def alight(self) -> None:
+        """It is driven no more."""
+
+
 class Loop:
     """Drives one tenant until it is closed.
 
@@ -22,10 +33,12 @@ class Loop:
         name: of the thread, if it has one of its own.
         tenant: what is driven.
         group: that it belongs to, if it may share a thread with other groups.
+        source: what feeds it, if it has no sockets of its own.
     """
 
-    def __init__(self, name: str, tenant: Tenant, *, group: str = "") -> None:
+    def __init__(self, name: str, tenant: Tenant, *, group: str = "", source: Source | None = None) -> None:
         self._name = name
+        self._source = source
         self._group = group
         self._place = Place(tenant)
         self._driver: Driver | None = None
@@ -42,6 +55,8 @@ class Loop:
         if self._driver is None:
             self._group = ""
             self._driver = Driver(self._name)
+        if self._source is not None:
+            self._source.board(self._driver)
         self._driver.add(self._place)
 
     def wake(self) -> None:
@@ -56,6 +71,8 @@ class Loop:
             self._place.gone.set()
             return
         driver.remove(self._place)
+        if self._source is not None:
+            self._source.alight()
         switching.relax()
         if not self._group or _give_back(self._group):
             driver.close()

@@ -39,9 +39,9 @@ from semcast.pipeline.verify.forms import (
     needs,
     wanted_properties,
 )
-from semcast.pipeline.verify.gossip import judge_gossip
+from semcast.pipeline.verify.gossip.judge import judge_gossip
 from semcast.pipeline.verify.positions import judge_positions
-from semcast.pipeline.verify.replication import judge_replication
+from semcast.pipeline.verify.replication.judge import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import RunIndex
 from semcast.pipeline.verify.totals import Participant, census, roster_of, tails_of, totals, untold

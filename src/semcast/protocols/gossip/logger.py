@@ -27,6 +27,7 @@ from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.enrolling import Enrolling
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
 from semcast.protocols.gossip.frames import (
@@ -77,6 +78,7 @@ from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
+from semcast.protocols.gossip.sponsor_frames import Enroll
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -145,6 +147,7 @@ class Logger(Stack):
             Report: self.admission.on_report,
             Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
+            Enroll: self.enrolling.on_enroll,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
         }
@@ -195,6 +198,7 @@ class Logger(Stack):
         )
         hear_of = self.intake.hear_of
         self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
+        self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
 
     # Life

@@ -3,7 +3,7 @@
 The entries of Amir 1995, 5.1: connect, disconnect, join, leave and multicast; `Session.take` is receive.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -56,6 +56,10 @@ class Requests:
         self.sessions: dict[Client, Session] = {}
         self.overfull: list[Session] = []
         """Who has more to take than it may."""
+        self.put_out_for: Counter[str] = Counter()
+        """Clients that were put out, by reason."""
+        self.purged_before = 0
+        """Messages that were dropped for clients that are gone."""
         self.sends: deque[Sending] = deque()
         """What goes to the ring next."""
         self._me = me
@@ -91,7 +95,7 @@ class Requests:
 
     def _begin(self, name: str, full: str, number: int) -> Session:
         if full in self._names:
-            raise Refused(f"{name!r} is taken")
+            raise Refused(f"the name {name!r} is taken: another client of this daemon has it")
         if len(self.sessions) >= self._settings.clients:
             raise Refused(f"there are {self._settings.clients} clients already")
         if number <= self._last.get(full, 0):
@@ -112,6 +116,7 @@ class Requests:
 
     def put_out(self, session: Session, cause: str) -> None:
         """The same, and nobody asked it."""
+        self.put_out_for[cause] += not session.closed
         self._end(session, cause, "out")
 
     def close(self, cause: str) -> None:
@@ -123,6 +128,7 @@ class Requests:
         if session.closed:
             return
         client = session.client
+        self.purged_before += session.purged
         session.close(cause, out=level == "out")
         del self._names[client.name]
         self._last[client.name] = client.incarnation

@@ -14,6 +14,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     FENCED,
     FORGOT,
+    JOINED,
     KEPT,
     LEAVE,
     LOG,
@@ -25,6 +26,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.runs import Runs, union
 
 _NOTHING = Runs()
+_NEVER: Nanos = 1 << 62
 _SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
 
 
@@ -41,6 +43,9 @@ class Incarnation:
         self.purged: dict[MemberId, Runs] = {}
         self.end: Event | None = None
         """How it ended, if it did."""
+        joined = next((row for row in rows if row.kind is JOINED), None)
+        self.sponsors = () if joined is None else joined.members or ()
+        """Who took it in, where no logger did."""
         self.leaves = next((row for row in rows if row.kind is LEAVE), None)
         """Where it wanted to leave, if it did."""
         self.fenced = any(row.kind in (FENCED, DETACHED) for row in rows)
@@ -78,6 +83,14 @@ class Session:
     def __init__(self, name: str, incarnations: list[Incarnation]) -> None:
         self.name = name
         self.incarnations = incarnations
+        self.orphaned_at: Nanos = _NEVER
+        """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
+        it is owed then, until a logger hears it."""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether that happened."""
+        return self.orphaned_at < _NEVER
 
     @property
     def last(self) -> Incarnation:
@@ -153,6 +166,9 @@ class Ledger:
             if process.name not in loggers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
+        ends = {each.process: each.end for found in by_name.values() for each in found}
+        for session in self.sessions:
+            session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -272,6 +288,14 @@ def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
         if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
             parts.append([])
     return [part for part in parts if part]
+
+
+def _last_crash(sponsors: tuple[MemberId, ...], ends: dict[MemberId, Event | None]) -> Nanos:
+    """When all of them had crashed; who left, or goes on as another incarnation, had answered for others."""
+    found = [ends.get(sponsor) for sponsor in sponsors]
+    if not found or not all(end is not None and end.kind is not Kind.LEFT for end in found):
+        return _NEVER
+    return max(end.at for end in found if end is not None)
 
 
 def _add(to: dict[MemberId, Runs], stream: MemberId, row: Event) -> None:

@@ -4,13 +4,15 @@ A server is followed across its restarts by its store. A green action *counts* i
 or had it on its disk, or answered from it: then it stands for ever.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from semcast.core.annotations import Item
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.replication.kinds import (
@@ -75,8 +77,11 @@ class Life:
         self.installs = [event for event in events if event.kind is INSTALL]
         self.put_back = any(event.kind is PUT_BACK for event in events)
         """Whether its disk was put back to an old copy in the end."""
-        self.durable = self._durable(DURABLE, "order")
-        self.durable_primary = self._durable(DURABLE, "view")
+        self._synced = [event for event in events if event.kind is DURABLE]
+        answered = [event.order or 0 for event in events if event.kind is REPLY and event.level == "strict"]
+        self._answered = max(answered, default=0)
+        self.durable = self._durable("order")
+        self.durable_primary = self._durable("view")
         self.following: Life | None = None
         """The next one of the same store."""
         self.rolled_back = False
@@ -85,8 +90,21 @@ class Life:
         """Greens behind this position count only where others have them: an operator made the others go on
         without this server, or put its disk back."""
 
-    def _durable(self, kind: Kind, column: str) -> int:
-        return max((getattr(event, column) or 0 for event in self.events if event.kind is kind), default=0)
+    def _durable(self, column: str) -> int:
+        return max((getattr(event, column) or 0 for event in self._synced), default=0)
+
+    @cached_property
+    def _disk(self) -> tuple[list[Nanos], list[int]]:
+        """The times of its syncs, and the line that the disk had after each."""
+        synced = sorted(self._synced, key=lambda event: event.at)
+        lines = accumulate((event.order or 0 for event in synced), max)
+        return [event.at for event in synced], list(lines)
+
+    def on_disk(self, at: Nanos) -> int:
+        """The line that the disk has at this time, by the syncs of this life."""
+        times, lines = self._disk
+        done = bisect_right(times, at)
+        return lines[done - 1] if done else 0
 
     def has_lost(self, earlier: "list[Life]") -> bool:
         """Whether it lacks what its disk had in lives before the disk was put back."""
@@ -101,11 +119,8 @@ class Life:
         """Greens up to here stand for ever."""
         if not self.crashed:
             return self.given_up
-        answered = [
-            event.order or 0 for event in self.events if event.kind is REPLY and event.level == "strict"
-        ]
         after = 0 if self.following is None else self.following.recovered
-        return min(self.given_up, max(self.recovered, self.durable, after, *answered, 0))
+        return min(self.given_up, max(self.recovered, self.durable, after, self._answered))
 
     @property
     def installs_upto(self) -> int:

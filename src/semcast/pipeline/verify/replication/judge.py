@@ -18,29 +18,31 @@ from semcast.pipeline.frames import united
 from semcast.pipeline.verify.certified import MOST_ROWS, history_of
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import chunked, overlay
-from semcast.pipeline.verify.replication_answers import (
+from semcast.pipeline.verify.replication.answers import (
+    answered_and_lost,
+    answered_before,
+    dirty_otherwise,
+    made_too_early,
+    session_behind,
+    weak_otherwise,
+)
+from semcast.pipeline.verify.replication.order import FAULT, SUSPICIOUS, at_positions, contested
+from semcast.pipeline.verify.replication.rows import (
     CREATOR,
     LIFE,
     ROW,
     TEXT,
     actions,
-    answered_and_lost,
-    answered_before,
-    dirty_otherwise,
     furthest_answers,
     green,
     is_kind,
-    made_too_early,
     meeting,
     operators,
-    session_behind,
     span,
     strict,
     these,
-    weak_otherwise,
     without_operator,
 )
-from semcast.pipeline.verify.replication_order import FAULT, SUSPICIOUS, at_positions, contested
 from semcast.specs import Verdict, check
 from semcast.specs.replication.kinds import (
     AGAIN,

@@ -18,7 +18,7 @@ from semcast.history import Event, History, RunInfo
 from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import SCHEMA, Kind
 from semcast.pipeline.verify.forms import Findings, Given
-from semcast.pipeline.verify.gossip_outline import Outline
+from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.obligations import chunked
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs import Status, Verdict

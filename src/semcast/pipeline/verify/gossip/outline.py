@@ -25,16 +25,19 @@ from semcast.specs.gossip.kinds import (
     EXPIRED,
     FENCED,
     FORGOT,
+    JOINED,
     LEAVE,
     LIMITS,
     OPENED,
     RECONNECT,
     START,
     UNWANTED,
+    VOUCHED,
 )
 from semcast.specs.gossip.ledger import Session, ledger_of
 
-_KINDS = (START, BEGIN, ADMIT, OPENED, FORGOT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
+_SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
+_KINDS = (*_SESSIONS, OPENED, FORGOT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -157,11 +160,10 @@ class Outline:
         """The sessions that are there at the end."""
         return [session for session in self.ledger.sessions if session.there]
 
-    @property
-    def excuses(self) -> list[str]:
+    def excuses(self, session: Session) -> list[str]:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
-        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs) or session.orphaned
         given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
         return [level for level, may in given_up if may]
 
@@ -222,6 +224,7 @@ class Outline:
         for number, session in enumerate(self.ledger.sessions):
             incarnations = session.incarnations
             leaves = _END if session.last.leaves is None else session.last.leaves.at
+            leaves = min(leaves, session.orphaned_at)
             alone = any(each.at_most_once for each in incarnations)
             for place, each in enumerate(incarnations):
                 since, until = 0, leaves
