@@ -199,6 +199,16 @@ def test_frames_of_updates_that_nobody_sends_are_dropped_and_counted() -> None:
     assert not lab.got("q")
 
 
+def test_how_far_all_was_replaced_is_found_whoever_asks_from_where() -> None:
+    stream = LogStream(P)
+    for seq in (*range(1, 51), *range(52, 91)):
+        stream.replace(seq, 100)
+    assert [stream.replaced_from(first, 20) for first in (1, 1, 15, 40, 31)] == [20, 20, 34, 50, 50]
+    assert [stream.replaced_from(first, 1000) for first in (52, 1, 60, 90)] == [90, 50, 90, 90]
+    stream.merge(30)
+    assert [stream.replaced_from(first, 20) for first in (31, 52, 32)] == [50, 71, 50]
+
+
 NAMES = st.text(min_size=1, max_size=20)
 RUNS = st.lists(st.tuples(NAMES, st.binary(max_size=30)), min_size=1, max_size=20)
 

@@ -57,6 +57,7 @@ class LogStream:
         self.known = 0
         self.frozen = False
         self.last: int | None = None
+        self._replaced = 1, 0  # what was found to have left with receipts, for who asks again or goes on
         self._least = 1  # no receipt is for a message before this one
         self._ahead: dict[int, None] = {}  # settled beyond the first gap, and some that were
         self._latest: dict[str, int] = {}
@@ -165,11 +166,12 @@ class LogStream:
 
     def replaced_from(self, first: int, most: int) -> int:
         """Up to where all left with receipts, from such a one on, as far as a number of messages reaches."""
-        last, receipts = first, self.receipts
-        end = first + most
-        while last + 1 < end and last + 1 in receipts:
+        receipts = self.receipts
+        start, last = self._replaced if self._replaced[0] <= first <= self._replaced[1] else (first, first)
+        while last - first + 1 < most and last + 1 in receipts:
             last += 1
-        return last
+        self._replaced = start, last
+        return min(last, first + most - 1)
 
     def merged_from(self, first: int) -> int:
         """Up to where all was replaced, from such a one on; not farther than one notice is believed."""
