@@ -77,6 +77,9 @@ class GossipCell(Parameters, frozen=True):
     limit: int = 1000
     mbit: float = 100.0
     queue: int = 50
+    hold: int = 1 << 16
+    """Messages that a receiver holds until those before them are there. The paper's are given in no order, so
+    that nothing is held, and no receiver is full: here as many as ever come."""
 
 
 def gossip(cell: GossipCell) -> Result:
@@ -357,6 +360,7 @@ def settings_of(cell: GossipCell, loggers: tuple[str, ...]) -> GossipSettings:
         choice=Choice(cell.choice),
         eager=cell.asks == "detection",
         repairs_per_second=cell.limit,
+        hold=cell.hold,
     )
 
 
