@@ -146,7 +146,7 @@ class SendingSide(ABC):
                 raise
             view = None if seat is None else seat.sending_view
             about = None if items is None else items[accepted : accepted + len(run)]
-            last = self._desk.submit(CastRequest(names, run, view, safe, about)) + len(run) - 1
+            last = self._desk.submit(CastRequest(names, run, view, safe, about, size)) + len(run) - 1
             accepted += len(run)
         sent = MessageId(self.member, last)
         if confirm is not None:

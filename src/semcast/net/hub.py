@@ -215,7 +215,7 @@ class Hub:
         frames: list[Frame] = []
         sender: MemberId | None = None
         place: tuple[Address, bool] | None = None
-        arrivals, size = self._inbox.take()
+        arrivals, size = self._inbox.take(self._exchange.budget)
         self._account.stats.datagrams_in += len(arrivals)
         self._account.stats.bytes_in += size
         for data, address, met in arrivals:

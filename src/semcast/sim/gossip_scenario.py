@@ -100,6 +100,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         duration=duration,
     )
     scenario = _sponsored(Random(f"sponsors/{protocol.value}/{seed}"), scenario, count)
+    if durable:
+        scenario = _from_position(Random(f"position/{protocol.value}/{seed}"), scenario, senders)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
@@ -231,6 +233,18 @@ def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> Gossi
     if kind < 0.15:
         return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
     return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings
+
+
+def _from_position(rng: Random, scenario: Scenario, senders: int) -> Scenario:
+    """Now and then sessions begin with the first position, and some come when that may have left the log."""
+    settings = scenario.settings
+    assert isinstance(settings, GossipSettings)
+    if rng.random() > 0.1 or settings.sponsors:
+        return scenario
+    late = {rng.randrange(senders): rng.randrange(scenario.duration) for _ in range(rng.randint(1, 2))}
+    return msgspec.structs.replace(
+        scenario, settings=msgspec.structs.replace(settings, start="position"), late=late
+    )
 
 
 def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:

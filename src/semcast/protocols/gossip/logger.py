@@ -38,6 +38,7 @@ from semcast.protocols.gossip.frames import (
     Disowned,
     Gone,
     Gossip,
+    Heard,
     Heartbeats,
     Holding,
     Idle,
@@ -165,6 +166,7 @@ class Logger(Stack):
             Closed: self.ending.on_closed,
             Notice: self.pulling.on_notice,
             Gone: self.pulling.on_gone,
+            Heard: self.departing.on_heard,
         }
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
@@ -182,7 +184,7 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -504,6 +506,7 @@ class Logger(Stack):
         self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
         for stream in [each for each in self.books.streams if each.name == name]:
             self.departing.gone(stream)
+        self.departing.excuse(now)
         self.departing.end_all()
         self.beginning.look(now)
         self.admission.look(now)

@@ -204,7 +204,7 @@ class Member(Stack):
             self.session.on_period(now)
             self._disconnected = True
             if self.settings.logs:
-                self.session.go_away()
+                self.session.go_away(now)
             self.finding.say_goodbye(Standing.AWAY)
 
     def reconnect(self, now: Nanos) -> None:
