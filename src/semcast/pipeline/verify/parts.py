@@ -6,6 +6,7 @@ A part is chosen so that no row of another one matters to what is judged in it.
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 import pyarrow as pa
@@ -114,6 +115,7 @@ def _judging(
     return judge
 
 
+@lru_cache(maxsize=8)
 def _unpacked(packed: bytes) -> tuple[RunInfo, Sequence[Event]]:
     found: tuple[RunInfo, Sequence[Event]] = pickle.loads(packed)  # noqa: S301 (our own)
     return found
