@@ -3,8 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from semcast.core.ids import MemberId
-from semcast.domains.link import Request, Terms, numbers_of
+from semcast.domains.link import CastRequest, Request, Terms, numbers_of
 from semcast.group.errors import GroupError
 from semcast.protocols.lightweight.events import Cause, ClientEvent, Delivered, GroupView, Out
 from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
@@ -59,6 +61,9 @@ class FakeLink:
 
     def submit(self, request: Request) -> None:
         self.room -= numbers_of(request)
+        if isinstance(request, CastRequest) and request.counted is not None:
+            assert request.counted == sum(map(len, request.payloads))
+            request = msgspec.structs.replace(request, counted=None)
         self.submitted.append(request)
 
     def take(self) -> Sequence[ClientEvent]:

@@ -1,6 +1,7 @@
 """A program and its domain, over a link that does as it is told."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -89,6 +90,33 @@ def test_who_is_put_out_comes_back_as_one_and_hears_what_is_unsettled() -> None:
         assert [each.name for each in floor.groups()] == ["a"]
 
     play(scenario)
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_waits_for_a_place_is_told_that_the_domain_was_closed_and_nothing_is_left_over() -> None:
+    """asyncio complained of an exception that nobody looked at."""
+    complaints: list[dict[str, Any]] = []
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+        await joined(link, floor)
+        waiting = await started(floor.send("a", b"1", confirm="safe"))
+        given_up = await started(floor.flush())
+        late = await started(floor.send("a", b"2", confirm="safe"))
+        given_up.cancel()
+        with pytest.raises(TimeoutError):
+            await floor.flush(timeout=0.001)
+        await floor.close()
+        for task in (waiting, late):
+            with pytest.raises(semcast.UnconfirmedError, match="closed before that was known"):
+                await task
+        del waiting, late, given_up
+        gc.collect()
+        await asyncio.sleep(0)
+
+    play(scenario)
+    gc.collect()
+    assert complaints == []
 
 
 def test_who_cannot_come_back_is_told() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from tests.lightweight.test_lightweight_specs import spoilt
@@ -11,14 +12,15 @@ from tests.pipeline.agreement import differences, in_memory, said, statuses
 from tests.pipeline.histories import named, renumbered, write
 
 from semcast.history import Event, History
-from semcast.pipeline.verify import Options, calls, lightweight, parts, survey, verify
+from semcast.pipeline.verify import Options, calls, parts, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
+from semcast.pipeline.verify.lightweight import judge as lightweight
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
 from semcast.specs import CALLS, LIGHTWEIGHT, Status
-from semcast.specs.lightweight.kinds import HEARD
+from semcast.specs.lightweight.kinds import ASK, DELIVER, HEARD, SESSION
 
 SOUND = (("lightweight", 2), ("calls", 2), ("calls", 4))
 CAUGHT = {
@@ -52,12 +54,27 @@ def recorded() -> Iterator[History]:
             yield renumbered(named(sound, f"spoilt-{stack}-{number}").info, changed)
     programs = named(simulate(scenario_of("lightweight", 3)).history, "heard-twice")
     yield renumbered(programs.info, [*programs.events, _last_heard(programs)])
+    going_on = named(programs, "goes-on")
+    yield renumbered(going_on.info, [*going_on.events, *_after_the_end(going_on)])
     for (stack, name), seed in CAUGHT.items():
         yield named(simulate(scenario_of(stack, seed), MUTANTS[stack][name]).history, name)
 
 
 def _last_heard(history: History) -> Event:
     return next(event for event in reversed(history.events) if event.kind is HEARD)
+
+
+def _after_the_end(history: History) -> Iterator[Event]:
+    """A session comes back, its client is given and asks for something; a program hears that it is out."""
+    end = next(event for event in history.events if event.kind is SESSION and event.level != "came")
+    assert end.sender is not None
+    given = next(event for event in history.events if event.kind is DELIVER and event.process == end.process)
+    asked = next(event for event in history.events if event.kind is ASK and event.process == end.process)
+    yield msgspec.structs.replace(end, level="came")
+    yield msgspec.structs.replace(given, members=(end.sender,))
+    yield msgspec.structs.replace(asked, sender=end.sender)
+    yield msgspec.structs.replace(_last_heard(history), level="out")
+    yield _last_heard(history)
 
 
 def of_stack(histories: list[History], stack: str) -> list[History]:

@@ -28,10 +28,11 @@ from tests.specs.test_specs_gossip import L, P, Q, Script, sound
 
 from semcast.core import Item, MemberId
 from semcast.history import Event, History, RunInfo
-from semcast.pipeline.verify import Options, gossip_parts, survey, verify
+from semcast.pipeline.verify import Options, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
-from semcast.pipeline.verify.gossip import JUDGED
+from semcast.pipeline.verify.gossip import parts
+from semcast.pipeline.verify.gossip.judge import JUDGED
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
@@ -162,7 +163,7 @@ def _at_most_once(row: Event, process: MemberId) -> Event:
 def test_gossip_is_judged_as_in_memory(
     interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gossip_parts, "_RANGE", 3)  # streams are short
+    monkeypatch.setattr(parts, "_RANGE", 3)  # streams are short
     histories = [*simulated(), *by_hand()]
     histories += [*planted(next(each for each in histories if each.info.run == "rpbcast-4"))]
     expected = in_memory(histories, NAMES)

@@ -116,6 +116,17 @@ def test_nobody_agreed_to_what_was_delivered_while_away() -> None:
     assert "gossip_agreement" in script.broken()
 
 
+def test_nobody_agreed_to_what_no_logger_heard_of_before_it_was_noticed() -> None:
+    """A session notices late that it is away: the row says since when."""
+    for silent in (0, 2):
+        script = Script().opened(retention="live").start(P).start(Q).start(MemberId("r"))
+        script.about(P, "multicast", 1).row(P, "crash").about(Q, "deliver", 1)
+        script.row(Q, "disconnect", order=silent)
+        assert ("gossip_agreement" in script.broken()) is (silent == 0)
+        script.row(Q, "reconnect").about(Q, "deliver", 2)
+        assert "gossip_agreement" in script.broken()
+
+
 def test_not_logged() -> None:
     script = delivered()
     assert script.broken() == {"gossip_logged"}

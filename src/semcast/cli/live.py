@@ -22,9 +22,12 @@ from semcast.group.families import FAMILIES
 from semcast.group.settings import GroupSettings, resolve
 
 
-def add_group(parser: argparse.ArgumentParser) -> None:
-    """Which group, and how to reach it."""
-    parser.add_argument("group", metavar="GROUP", help="name of the group")
+def add_group(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """Which group, and how to reach it. Where it is optional, a daemon has many."""
+    if optional:
+        parser.add_argument("group", metavar="GROUP", nargs="?", default="", help="name of the group")
+    else:
+        parser.add_argument("group", metavar="GROUP", help="name of the group")
     parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
     parser.add_argument(
         "--bind",

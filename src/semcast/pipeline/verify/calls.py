@@ -23,6 +23,7 @@ from semcast.specs.calls.kinds import (
     DEPARTED,
     HEARD,
     MADE,
+    MISSED,
     RETURNED,
     RUN,
     SAID,
@@ -93,26 +94,32 @@ def _judge_causes(given: Given, runs: list[str], found: Findings) -> None:
             found.notes[run, _CAUSAL] = NO_CAUSAL_ORDER
     ordered = [run for run in runs if (run, _CAUSAL) not in found.notes]
     if ordered:
-        rows = given.rows.where(fn.col("run").isin(ordered) & _is(VIEW, TOLD, SENT, SAID, CAME))
+        rows = given.rows.where(fn.col("run").isin(ordered) & _is(VIEW, MISSED, TOLD, SENT, SAID, CAME))
         found.violations.append(_before_its_causes(given, _in_views(rows)))
 
 
 def _in_views(rows: DataFrame) -> DataFrame:
-    """Rows with the view that they are in: (run, who, index, kind, sender, seq, whom, in_view)."""
+    """Rows with the view that they are in, and whether it is not known what was told there.
+
+    (run, who, index, kind, sender, seq, last, whom, in_view, missed)
+    """
     before = Window.partitionBy(*_LIFE).orderBy("index").rowsBetween(Window.unboundedPreceding, 0)
     view = fn.when(_is(VIEW) & (fn.col("level") == "view"), fn.struct("view", "sender", "sender_incarnation"))
-    return rows.select(
+    sender = fn.struct(fn.col("sender").alias("name"), fn.col("sender_incarnation").alias("incarnation"))
+    inside = rows.select(
         "run",
         process().alias("who"),
         "index",
         "kind",
-        fn.struct(fn.col("sender").alias("name"), fn.col("sender_incarnation").alias("incarnation")).alias(
-            "sender"
-        ),
+        sender.alias("sender"),
         "seq",
+        (fn.col("seq") + fn.col("count") - 1).alias("last"),
         fn.get("members", fn.lit(0)).alias("whom"),
         fn.last(view, ignorenulls=True).over(before).alias("in_view"),
     )
+    there = Window.partitionBy("run", "who", "in_view").orderBy("index")
+    missed = fn.max(_is(MISSED)).over(there.rowsBetween(Window.unboundedPreceding, 0))
+    return inside.select("*", missed.alias("missed"))
 
 
 def _before_its_causes(given: Given, rows: DataFrame) -> DataFrame:
@@ -150,7 +157,7 @@ def _replies(rows: DataFrame) -> DataFrame:
         fn.col("said.index").alias("said"),
         fn.col("said.in_view").alias("in_view"),
     )
-    came = rows.where(_is(CAME)).select(
+    came = rows.where(_is(CAME) & ~fn.col("missed")).select(
         "run",
         fn.col("who").alias("caller"),
         fn.col("whom").alias("teller"),
@@ -165,7 +172,8 @@ def _replies(rows: DataFrame) -> DataFrame:
 
 def _causes(rows: DataFrame, replies: DataFrame) -> DataFrame:
     """What tellers had, and where their callers had it: (run, caller, teller, in_view, cause, told)."""
-    given = rows.where(_is(TOLD, SENT))
+    single = fn.explode(fn.sequence("seq", "last")).alias("seq")
+    given = rows.where(_is(TOLD, SENT)).select("run", "who", "sender", single, "index", "in_view")
     had = given.select(
         "run", fn.col("who").alias("teller"), "sender", "seq", fn.col("index").alias("cause"), "in_view"
     )

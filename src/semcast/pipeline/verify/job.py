@@ -1,14 +1,13 @@
 """The job behind `semcast verify`: reads histories, asks the forms, gathers what they found."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind
 from semcast.history.schema import KINDS, SCHEMA
-from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
+from semcast.pipeline.frames import TEXT, brought, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, unconstrained
 from semcast.pipeline.verify import basic, memory, replacements
@@ -40,10 +39,10 @@ from semcast.pipeline.verify.forms import (
     needs,
     wanted_properties,
 )
-from semcast.pipeline.verify.gossip import judge_gossip
-from semcast.pipeline.verify.lightweight import judge_lightweight
+from semcast.pipeline.verify.gossip.judge import judge_gossip
+from semcast.pipeline.verify.lightweight.judge import judge_lightweight
 from semcast.pipeline.verify.positions import judge_positions
-from semcast.pipeline.verify.replication import judge_replication
+from semcast.pipeline.verify.replication.judge import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import RunIndex
 from semcast.pipeline.verify.totals import Participant, census, roster_of, tails_of, totals, untold
@@ -99,8 +98,8 @@ def verify(
     """Judge every run; raises HistoryError where the histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
     small = recorded.rows <= options.small_rows
-    with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
-        verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
+    with at_once(spark) if small else unconstrained(spark):
+        verdicts = _Job(spark, recorded, options, wanted, progress, small=small).run()
     return Report(recorded.runs, recorded.rows, verdicts)
 
 
@@ -114,7 +113,6 @@ class _Job:
         options: Options,
         wanted: dict[str, list[str]],
         progress: Progress,
-        kept: ExitStack,
         *,
         small: bool,
     ) -> None:
@@ -125,10 +123,11 @@ class _Job:
         self._progress = progress
         self._small = small
         rows = by_group((held_rows if small else read_rows)(spark, recorded.files), recorded.runs)
-        # What the driver holds would be worked on while plans are made, in every plan anew.
-        self._rows = keep(rows.coalesce(1), kept) if small else rows
+        # Plans have the rows in many places, and begin at what is settled. What the driver holds would be
+        # worked on while each is made, and of what Spark caches each would repeat how it came about.
+        self._rows = settled(rows.coalesce(1)) if small else rows
         events = events_of(self._rows)
-        self._events = keep(events, kept) if small else events
+        self._events = settled(events) if small else events
         self._evidence = Evidence(recorded.runs)
         self._given_of: dict[frozenset[str], Given] = {}
 

@@ -72,7 +72,10 @@ def _with_members(info: RunInfo, people: tuple[MemberId, ...]) -> RunInfo:
 def judge_in_parts(
     given: Given, rows: DataFrame, tasks: Mapping[str, Task], known: Mapping[str, History], beside: Beside
 ) -> Findings:
-    """What checkers say of rows with `task` and `part` beside the columns of histories."""
+    """What checkers say of rows with `task` and `part` beside the columns of histories.
+
+    What cannot be told of one part may still be broken in another.
+    """
     found = Findings()
     packed = {
         (run, task): pickle.dumps((known[run].info, list(events))) for (run, task), events in beside.items()
@@ -82,11 +85,11 @@ def judge_in_parts(
     for run, task, verdict in told:
         name = tasks[task].property
         if verdict is None:
-            found.unknown[run, name] = "a part of the run has too many rows for one task"
+            found.doubts[run, name] = "a part of the run has too many rows for one task"
             continue
         judged: Verdict = pickle.loads(verdict)  # noqa: S301 (bytes that our own tasks made)
         if judged.status is Status.UNKNOWN:
-            found.unknown[run, name] = judged.detail
+            found.doubts[run, name] = judged.detail
         elif judged.count:
             broken.append(told_by(run, judged))
     found.violations.append(known_violations(given.run_index.spark, broken))

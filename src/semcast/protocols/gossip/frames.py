@@ -342,6 +342,12 @@ class Past(Frame, frozen=True, array_like=True, tag=118, gc=False):
     streams: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
+class Heard(Frame, frozen=True, array_like=True, tag=129, gc=False):
+    """Of a logger to the one that closes streams: it has heard these lately."""
+
+    members: Annotated[list[MemberId], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
 class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
@@ -410,6 +416,7 @@ GossipFrame = (
     | Sought
     | Begin
     | Past
+    | Heard
     | Refused
     | Acknowledge
     | Acknowledged

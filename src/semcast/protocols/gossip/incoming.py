@@ -39,6 +39,7 @@ class Incoming:
         self._roster = roster
         self._repair = repair
         self._fetching = fetching
+        self._begins_anywhere = not desk.settings.logs and not desk.settings.sponsored
 
     def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
         """Messages, from their sender, a peer or a log."""
@@ -84,7 +85,7 @@ class Incoming:
         if sender.name == self._me.name and sender > self._me:
             return None  # nobody comes after this one
         start = self._session.start_of(sender)
-        if not self._settings.logs and (start is None or not self._roster.knew(sender)):
+        if self._begins_anywhere and (start is None or not self._roster.knew(sender)):
             start = heard
         if start is None:
             return None

@@ -26,6 +26,7 @@ from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.enrolling import Enrolling
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
 from semcast.protocols.gossip.frames import (
@@ -37,6 +38,7 @@ from semcast.protocols.gossip.frames import (
     Disowned,
     Gone,
     Gossip,
+    Heard,
     Heartbeats,
     Holding,
     Idle,
@@ -77,6 +79,7 @@ from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
+from semcast.protocols.gossip.sponsor_frames import Enroll
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -145,6 +148,7 @@ class Logger(Stack):
             Report: self.admission.on_report,
             Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
+            Enroll: self.enrolling.on_enroll,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
         }
@@ -162,6 +166,7 @@ class Logger(Stack):
             Closed: self.ending.on_closed,
             Notice: self.pulling.on_notice,
             Gone: self.pulling.on_gone,
+            Heard: self.departing.on_heard,
         }
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
@@ -179,7 +184,7 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -195,6 +200,7 @@ class Logger(Stack):
         )
         hear_of = self.intake.hear_of
         self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
+        self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
 
     # Life
@@ -500,6 +506,7 @@ class Logger(Stack):
         self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
         for stream in [each for each in self.books.streams if each.name == name]:
             self.departing.gone(stream)
+        self.departing.excuse(now)
         self.departing.end_all()
         self.beginning.look(now)
         self.admission.look(now)

@@ -42,6 +42,7 @@ class Retention(enum.Enum):
 
 
 MAX_FILTER = 64
+MAX_SPONSORS = 16
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
 
@@ -60,6 +61,11 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
     presence: Nanos = 0
     """How often members say that they are there; 0 where membership is the list that all begin with."""
+    sponsors: int = 3
+    """Members that must take in who joins where no logger does (5.3, k): so many less one may crash. 0 for
+    nobody: who joins begins with what it hears, or waits for a logger."""
+    join_rounds: int = 5
+    """Rounds after which, without loggers, who joins makes do with fewer sponsors, and who leaves goes."""
     gossip_period: Nanos = 250 * MILLISECOND
     gc_rounds: int = 10
     """GCLIMIT: rounds after which a message is forgotten, if it is logged or there is no logger."""
@@ -155,6 +161,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("heartbeat_most must not be below heartbeat_least")
         if self.purging is Purging.HELD:
             raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
+        if not 0 <= self.sponsors <= MAX_SPONSORS:
+            raise ValueError(f"sponsors {self.sponsors}: from 0 to {MAX_SPONSORS}")
+        if self.join_rounds < 1:
+            raise ValueError(f"join_rounds {self.join_rounds}: at least 1")
         if self.presence < 0:
             raise ValueError("presence must not be below 0")
         if self.durable and not self.loggers and not self.presence:
@@ -177,6 +187,11 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
         if (self.log_bytes or self.log_age) and self.retention is not Retention.LIMITS:
             rules.append(Retention.LIMITS.value)
         return "+".join(rules)
+
+    @property
+    def sponsored(self) -> bool:
+        """Whether members take each other in: where they find each other."""
+        return bool(self.presence and self.sponsors)
 
     @property
     def logs(self) -> bool:

@@ -26,6 +26,7 @@ from semcast.specs.gossip.logs import (
 )
 from semcast.specs.gossip.members import gossip_members
 from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.sponsors import gossip_sponsored
 from semcast.specs.gossip.starting import gossip_beginning
 from semcast.specs.verdict import Verdict
 
@@ -53,5 +54,6 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
     "gossip_forgotten": gossip_forgotten,
+    "gossip_sponsored": gossip_sponsored,
 }
 """What must hold of a log beyond that; these are judged in memory only."""

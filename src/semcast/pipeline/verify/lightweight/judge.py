@@ -2,7 +2,7 @@
 
 Sessions, views and configurations are few rows: the driver has them, as the outline of a run. What they break
 among themselves the checkers see there. The rest is judged by single rows and their neighbours
-(`lightweight_rows.py`), or by the checkers in tasks: a stretch of what a daemon did, a range of the requests
+(`rows.py`), or by the checkers in tasks: a stretch of what a daemon did, a range of the requests
 of a client, or all that a client was told.
 """
 
@@ -15,8 +15,9 @@ from pyspark.sql import functions as fn
 from semcast.history import Event, History
 from semcast.history.schema import GONE, SCHEMA
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
-from semcast.pipeline.verify.lightweight_rows import (
+from semcast.pipeline.verify.lightweight.rows import (
     LightweightRows,
+    after_the_end,
     is_kind,
     lost_or_unplaced,
     not_growing,
@@ -25,7 +26,7 @@ from semcast.pipeline.verify.lightweight_rows import (
     sent_elsewhere,
     with_stays,
 )
-from semcast.pipeline.verify.lightweight_steps import judge_steps
+from semcast.pipeline.verify.lightweight.steps import judge_steps
 from semcast.pipeline.verify.parts import Task, judge_in_parts, outlines
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs import LIGHTWEIGHT, Verdict
@@ -48,7 +49,7 @@ from semcast.specs.verdict import Findings as Faults
 _STRETCH = 1 << 14
 """So many rows of a daemon, or requests of a client, are judged in one task."""
 
-BY_OUTLINE = ("lw_view_agreement", "lw_one_event", "lw_gone")
+BY_OUTLINE = ("lw_view_agreement", "lw_one_event", "lw_gone", "one_fate")
 """What the checkers see in sessions and views alone; others add what messages break."""
 
 ROWS: dict[str, Callable[[LightweightRows, str], DataFrame]] = {
@@ -57,6 +58,7 @@ ROWS: dict[str, Callable[[LightweightRows, str], DataFrame]] = {
     "lw_sending_view": sent_elsewhere,
     "lw_gone": of_the_gone,
     "lw_settled": lost_or_unplaced,
+    "one_fate": after_the_end,
 }
 """What single rows and their neighbours break."""
 
@@ -102,7 +104,9 @@ def judge_lightweight(given: Given, wanted: Wanted) -> Findings:
     if not runs:
         return found
     about_messages = is_kind(ASK, ORDERED) & fn.col("level").isin(*_ABOUT_MESSAGES)
-    known = outlines(given, runs, is_kind(*_OUTLINE) | (is_kind(ASK, ORDERED) & ~about_messages))
+    others = is_kind(ASK, ORDERED) & ~about_messages
+    programs = is_kind(HEARD) & (fn.col("level") == "opened")  # without one they would be taken for daemons
+    known = outlines(given, runs, is_kind(*_OUTLINE) | others | programs)
     if known is None:
         why = "there are too many rows about sessions and views"
         found.unknown.update({(run, name): why for run in runs for name in wanted[run]})
@@ -211,14 +215,13 @@ def _told(rows: LightweightRows) -> Parted:
     return heard.join(programs, ["run", "client"], "left_semi"), fn.to_json("client")
 
 
-def _told_and_items(rows: LightweightRows) -> Parted:
-    """The same, and what was delivered was about."""
+def _told_and_asked(rows: LightweightRows) -> Parted:
+    """The same, and what the messages were about."""
     told, part = _told(rows)
     key = ["run", "sender", "sender_incarnation", "seq"]
-    some = fn.exists(rows.text("items"), lambda item: item != "")
-    items = rows.all.where(is_kind(ASK) & some)
+    casts = rows.all.where(is_kind(ASK) & (fn.col("level") == "cast"))
     where = told.where(is_kind(DELIVER)).select(*key, part.alias("part")).distinct()
-    about = items.join(where, key).select(*SCHEMA.names, "part")
+    about = casts.join(where, key).select(*SCHEMA.names, "part")
     return told.select(*SCHEMA.names, part.alias("part")).union(about), fn.col("part")
 
 
@@ -229,7 +232,7 @@ _PARTS: dict[str, Callable[[LightweightRows], Parted]] = {
     "lw_same_view": _delivered,
     "lw_private": _private,
     "lw_heard": _told,
-    "lw_purged": _told_and_items,
+    "lw_purged": _told_and_asked,
 }
 
 
@@ -239,7 +242,7 @@ def _beside(task: str, known: History) -> Iterable[Event]:
     match task:
         case "lw_same_view":
             return _one_of_each(story)
-        case "lw_private":
+        case "lw_private" | "lw_heard" | "lw_purged":
             return _events(story.rows(SESSION))
         case "lw_open" | "names" | "own":
             return _events(story.rows(SESSION, VIEW, LEFT))

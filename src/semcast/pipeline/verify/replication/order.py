@@ -1,4 +1,4 @@
-"""Greens that must follow each other: the rows in doubt (`replication.py`) about what comes after what.
+"""Greens that must follow each other: the rows in doubt (`judge.py`) about what comes after what.
 
 Nearly every green follows the one before it, and is at rest. Of the others, the *suspects*, the checkers are
 asked, together with the rows that decide: the green before, snapshots, and of each creator the highest place
@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import united
 from semcast.pipeline.verify.obligations import chunked, overlay
-from semcast.pipeline.verify.replication_answers import (
+from semcast.pipeline.verify.replication.rows import (
     BIN,
     CREATOR,
     LIFE,

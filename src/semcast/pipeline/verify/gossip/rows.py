@@ -15,7 +15,7 @@ from semcast.history.schema import Kind
 from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import INDEX_BITS
-from semcast.pipeline.verify.gossip_outline import Outline
+from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations, with_author, with_number
 from semcast.specs.gossip.kinds import BLOCKED, COLLECT, KEPT, LETGO, LOG, LOGGER, LOST, STABLE

@@ -15,7 +15,7 @@ from semcast.pipeline.verify.events import process
 from semcast.pipeline.verify.forms import Given
 from semcast.pipeline.verify.obligations import chunked
 from semcast.pipeline.verify.violations import violations
-from semcast.specs.lightweight.kinds import ASK, DELIVER, LEFT, ORDERED, PLACED, PRIVATE, VIEW
+from semcast.specs.lightweight.kinds import ASK, DELIVER, HEARD, LEFT, ORDERED, PLACED, PRIVATE, SESSION, VIEW
 from semcast.specs.lightweight.story import story_of
 
 LIFE = ["run", "process", "incarnation"]
@@ -164,19 +164,42 @@ def of_the_gone(rows: LightweightRows, name: str) -> DataFrame:
         for row in story_of(known).rows(ORDERED):
             if row.event.level == "gone":
                 gone.setdefault((run, row.event.process, row.client), row.event.index)
-    table = small_frame(
-        rows.given.run_index.spark,
-        {"of": TEXT, "daemon": MEMBER, "gone": MEMBER, "since": WHOLE},
-        [(run, _pair(daemon), _pair(client), index) for (run, daemon, client), index in gone.items()],
-    )
     about = is_kind(DELIVER) | (is_kind(ORDERED) & fn.col("level").isin("cast", "private"))
-    same = (fn.col("run") == fn.col("of")) & (process() == fn.col("daemon")) & (_sender() == fn.col("gone"))
-    wrong = rows.all.where(about).join(fn.broadcast(table), same & (fn.col("index") > fn.col("since")))
+    wrong = rows.all.where(about).join(*_since(rows, gone, _sender()))
     return _cases(wrong.select(*LIFE, "index"), name, "a client is gone, and still there")
 
 
 def _pair(member: MemberId) -> tuple[str, int]:
     return member.name, member.incarnation
+
+
+def after_the_end(rows: LightweightRows, name: str) -> DataFrame:
+    """What clients do or are given after their sessions end, and hear after they heard so."""
+    ended: dict[tuple[str, MemberId, MemberId], int] = {}
+    for run, known in rows.known.items():
+        for row in story_of(known).rows(SESSION):
+            if row.event.level != "came":
+                ended.setdefault((run, row.event.process, row.client), row.event.index)
+    asked = is_kind(ASK) & fn.col("level").isin("cast", "private")
+    deeds = rows.clients.where(asked | is_kind(DELIVER, PRIVATE, PLACED))
+    late = deeds.join(*_since(rows, ended, fn.col("client"))).select(*LIFE, "index")
+    before = Window.partitionBy("run", "client").orderBy("process", "incarnation", "index")
+    out = fn.max(fn.col("level") == "out").over(before.rowsBetween(Window.unboundedPreceding, -1))
+    heard = rows.clients.where(is_kind(HEARD)).select(*LIFE, "index", out.alias("out")).where("out")
+    return _cases(late.union(heard.select(*LIFE, "index")), name, "a client is out, and goes on")
+
+
+def _since(
+    rows: LightweightRows, ends: Mapping[tuple[str, MemberId, MemberId], int], client: Column
+) -> tuple[DataFrame, Column]:
+    """To join rows with what ended before them: at a daemon, of a client."""
+    table = small_frame(
+        rows.given.run_index.spark,
+        {"of": TEXT, "daemon": MEMBER, "whose": MEMBER, "since": WHOLE},
+        [(run, _pair(daemon), _pair(each), index) for (run, daemon, each), index in ends.items()],
+    )
+    same = (fn.col("run") == fn.col("of")) & (process() == fn.col("daemon")) & (client == fn.col("whose"))
+    return fn.broadcast(table), same & (fn.col("index") > fn.col("since"))
 
 
 def lost_or_unplaced(rows: LightweightRows, name: str) -> DataFrame:

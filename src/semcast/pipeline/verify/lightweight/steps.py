@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from semcast.history.schema import SCHEMA
 from semcast.pipeline.verify.certified import MOST_ROWS
 from semcast.pipeline.verify.forms import Findings
-from semcast.pipeline.verify.lightweight_rows import LIFE, LightweightRows, is_kind, place
+from semcast.pipeline.verify.lightweight.rows import LIFE, LightweightRows, is_kind, place
 from semcast.pipeline.verify.parts import history_of
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs.lightweight.kinds import DELIVER, ORDERED, PRIVATE

@@ -1,0 +1,1 @@
+"""Gossip and loggers (`semcast.specs.gossip`), in runs that memory does not hold."""

@@ -1,0 +1,1 @@
+"""Servers that replicate a service (`semcast.specs.replication`), in runs that memory does not hold."""
