@@ -119,6 +119,7 @@ CAUGHT_AT = {
     ("vsync", "founded-beside-a-view"): 4,
     ("vsync", "vector-too-small"): 7,
     ("replication", "agreed-instead-of-safe"): 33,
+    ("replication", "half-is-enough"): 8,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 46,
     ("lightweight", "operations-untagged"): 5,
