@@ -63,7 +63,7 @@ CAUGHT_AT = {
     ("rpbcast", "slow-member-blocks"): 1,
     ("rpbcast", "forgets-unlogged"): 78,
     ("rpbcast", "at-most-once-from-logger"): 25,
-    ("rpbcast", "logged-before-synced"): 8,
+    ("rpbcast", "logged-before-synced"): 7,
     ("rpbcast", "confirm-before-synced"): 8,
     ("rpbcast", "disconnected-forgotten"): 2,
     ("rpbcast", "compact-before-logged"): 5,
