@@ -75,7 +75,7 @@ def test_an_error_in_one_group_is_told_to_its_program_and_ends_that_group_alone(
 
     async def test() -> None:
         async with pair(name()) as (a, b):
-            sharing = next(each for each in (a, b) if each._lease.shared)
+            sharing = next(each for each in (a, b) if each._works.lease.shared)
             victim = await semcast.join(name())
             assert victim.address == sharing.address
             victim.command(fail)

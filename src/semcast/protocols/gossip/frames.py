@@ -16,7 +16,7 @@ import msgspec
 from semcast.core.ids import MAX_NAME, MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip.queries import QUERIES
-from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, MAX_REGION, StartMode
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
 from semcast.wire.limits import MAX_SEQ
@@ -270,6 +270,8 @@ class Presence(Frame, frozen=True, array_like=True, tag=110, gc=False):
     standing: Standing
     asks: bool = False
     """Whether it knows nobody, and wants to be told."""
+    region: Annotated[str, msgspec.Meta(max_length=MAX_REGION)] = ""
+    """Where it is."""
 
 
 class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):
@@ -342,6 +344,12 @@ class Past(Frame, frozen=True, array_like=True, tag=118, gc=False):
     streams: Annotated[list[Through], msgspec.Meta(max_length=_MOST_ENTRIES)]
 
 
+class Heard(Frame, frozen=True, array_like=True, tag=129, gc=False):
+    """Of a logger to the one that closes streams: it has heard these lately."""
+
+    members: Annotated[list[MemberId], msgspec.Meta(max_length=_MOST_ENTRIES)]
+
+
 class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     """The session cannot begin as the member wants."""
 
@@ -410,6 +418,7 @@ GossipFrame = (
     | Sought
     | Begin
     | Past
+    | Heard
     | Refused
     | Acknowledge
     | Acknowledged

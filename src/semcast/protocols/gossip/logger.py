@@ -38,6 +38,7 @@ from semcast.protocols.gossip.frames import (
     Disowned,
     Gone,
     Gossip,
+    Heard,
     Heartbeats,
     Holding,
     Idle,
@@ -138,7 +139,7 @@ class Logger(Stack):
         self._round = 0
         self._handlers: dict[type[Frame], Handler] = {
             Data: self.intake.on_data,
-            Idle: self._on_idle,
+            Idle: lambda _now, source, frame: self.intake.mark_idle(source, frame.seq),
             Gossip: self._on_gossip,
             Heartbeats: self._on_heartbeats,
             Want: self._on_want,
@@ -153,7 +154,7 @@ class Logger(Stack):
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
-            Members: self._on_members,
+            Members: lambda now, _source, frame: self.roster.learn(now, frame.known),
         }
         self._colleague_handlers: dict[type[Frame], Handler] = {
             Promise: self._on_promise,
@@ -165,6 +166,7 @@ class Logger(Stack):
             Closed: self.ending.on_closed,
             Notice: self.pulling.on_notice,
             Gone: self.pulling.on_gone,
+            Heard: self.departing.on_heard,
         }
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
@@ -182,7 +184,7 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -416,9 +418,6 @@ class Logger(Stack):
     def _flush(self, now: Nanos) -> None:
         self.intake.flush(now)
 
-    def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self.intake.mark_idle(source, frame.seq)
-
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
             self.intake.mark_idle(sender, seq)
@@ -455,9 +454,6 @@ class Logger(Stack):
         if row is not None and frame.standing is Standing.AWAY:
             row.away = True  # not forgotten: what it is owed stays
         self.finding.on_presence(now, source, frame)
-
-    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
-        self.roster.learn(now, frame.known)
 
     def _say_present(self, now: Nanos) -> None:
         pause = self.finding.say_present()
@@ -504,6 +500,7 @@ class Logger(Stack):
         self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
         for stream in [each for each in self.books.streams if each.name == name]:
             self.departing.gone(stream)
+        self.departing.excuse(now)
         self.departing.end_all()
         self.beginning.look(now)
         self.admission.look(now)

@@ -149,7 +149,7 @@ class Session:
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
         if self._settings.logs and now - self._heard_at > _IN_VAIN * self._settings.report:
-            self.go_away()
+            self.go_away(now)
         if self.logger is None:
             return  # nobody is there to be asked
         if self.leaving and self._sender.logged == self._sender.seq and self.may_leave():
@@ -169,11 +169,11 @@ class Session:
         for stream in self._unsure:
             self._ask_sender(stream)
 
-    def go_away(self) -> None:
-        """No logger hears it any more, or none will."""
+    def go_away(self, now: Nanos) -> None:
+        """No logger hears it any more, or none will; nor has since the last report that was answered."""
         if not self._away:
             self._away = True
-            self._out.deliver(Note("disconnect"))
+            self._out.deliver(Note("disconnect", order=now - self._heard_at))
             self._out.deliver(Away())
 
     def is_meant(self, incarnation: int) -> bool:

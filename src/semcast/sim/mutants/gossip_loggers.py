@@ -169,14 +169,16 @@ class StartIgnored(Logger):
 
 class _WithWhatWasCollected(Admission):
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+        reading = Reading(self._books)
+        if join.start == "position":
+            return reading.vector(join.at, join.log)
         if join.start != "time":
             return super()._beginning(join, name)
-        reading = Reading(self._books)
         return reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
 
 
 class BeginsWithWhatWasCollected(Logger):
-    """Owes a session that begins at a time also what nobody needed any more, and is gone."""
+    """Owes a session that begins at a time or a position also what nobody needed any more, and is gone."""
 
     admission_kind = _WithWhatWasCollected
 

@@ -19,7 +19,8 @@ its incarnations belong together.
   its session goes on;
 - detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
-- disconnect, reconnect: it noticed that no logger hears it, and that one does again;
+- disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
+  does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
@@ -108,7 +109,7 @@ VOUCHED = add_kind("vouched", ("sender", "seq", "members", "order"), _vouched)
 JOINED = add_kind("joined", ("level", "members", "order", "seq"), _joined)
 THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
-DISCONNECT = add_kind("disconnect", ())
+DISCONNECT = add_kind("disconnect", ("order",))
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())

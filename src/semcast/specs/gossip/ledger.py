@@ -1,5 +1,6 @@
 """What a history of this family says about sessions and logs, put together once for its checkers."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.runs import Runs, union
 
 _NOTHING = Runs()
+_END = (1 << 63) - 1
 _NEVER: Nanos = 1 << 62
 _SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
 
@@ -50,10 +52,9 @@ class Incarnation:
         """Where it wanted to leave, if it did."""
         self.fenced = any(row.kind in (FENCED, DETACHED) for row in rows)
         """Whether its stream was closed though it was there, or it stopped: then its session goes on."""
-        away = False
+        gaps = unheard(rows)
         for row in rows:
-            away = row.kind is DISCONNECT or (away and row.kind is not RECONNECT)
-            self._take(row, away=away)
+            self._take(row, away=any(row.at > since and row.index < upto for since, upto in gaps))
 
     @property
     def at_most_once(self) -> bool:
@@ -288,6 +289,19 @@ def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
         if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
             parts.append([])
     return [part for part in parts if part]
+
+
+def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:
+    """When no logger heard a process: from after a moment, to before the row of this index."""
+    found: list[tuple[Nanos, int]] = []
+    since: Nanos | None = None
+    for row in rows:
+        if row.kind is DISCONNECT and since is None:
+            since = row.at - (row.order or 0)
+        elif row.kind is RECONNECT and since is not None:
+            found.append((since, row.index))
+            since = None
+    return found if since is None else [*found, (since, _END)]
 
 
 def _last_crash(sponsors: tuple[MemberId, ...], ends: dict[MemberId, Event | None]) -> Nanos:

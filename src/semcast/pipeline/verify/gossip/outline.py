@@ -34,7 +34,7 @@ from semcast.specs.gossip.kinds import (
     UNWANTED,
     VOUCHED,
 )
-from semcast.specs.gossip.ledger import Session, ledger_of
+from semcast.specs.gossip.ledger import Session, ledger_of, unheard
 
 _SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
 _KINDS = (*_SESSIONS, OPENED, FORGOT, *GONE)
@@ -207,17 +207,10 @@ class Outline:
                     yield LogPart(process, rank, first, _END, number)
 
     def away(self) -> Iterator[tuple[MemberId, int, int]]:
-        """The rows of sessions that no logger heard: the process, the first and the last."""
+        """The rows of sessions that no logger heard: the process, after which moment, before which row."""
         for process in self.history.processes:
-            since: int | None = None
-            for row in self.history.of(process):
-                if row.kind is DISCONNECT and since is None:
-                    since = row.index
-                elif row.kind is RECONNECT and since is not None:
-                    yield process, since, row.index
-                    since = None
-            if since is not None:
-                yield process, since, _END
+            for since, upto in unheard(self.history.of(process)):
+                yield process, since, upto
 
     def owed(self) -> Iterator[Owed]:
         """At which moments a session is owed which part of a stream, if a log collects it as stable."""
