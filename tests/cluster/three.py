@@ -42,8 +42,6 @@ def profile_verify_and_sweep(master: str, folder: Path) -> None:
         ["verify", str(recorded), "--allow-missing", "--property", "integrity", "--out", str(out / "verify")],
         ["sweep", str(folder / "small.toml"), "--out", str(out / "sweep")],
     ]
-    for command in commands:
-        command += ["--master", master, "--json"]
     done = subprocess.run(
         [
             sys.executable,

@@ -156,6 +156,37 @@ def test_who_was_skipped_is_not_blamed_for_what_it_did_not_read(tmp_path: Path, 
     assert verdict.status is Status.HOLDS, verdict
 
 
+def test_a_full_disk_ends_the_recording_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = CallJournal(tmp_path, "run", "g", A, order="total", clock=lambda: 7)
+    journal.deliver(Note("call-view", view=1, level="view", members=(A, B)))
+    journal.deliver(Note("call-made", seq=1, count=1, level="all", digest="all"))
+    journal.flush()
+
+    def full(_fd: int, _data: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.write", full)
+    journal.deliver(Note("call-came", seq=1, count=1, members=(B,)))
+    journal.flush()
+    monkeypatch.undo()
+    journal.deliver(Note("call-made", seq=2, count=1, level="all", digest="all"))
+    journal.close()
+    assert "recorded no more" in caplog.text
+    [history] = read_histories(tmp_path)
+    assert history.info.cut_off == (A,)
+    assert [each.kind.value for each in history.events] == ["call-view", "call-made"]
+
+
+def test_a_journal_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    journal = CallJournal(tmp_path / "file", "run", "g", A, order="total")
+    journal.deliver(Note("call-made", seq=1, count=1, level="all", digest="all"))
+    journal.flush()
+    journal.close()
+
+
 def test_a_reply_that_overtakes_its_cause_is_found_in_runs(tmp_path: Path) -> None:
     """What is recorded live are runs of messages; each that is missing counts."""
     journal = CallJournal(tmp_path, "run", "g", A, order="total", clock=lambda: 7)

@@ -1,6 +1,7 @@
 """Many groups of one process: one thread and one pair of sockets, and each has a fate of its own."""
 
 import asyncio
+import multiprocessing
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -74,7 +75,7 @@ def test_an_error_in_one_group_is_told_to_its_program_and_ends_that_group_alone(
 
     async def test() -> None:
         async with pair(name()) as (a, b):
-            sharing = next(each for each in (a, b) if each._lease.shared)
+            sharing = next(each for each in (a, b) if each._works.lease.shared)
             victim = await semcast.join(name())
             assert victim.address == sharing.address
             victim.command(fail)
@@ -106,6 +107,34 @@ def test_a_fixed_port_serves_several_groups_too() -> None:
                 await asyncio.gather(until_view(second, 2), until_view(third, 2))
 
     run(test())
+
+
+def test_a_child_process_that_was_forked_has_sockets_and_a_thread_of_its_own() -> None:
+    """Those of its parent are nobody's there."""
+    context = multiprocessing.get_context("fork")
+
+    async def test() -> None:
+        async with semcast.join(name()) as group:
+            told: multiprocessing.Queue[tuple[str, int]] = context.Queue()
+            process = context.Process(target=_child, args=(told,))
+            process.start()
+            assert await asyncio.to_thread(told.get, timeout=PATIENCE) != group.address
+            await asyncio.to_thread(process.join, PATIENCE)
+            assert process.exitcode == 0
+            await group.send(b"still here")
+            assert await read_until(group, b"still here") == [b"still here"]
+
+    asyncio.run(test())
+
+
+def _child(told: "multiprocessing.Queue[tuple[str, int]]") -> None:
+    async def test() -> None:
+        async with semcast.join(name()) as group:
+            await group.send(b"hello")
+            assert await read_until(group, b"hello") == [b"hello"]
+            told.put(group.address)
+
+    asyncio.run(test())
 
 
 class Process:

@@ -15,7 +15,7 @@ from semcast.core.outbox import Frame
 from semcast.net.addresses import LOOPBACK, Address
 from semcast.net.exchange import Exchange
 from semcast.net.hub import Hub
-from semcast.net.inbox import BUDGET, COST, ROOM, Inbox
+from semcast.net.inbox import COST, ROOM, Inbox, budget
 from semcast.net.seat import Seat
 from semcast.net.shield import LIMIT
 from semcast.net.sockets import Arrival, Endpoint
@@ -150,13 +150,13 @@ def test_sockets_that_are_of_no_use_any_more_end_all_groups(office: Office) -> N
 def test_a_busy_group_leaves_the_others_their_turns(office: Office) -> None:
     """It takes its budget; what the quiet one was sent behind all that does not wait for the rest."""
     [large] = office.says(0, bytes(50_000))
-    count = 3 * BUDGET // len(large)
+    count = 3 * budget(2) // len(large)
     office.exchange._sort(1, [(large, office.mouth.address, False)] * count)
     office.exchange._sort(1, [(each, office.mouth.address, False) for each in office.says(1)])
     for hub in office.hubs:
         hub.run(1, ())
     assert office.stacks[1].heard == [Say(b"hello")]
-    assert 0 < len(office.stacks[0].heard) <= BUDGET // len(large) + 1
+    assert 0 < len(office.stacks[0].heard) <= budget(2) // len(large) + 1
     assert office.hubs[0].next_at() == 0
     while office.hubs[0].next_at() == 0:
         office.hubs[0].run(1, ())
@@ -193,15 +193,15 @@ def arrivals(*sizes: int) -> list[Arrival]:
 def test_an_inbox_keeps_the_order_and_gives_a_budget_at_a_time() -> None:
     inbox = Inbox()
     assert not inbox
-    sizes = [100, BUDGET, 7, 8]
+    sizes = [100, 2000, 7, 8]
     assert inbox.put(arrivals(*sizes)) == 0
     taken = []
     while inbox:
-        run, size = inbox.take()
+        run, size = inbox.take(2000)
         assert size == sum(len(data) for data, _, _ in run)
         taken.append([len(data) for data, _, _ in run])
-    assert taken == [[100, BUDGET], [7, 8]]
-    assert inbox.take() == ([], 0)
+    assert taken == [[100, 2000], [7, 8]]
+    assert inbox.take(2000) == ([], 0)
 
 
 def test_an_inbox_is_bounded_also_against_the_smallest() -> None:
@@ -209,8 +209,28 @@ def test_an_inbox_is_bounded_also_against_the_smallest() -> None:
     most = ROOM // COST
     assert inbox.put(arrivals(*[0] * (most + 10))) == 10
     assert inbox.put(arrivals(0)) == 1
-    inbox.take()
+    inbox.take(budget(1))
     assert inbox.put(arrivals(0)) == 0
     inbox.clear()
     assert not inbox
     assert inbox.put(arrivals(*[0] * most)) == 0
+
+
+def test_a_group_has_less_in_a_turn_where_others_wait(office: Office) -> None:
+    assert office.exchange.budget == budget(2) < budget(1)
+    office.hubs[0].close()
+    assert office.exchange.budget == budget(1)
+
+
+def test_sockets_are_emptied_between_the_turns_of_busy_groups(office: Office) -> None:
+    """They hold what the flow control of one group allows, not that of all."""
+    [large] = office.says(0, bytes(50_000))
+    office.exchange._sort(1, [(large, office.mouth.address, False)] * 2)
+    office.mouth.send(office.says(1), [office.exchange.endpoint.address])
+    deadline = time.monotonic() + 5.0
+    while 1 not in office.woken:
+        office.exchange._sort(1, [(large, office.mouth.address, False)] * 2)
+        office.hubs[0].run(1, ())
+        assert time.monotonic() < deadline
+    office.hubs[1].run(1, ())
+    assert office.stacks[1].heard == [Say(b"hello")]

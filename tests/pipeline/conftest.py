@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline import histories
 from tests.pipeline import rings as ring_histories
 from tests.pipeline import views as view_histories
-from tests.pipeline.agreement import NAMES, PLAIN, Judged
+from tests.pipeline.agreement import NAMES, Judged
 
 from semcast.history import History
 from semcast.pipeline.data import data_folder
@@ -73,25 +73,19 @@ def cut_off() -> list[History]:
 @pytest.fixture(scope="session")
 def everything(
     plain: list[History], rings: list[History], views: list[History], cut_off: list[History]
-) -> dict[str, list[History]]:
+) -> list[History]:
     """All of them: those without views, and those with views."""
     without = [*plain, *cut_off, histories.deep_chain(), histories.without_b()]
-    return {"without views": without, "with views": [*rings, *views, histories.two_groups()]}
+    return [*without, *rings, *views, histories.two_groups()]
 
 
 @pytest.fixture(scope="session")
 def judged(
-    session: SparkSession, everything: dict[str, list[History]], tmp_path_factory: pytest.TempPathFactory
+    session: SparkSession, everything: list[History], tmp_path_factory: pytest.TempPathFactory
 ) -> Judged:
-    """What Spark says of all of them, as if they were too large for memory.
-
-    Those with views by every property, the others by what is promised without views.
-    """
-    reports = []
-    for some, names in zip(everything.values(), (PLAIN, NAMES), strict=True):
-        assert len({history.info.run for history in some}) == len(some)
-        folder = histories.write(some, tmp_path_factory.mktemp("judged"))
-        options = Options(names, allow_missing=True, memory_rows=0)
-        reports.append(verify(session, survey([folder]), options))
-    verdicts = [verdict for report in reports for verdict in report.verdicts]
-    return Judged(verdicts, sum(report.events for report in reports))
+    """What Spark says of all of them by every property, as if they were too large for memory: in one job."""
+    assert len({history.info.run for history in everything}) == len(everything)
+    folder = histories.write(everything, tmp_path_factory.mktemp("judged"))
+    options = Options(NAMES, allow_missing=True, memory_rows=0)
+    report = verify(session, survey([folder]), options)
+    return Judged(report.verdicts, report.events)

@@ -15,19 +15,12 @@ from semcast.domains.link import CastRequest
 from semcast.group.calling import CallDesk
 from semcast.group.errors import GroupError, SendTimeoutError
 from semcast.patterns.calls import read
+from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.lightweight.events import Delivered
 
 if TYPE_CHECKING:
     from semcast.domains.waiting import Waiting
     from semcast.group.call_journal import CallJournal
-
-CALLS = "\x00calls"
-"""The group in which nobody is."""
-
-
-def is_call(groups: Sequence[str]) -> bool:
-    """Whether messages to these groups belong to calls."""
-    return len(groups) > 1 and groups[1] == CALLS
 
 
 class GroupCalls:

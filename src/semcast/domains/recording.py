@@ -5,19 +5,24 @@ has journals of its own: one for what it hears, in the group of the domain, besi
 one for the calls of each group.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from semcast.core.events import Note
 from semcast.domains.link import Link, Refusal, Request, Terms
 from semcast.group.call_journal import StayingJournal
+from semcast.group.errors import ConfigurationError
 from semcast.history.events import RunInfo
 from semcast.history.journal import FamilyRow, JournalWriter
 from semcast.history.schema import TOTAL
 from semcast.protocols.clients.notes import heard_row, opened_row
 from semcast.protocols.lightweight import LIGHTWEIGHT
 from semcast.protocols.lightweight.events import ClientEvent
+
+_LOG = logging.getLogger("semcast.group")
 
 
 class DomainRecording:
@@ -53,7 +58,10 @@ class DomainRecording:
             info = RunInfo.one(
                 self._run or domain, domain, LIGHTWEIGHT.name, None, (), None, uniform=False, quiesced=False
             )
-            self._writer = JournalWriter(self._folder, terms.client, info)
+            try:
+                self._writer = JournalWriter(self._folder, terms.client, info)
+            except OSError as error:
+                raise ConfigurationError(f"cannot record in {self._folder}: {error}") from error
             self._write([opened_row(terms.client)])
 
     def heard(self, events: Sequence[ClientEvent | Refusal]) -> None:
@@ -66,7 +74,12 @@ class DomainRecording:
 
     def _write(self, rows: list[Note]) -> None:
         if rows and self._writer is not None:
-            self._writer.append(time.time_ns(), [FamilyRow(row) for row in rows])
+            try:
+                self._writer.append(time.time_ns(), [FamilyRow(row) for row in rows])
+            except OSError as error:
+                _LOG.warning("what %s hears is recorded no more: %s", rows[0].sender, error)
+                self._close_heard()
+                self._hears = False
 
     def calls(self, group: str) -> StayingJournal:
         """Of a group that the program is in."""
@@ -87,9 +100,10 @@ class DomainRecording:
             self._calls.popitem()[1].close()
 
     def _close_heard(self) -> None:
-        if self._writer is not None:
-            self._writer.close(time.time_ns())
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):  # then it has no end, and that is how it is read
+                writer.close(time.time_ns())
 
 
 class RecordedLink:

@@ -22,7 +22,7 @@ from semcast.domains.places import no_daemon
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.net.addresses import AddressError, split_address
 from semcast.protocols.clients.caller import Caller, Denial, Heard
-from semcast.protocols.clients.codec import Malformed, Stream, framed
+from semcast.protocols.clients.codec import Malformed, Stream, all_framed
 from semcast.protocols.lightweight.events import ClientEvent, Out
 from semcast.protocols.lightweight.settings import MAX_MEMBERSHIPS
 
@@ -200,7 +200,8 @@ class RemoteLink:
         welcome = self._caller.welcome
         assert welcome is not None
         most = max(1, welcome.messages // 4)
-        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain)
+        holds = self._options[2] == "block"
+        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain, holds)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -331,7 +332,7 @@ class RemoteLink:
             caller.say_taken()
         bodies, caller.out = caller.out, []
         if bodies:
-            transport.write(b"".join([framed(body) for body in bodies]))
+            transport.write(all_framed(bodies))
 
     def _ask(self, caller: Caller) -> None:
         """What was submitted; messages that go the same way as one run."""
@@ -371,7 +372,7 @@ def _alike(one: CastRequest, other: Request) -> bool:
 
 def _size(request: Request) -> int:
     if type(request) is CastRequest:
-        return sum(map(len, request.payloads)) + 256
+        return request.size + 256
     return (len(request.payload) if type(request) is PrivateRequest else 0) + 256
 
 

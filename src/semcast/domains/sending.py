@@ -146,7 +146,7 @@ class SendingSide(ABC):
                 raise
             view = None if seat is None else seat.sending_view
             about = None if items is None else items[accepted : accepted + len(run)]
-            last = self._desk.submit(CastRequest(names, run, view, safe, about)) + len(run) - 1
+            last = self._desk.submit(CastRequest(names, run, view, safe, about, size)) + len(run) - 1
             accepted += len(run)
         sent = MessageId(self.member, last)
         if confirm is not None:
@@ -167,8 +167,13 @@ class SendingSide(ABC):
                 return False
             return self._desk.room_for(count, size)
 
+        def after_reading() -> bool:
+            """Whether it can only be so once this program has read more: otherwise its daemon gives room."""
+            desk = self._desk
+            return desk.link.over or desk.terms.holds or (seat is not None and not seat.may_send)
+
         if not open_for_it():
             try:
-                await self._waiting.until(open_for_it, timeout)
+                await self._waiting.until(open_for_it, timeout, after_reading=after_reading)
             except TimeoutError:
                 raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None

@@ -3,11 +3,14 @@
 Calls happen in the thread of the program, messages in that of the loop; so these are two journals of one
 process, in two groups of one run. Rows are written before what they are about leaves, and before the program
 learns of it. Nothing is written before there is a call: then the journal begins with the view so far, and
-with what the program had been told by then.
+with what the program had been told by then. Where a journal cannot be written, the log says so, and the
+program goes on: what is recorded then is cut off, and known to be.
 """
 
+import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -22,6 +25,7 @@ from semcast.history.events import RunInfo
 from semcast.history.journal import FamilyRow, JournalWriter
 from semcast.history.schema import TOTAL
 
+_LOG = logging.getLogger("semcast.group")
 _STACK = "calls"
 
 
@@ -76,6 +80,7 @@ class CallJournal:
         self._view: list[Note] = []  # the rows about the view so far, while nothing is written
         self._had: dict[MemberId, tuple[int, int]] = {}  # messages that the program was told meanwhile
         self._missed = False  # messages of that view were dropped
+        self._over = False  # nothing more is written
 
     # What happens
 
@@ -84,6 +89,8 @@ class CallJournal:
         with self._lock:
             if self._writer is not None:
                 self._rows.append(note)
+            elif self._over:
+                return
             elif note.kind != "call-view":
                 self._begin()
                 self._rows.append(note)
@@ -131,7 +138,11 @@ class CallJournal:
     # Writing
 
     def _begin(self) -> None:
-        self._writer = JournalWriter(self._folder, self._member, self._info)
+        try:
+            self._writer = JournalWriter(self._folder, self._member, self._info)
+        except OSError as error:
+            self._give_up(error)
+            return
         had = [
             Note("call-told", sender, first, last - first + 1) for sender, (first, last) in self._had.items()
         ]
@@ -148,7 +159,15 @@ class CallJournal:
     def _write(self) -> None:
         rows, self._rows = self._rows, []
         if rows and self._writer is not None:
-            self._writer.append(self._clock(), [FamilyRow(row) for row in rows])
+            try:
+                self._writer.append(self._clock(), [FamilyRow(row) for row in rows])
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        _LOG.warning("%s: its calls are recorded no more: %s", self._info.only.name, error)
+        self._close_writer()
+        self._over = True
 
     def restart(self, member: MemberId) -> None:
         """The program goes on as another member, whose journal is another."""
@@ -164,10 +183,13 @@ class CallJournal:
         """The journal is whole."""
         with self._lock:
             self._write()
-            if self._writer is not None:
-                self._writer.close(self._clock())
-            self._writer = None
-            self._rows = []
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        writer, self._writer, self._rows = self._writer, None, []
+        if writer is not None:
+            with suppress(OSError):  # then it has no end, and that is how it is read
+                writer.close(self._clock())
 
 
 class StayingJournal(CallJournal):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
@@ -94,7 +95,7 @@ class Driver:
 
     def look_again(self, place: Place) -> None:
         """There are more sockets to wait for."""
-        self._move(self._watch, place)
+        self._move(self._look_again, place)
 
     def _move(self, move: Move, place: Place) -> None:
         self._moves.append((move, place))
@@ -154,6 +155,12 @@ class Driver:
         except BaseException as error:  # the application is told, whatever it is
             self._fail(poll, place, error)
 
+    def _look_again(self, poll: select.epoll, place: Place) -> None:
+        try:
+            self._watch(poll, place)
+        except OSError as error:
+            self._fail(poll, place, error)
+
     def _watch(self, poll: select.epoll, place: Place) -> None:
         if place in self._places:
             for fileno in place.tenant.filenos():
@@ -183,7 +190,8 @@ class Driver:
             self._places = [each for each in self._places if each is not place]  # they may be taking turns
             for fileno in place.filenos:
                 del self._of[fileno]
-                poll.unregister(fileno)
+                with suppress(OSError):  # closed, by whatever made it fail
+                    poll.unregister(fileno)
         place.gone.set()
 
     def _sleep(self, poll: select.epoll) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from semcast.core.ids import SECOND, Nanos
 from semcast.net.addresses import Address
 from semcast.net.driving import Driver, Place
+from semcast.net.inbox import budget
 from semcast.net.shield import Shield, Verdict
 from semcast.net.sockets import Arrival, Endpoint
 from semcast.wire import Malformed
@@ -51,6 +52,8 @@ class Exchange:
         """Datagrams that no group here could be found for, and why."""
         self.overrun = False
         """Whether datagrams were lost lately for want of room in the sockets."""
+        self.budget = budget(1)
+        """Bytes that one turn of one group takes in."""
         self.broken = False
         """Whether an error has ended it."""
         self._changing = threading.Lock()
@@ -78,12 +81,14 @@ class Exchange:
         with self._changing:
             assert group not in self._lines, "a second member of a group has an endpoint of its own"
             self._lines = {**self._lines, group: line}
+            self.budget = budget(len(self._lines))
 
     def disconnect(self, group: bytes) -> None:
         """Nobody here is in this group any more."""
         with self._changing:
             if group in self._lines:
                 self._lines = {each: line for each, line in self._lines.items() if each != group}
+                self.budget = budget(len(self._lines))
                 self._excuse(group)
 
     def _excuse(self, group: bytes) -> None:
@@ -147,6 +152,11 @@ class Exchange:
         if now >= self._housekeeping_at:
             self._housekeeping_at = now + _HOUSEKEEPING
             self.overrun = self.endpoint.count_drops() > 0 and not self._guarding
+
+    def relieve(self, now: Nanos) -> None:
+        """Empty the sockets before the next group has its turn: they hold what one is sent, not all."""
+        if len(self._lines) > 1:
+            self._sort(now, self.endpoint.receive(self.endpoint.filenos()))
 
     def next_at(self) -> Nanos:
         """When there is something to do again."""

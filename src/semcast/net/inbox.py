@@ -6,10 +6,17 @@ from semcast.net.sockets import RECEIVE_BUFFER, Arrival
 
 ROOM = RECEIVE_BUFFER
 """Bytes that wait, at most: what a socket of the group's own would hold."""
-BUDGET = 1 << 18
-"""Bytes that a turn takes, and the datagram that exceeds them."""
+_ALONE = 1 << 20
+"""Bytes that a turn takes, and the datagram that exceeds them, where nobody waits for its end."""
+_AMONG_OTHERS = 1 << 19
+"""The same where other groups do. Shorter turns cost more for what they do: the program is woken by each."""
 COST = 512
 """Bytes that a datagram counts for besides its own: a kernel counts like this, and turns are no longer."""
+
+
+def budget(groups: int) -> int:
+    """Bytes for one turn of one of so many groups."""
+    return _ALONE if groups < 2 else _AMONG_OTHERS
 
 
 class Inbox:
@@ -39,9 +46,9 @@ class Inbox:
                 self._size += size
         return lost
 
-    def take(self) -> tuple[list[Arrival], int]:
-        """What one turn deals with, and how many bytes these are."""
-        if self._size <= BUDGET:
+    def take(self, most: int) -> tuple[list[Arrival], int]:
+        """The first, until they exceed so many bytes, and how many bytes these are."""
+        if self._size <= most:
             taken, size = self._waiting, self._size
             self._waiting, self._size = [], 0
             return taken, size - COST * len(taken)
@@ -49,7 +56,7 @@ class Inbox:
         for each in self._waiting:
             count += 1
             size += len(each[0]) + COST
-            if size > BUDGET:
+            if size > most:
                 break
         taken = self._waiting[:count]
         del self._waiting[:count]

@@ -5,6 +5,7 @@ share one thread (`driving.py`). Two members of one group do not: each would hav
 does a tenant whose turns may take long.
 """
 
+import os
 import threading
 from typing import Protocol
 
@@ -92,3 +93,13 @@ def _give_back(group: str) -> bool:
     with _LOCK:
         del _shared[group]
         return not _shared
+
+
+def _forget() -> None:
+    """In a child process, which has no thread of its parent."""
+    global _LOCK  # noqa: PLW0603 (another thread of the parent may have held it)
+    _LOCK = threading.Lock()
+    _shared.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

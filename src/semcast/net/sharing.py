@@ -4,6 +4,7 @@ Groups whose sockets would be alike share them. Two members of one group do not,
 may take long: they have threads of their own (`loop.py`), and an exchange belongs to one thread.
 """
 
+import os
 import threading
 from collections.abc import Hashable
 
@@ -41,7 +42,8 @@ class Lease:
         self._over = False
 
     def __del__(self) -> None:
-        self.release()
+        if not self._over:
+            self.release()
 
     def release(self) -> None:
         """The group is not there any more; after the last the sockets are closed."""
@@ -106,3 +108,14 @@ def _one_less(kind: Kind, exchange: Exchange) -> bool:
     del _open[kind]
     exchange.close()
     return True
+
+
+def _forget() -> None:
+    """In a child process: the sockets that it inherited are those of its parent, and no thread reads them."""
+    global _LOCK  # noqa: PLW0603 (another thread of the parent may have held it)
+    _LOCK = threading.RLock()
+    _open.clear()
+    _groups.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

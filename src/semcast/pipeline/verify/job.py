@@ -10,8 +10,9 @@ from semcast.history import HistoryError, Kind
 from semcast.history.schema import KINDS, SCHEMA
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
-from semcast.pipeline.session import at_once, unconstrained
+from semcast.pipeline.session import at_once, in_one_process, unconstrained
 from semcast.pipeline.verify import basic, memory, replacements
+from semcast.pipeline.verify.calls import judge_calls
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
@@ -40,6 +41,7 @@ from semcast.pipeline.verify.forms import (
     wanted_properties,
 )
 from semcast.pipeline.verify.gossip.judge import judge_gossip
+from semcast.pipeline.verify.lightweight.judge import judge_lightweight
 from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.replication.judge import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
@@ -80,6 +82,8 @@ _JUDGES: dict[Form, Judge] = {
     Form.CONFIRMED: judge_confirmed,
     Form.REPLICATION: judge_replication,
     Form.GOSSIP: judge_gossip,
+    Form.LIGHTWEIGHT: judge_lightweight,
+    Form.CALLS: judge_calls,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""
@@ -121,10 +125,9 @@ class _Job:
         self._progress = progress
         self._small = small
         rows = by_group((held_rows if small else read_rows)(spark, recorded.files), recorded.runs)
-        # What the driver holds would be worked on while plans are made, in every plan anew.
-        self._rows = keep(rows.coalesce(1), kept) if small else rows
+        self._rows = self._begin_at(rows.coalesce(1), kept) if small else rows
         events = events_of(self._rows)
-        self._events = keep(events, kept) if small else events
+        self._events = self._begin_at(events, kept) if small else events
         self._evidence = Evidence(recorded.runs)
         self._given_of: dict[frozenset[str], Given] = {}
 
@@ -151,6 +154,14 @@ class _Job:
             *self._in_memory(held),
         ]
         return self._judge(self._keep(self._judged(found)))
+
+    def _begin_at(self, rows: DataFrame, kept: ExitStack) -> DataFrame:
+        """Few rows, which plans have in many places.
+
+        What the driver holds would be worked on while each is made, and of what Spark caches each repeats how
+        it came about; but a lost executor does not take that with it.
+        """
+        return settled(rows) if in_one_process(self._spark) else keep(rows, kept)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""

@@ -156,7 +156,7 @@ class Machine:
         elif self._void(payload):
             self.stats.stale += 1
             if own:
-                self.requests.again(body, safe=isinstance(message, Cast) and message.safe)
+                self.requests.again(bytes(body), safe=isinstance(message, Cast) and message.safe)
         else:
             self._handle(source, message)
 

@@ -120,9 +120,10 @@ class Requests:
         self._end(session, cause, "out")
 
     def close(self, cause: str) -> None:
-        """The daemon is no more: all are put out."""
+        """The daemon is no more: all are put out. Who only is its client did not ask for that."""
         for session in list(self.sessions.values()):
-            self.put_out(session, cause)
+            own = session.client.name == self._me.name
+            self.put_out(session, cause if own else f"the daemon left: {cause}")
 
     def _end(self, session: Session, cause: str, level: str) -> None:
         if session.closed:
@@ -175,18 +176,21 @@ class Requests:
         view: ViewId | None = None,
         safe: bool = False,
         items: Sequence[str] | None = None,
+        at_most: int | None = None,
     ) -> int:
         """A run of messages to groups, whether it is in them or not; returns the number of the first.
 
         `view` is that of a `vs` group of which it is a member. Whoever names none sends as one from outside.
-        `items` says what each message is about.
+        `items` says what each message is about. `at_most` is known where the run came in a frame: they have
+        no more bytes than that.
         """
         if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
             raise Refused(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
         if not 1 <= len(payloads) <= MAX_RUN:
             raise Refused(f"{len(payloads)} messages: 1 to {MAX_RUN}")
-        if sum(map(len, payloads)) > self._settings.run_bytes:
-            raise Refused(f"a run of more than {self._settings.run_bytes} bytes")
+        most = self._settings.run_bytes
+        if (at_most is None or at_most > most) and sum(map(len, payloads)) > most:
+            raise Refused(f"a run of more than {most} bytes")
         if items is not None and (len(items) != len(payloads) or max(map(len, items)) > MAX_ITEM):
             raise Refused(f"one item for each message, of at most {MAX_ITEM} characters")
         for group in groups:

@@ -9,12 +9,7 @@ from semcast.specs.verdict import Findings, Verdict, unknown
 
 
 def _last_install(ledger: Ledger) -> Event | None:
-    found = [
-        install
-        for life in ledger.lives
-        for install in life.installs
-        if (install.view or 0) <= life.installs_upto
-    ]
+    found = [install for life in ledger.lives for install in life.installs if life.stands(install)]
     return max(found, key=lambda install: install.view or 0, default=None)
 
 

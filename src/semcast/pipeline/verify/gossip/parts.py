@@ -117,12 +117,15 @@ def _in_ranges(rows: DataFrame) -> DataFrame:
 
 def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:
     """Outlines travel packed: a worker knows the kinds of rows only when it has loaded this module."""
+    unpacked: dict[str, tuple[RunInfo, Sequence[Event]]] = {}
 
     def judge(table: pa.Table) -> pa.Table:
         run, name = table.column("run")[0].as_py(), table.column("property")[0].as_py()
         if table.num_rows > _MOST:
             return pa.table([[run], [name], [None]], schema=_TOLD)
-        info, outline = _outline(outlines[run])
+        if run not in unpacked:
+            unpacked[run] = _outline(outlines[run])
+        info, outline = unpacked[run]
         rows = {(row.process, row.index): row for row in map(decode, rows_of(table.select(SCHEMA.names)))}
         if BY_PARTS[name].by_stream:
             rows = {(row.process, row.index): row for row in outline} | rows

@@ -71,8 +71,8 @@ _OUTLINE = (STORE, INSTALL, GROUP, PUT_BACK, *GONE)
 def judge_replication(given: Given, wanted: Wanted) -> Findings:
     """The rows in doubt of all runs and properties, then run by run what the checkers say of them."""
     found = Findings()
-    rows = given.rows.where(fn.col("run").isin(*wanted))
-    with_servers = {row["run"] for row in rows.where(is_kind(STORE)).select("run").distinct().collect()}
+    stores = given.rows.where(is_kind(STORE)).select("run").distinct()
+    with_servers = {row["run"] for row in stores.collect()}
     asked: dict[str, list[str]] = {}
     for run, names in wanted.items():
         if run in with_servers:
@@ -80,11 +80,13 @@ def judge_replication(given: Given, wanted: Wanted) -> Findings:
         else:
             found.unknown.update({(run, name): "no server was recorded" for name in names})
     if asked:
-        _judge(given, rows.where(fn.col("run").isin(*asked)), asked, found)
+        _judge(given, asked, found)
     return found
 
 
-def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> None:
+def _judge(given: Given, asked: Wanted, found: Findings) -> None:
+    """Rows of runs that nobody asked about stay out at the end: a list of names would be in every plan."""
+    rows = given.rows
     parts = {_ALL: _unsuspected(_outline(rows))}
     for name in dict.fromkeys(name for names in asked.values() for name in names):
         suspicious = SUSPICIOUS.get(name)
@@ -93,7 +95,7 @@ def _judge(given: Given, rows: DataFrame, asked: Wanted, found: Findings) -> Non
     kept = given.run_index.keep(united(marked))
     sizes = {(row["run"], row[_OF]): row["count"] for row in kept.groupBy("run", _OF).count().collect()}
     few = {case for case, size in sizes.items() if size + sizes.get((case[0], _ALL), 0) <= MOST_ROWS}
-    names = [f"{run} {of}" for run, of in few]
+    names = [f"{run} {of}" for run, of in few if run in asked]
     table = kept.where(fn.concat_ws(" ", "run", _OF).isin(*names)).toArrow()
     for run in asked:
         mine = table.filter(pc.equal(table["run"], run))
