@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -65,6 +66,23 @@ def test_two_members_of_a_group_have_sockets_of_their_own() -> None:
             assert other.address in (a.address, b.address)
             await a.send(b"hello")
             assert await read_until(b, b"hello") == [b"hello"]
+
+    run(test())
+
+
+def test_counters_are_those_of_the_group_but_for_what_names_none_here() -> None:
+    async def test() -> None:
+        async with semcast.join(name()) as one, semcast.join(name()) as other:
+            before = other.stats().network.datagrams_out
+            assert before > 0
+            for _ in range(100):
+                await one.send(bytes(1000))
+            await read_until(one, bytes(1000))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                stranger.sendto(b"\x01nobodys!" + bytes(20), one.address)
+            while not all(group.stats().malformed == {"another group": 1} for group in (one, other)):
+                await asyncio.sleep(0.01)
+            assert other.stats().network.datagrams_in == 0
 
     run(test())
 
