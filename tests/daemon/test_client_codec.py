@@ -145,13 +145,50 @@ def test_messages_come_in_fragments_with_pings_between(parts: list[bytes], cuts:
     assert [body for kind, body in found if kind == websocket.PING] == [b"?"] * len(parts)
 
 
-@given(st.binary(max_size=200))
-def test_garbage_in_a_websocket_is_an_error_and_nothing_else(data: bytes) -> None:
-    for read in (lambda: Messages(100).feed(data), lambda: websocket.parse_request(data)):
+def read_in(pieces: list[bytes]) -> tuple[list[tuple[int, bytes]], int | None]:
+    """The messages in pieces of a stream, and the code of the error that ended it, if one did."""
+    messages, found = Messages(100), []
+    for piece in pieces:
         try:
-            read()
-        except WebSocketError:
-            continue
+            found += messages.feed(piece)
+        except WebSocketError as error:
+            return found, error.code
+    return found, None
+
+
+NEARLY_FRAMES = st.lists(
+    st.builds(masked, st.integers(0, 15), st.binary(max_size=130), last=st.booleans()), max_size=4
+).map(b"".join)
+
+
+@given(st.one_of(st.binary(max_size=200), st.builds(bytes.__add__, NEARLY_FRAMES, st.binary(max_size=9))))
+def test_garbage_in_a_websocket_is_an_error_and_nothing_else(data: bytes) -> None:
+    """One of the protocol's errors; what is no error is bounded, and the same however it arrives."""
+    found, code = read_in([data])
+    slowly, same_code = read_in([data[place : place + 1] for place in range(len(data))])
+    assert code == same_code
+    assert code in (None, 1002, 1009)
+    assert slowly == found or code is not None
+    assert {kind for kind, _ in slowly} <= {1, 2, 8, 9, 10}
+    assert all(len(body) <= 100 or (kind >= 8 and len(body) <= 125) for kind, body in slowly)
+    if len(data) >= 2 and (data[0] & 0x70 or not data[1] & 0x80):
+        assert (slowly, code) == ([], 1002), "reserved bits, or not masked"
+
+
+@given(
+    st.one_of(st.binary(max_size=200), st.binary(max_size=40).map(lambda more: b"GET /a HTTP/1.1\r\n" + more))
+)
+def test_garbage_in_a_request_of_http_is_an_error_and_nothing_else(data: bytes) -> None:
+    request, code = None, None
+    try:
+        request = websocket.parse_request(data)
+    except WebSocketError as error:
+        code = error.code
+    assert code == (1002 if request is None else None)
+    if request is not None:
+        first = data.split(b"\r\n")[0].decode("ascii").split(" ")
+        assert (first[0], first[1].split("?")[0], first[2]) == (request.method, request.path, "HTTP/1.1")
+        assert all(name == name.strip().lower() and name for name in request.headers)
 
 
 @pytest.mark.parametrize(

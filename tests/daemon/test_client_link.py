@@ -1,12 +1,16 @@
 """A program's link to a daemon that behaves as the test wants."""
 
 import asyncio
+import socket
 from pathlib import Path
+
+import pytest
 
 import semcast
 from semcast.core import MemberId
+from semcast.daemon.asking import ask
 from semcast.protocols.clients.codec import Stream, decode_request, encode, framed
-from semcast.protocols.clients.frames import Bye, Hello, Left, Reply, Welcome
+from semcast.protocols.clients.frames import Bye, Error, Hello, Left, Reply, Welcome
 
 D = MemberId("d", 1)
 
@@ -57,3 +61,38 @@ def test_an_old_connection_that_ends_late_disturbs_nobody(tmp_path: Path) -> Non
 
     fake = asyncio.run(talk())
     assert (fake.sessions, fake.ended) == (2, [2])
+
+
+def test_who_finds_no_daemon_is_told_how_to_start_one(tmp_path: Path) -> None:
+    path = tmp_path / "none.sock"
+
+    async def talk() -> None:
+        async with semcast.connect(str(path)):
+            raise AssertionError
+
+    with pytest.raises(semcast.GroupError, match=r"none\.sock: No such file .*semcast daemon"):
+        asyncio.run(talk())
+    with pytest.raises(semcast.GroupError, match=r"none\.sock: No such file .*semcast daemon"):
+        ask(str(path), "status")
+    with socket.socket(socket.AF_UNIX) as left_behind:  # of a daemon that was killed
+        left_behind.bind(str(path))
+        with pytest.raises(semcast.GroupError, match=r"none\.sock: Connection refused.*semcast daemon"):
+            asyncio.run(talk())
+
+
+def test_a_daemon_that_refuses_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    """The second of two programs of one name read that no daemon answers."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(framed(encode(Error(None, "name", "the name 'a' is taken"))))
+        writer.close()
+
+    async def talk() -> None:
+        path = str(tmp_path / "d.sock")
+        server = await asyncio.start_unix_server(refuse, path)
+        async with server, asyncio.timeout(20), semcast.connect(path, name="a"):
+            raise AssertionError
+
+    with pytest.raises(semcast.GroupError, match=r"^the daemon at .*d\.sock refuses: the name 'a' is taken$"):
+        asyncio.run(talk())

@@ -1,4 +1,4 @@
-"""Daemons and their clients are killed, stopped and started again; what the daemons recorded is judged."""
+"""Daemons and their clients are killed, stopped and started again; what all recorded is judged."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from semcast.chaos.network import Loopback
 from semcast.chaos.roster import roster
 from semcast.chaos.supervisor import Case, run
 from semcast.cli.chaos import say
-from semcast.specs import Status
+from semcast.specs import CALLS, Status
 
 DAEMON = FAMILIES.of("daemon")
 NAMES = ("a", "b", "c")
@@ -48,7 +48,8 @@ def test_daemons_and_programs_are_killed(tmp_path: Path, capsys: pytest.CaptureF
     assert (outcome.stuck, outcome.died) == ((), ()), capsys.readouterr().err
     judged = outcome.judgement
     assert judged.having(Status.VIOLATED) == judged.having(Status.UNKNOWN) == []
-    assert {"lw_settled", "lw_gone"} <= {each.property for each in judged.findings}
+    promised = {"lw_settled", "lw_gone", "lw_heard", "lw_purged", "one_fate", *CALLS}
+    assert promised <= {each.property for each in judged.findings}
     assert outcome.faults == {"kill": 1, "stop": 1}
-    assert judged.crashes == 1
+    assert judged.crashes == 2, "a daemon and a program, each once, whatever it was in"
     assert judged.deliveries >= 12, "two rounds of marks, of three who send to two who read"

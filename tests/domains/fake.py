@@ -3,8 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from semcast.core.ids import MemberId
-from semcast.domains.link import Request, Terms, numbers_of
+from semcast.domains.link import CastRequest, Request, Terms, numbers_of
 from semcast.group.errors import GroupError
 from semcast.protocols.lightweight.events import Cause, ClientEvent, Delivered, GroupView, Out
 from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
@@ -36,6 +38,7 @@ class FakeLink:
         self.over = False
         self.sessions = 0
         self.refuses = False
+        self.holds = False
         self.closed = False
         self._events: deque[Sequence[ClientEvent]] = deque()
         self._heard: Callable[[], None] = lambda: None
@@ -49,7 +52,7 @@ class FakeLink:
             raise GroupError("nobody lets this program in")
         self.sessions += 1
         self.over = False
-        return Terms(MemberId("me", self.sessions), 100, 1000, 10)
+        return Terms(MemberId("me", self.sessions), 100, 1000, 10, holds=self.holds)
 
     async def close(self) -> None:
         self.closed = True
@@ -59,6 +62,9 @@ class FakeLink:
 
     def submit(self, request: Request) -> None:
         self.room -= numbers_of(request)
+        if isinstance(request, CastRequest) and request.counted is not None:
+            assert request.counted == sum(map(len, request.payloads))
+            request = msgspec.structs.replace(request, counted=None)
         self.submitted.append(request)
 
     def take(self) -> Sequence[ClientEvent]:

@@ -1,6 +1,7 @@
 """A program and its domain, over a link that does as it is told."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -19,9 +20,11 @@ ME, AGAIN = MemberId("me", 1), MemberId("me", 2)
 QUEUE = 8
 
 
-def play(scenario: Callable[[FakeLink, semcast.Domain], Coroutine[Any, Any, None]]) -> FakeLink:
+def play(
+    scenario: Callable[[FakeLink, semcast.Domain], Coroutine[Any, Any, None]], link: FakeLink | None = None
+) -> FakeLink:
     """A program in group `a` of a domain."""
-    link = FakeLink()
+    link = link or FakeLink()
 
     async def run() -> None:
         async with asyncio.timeout(10), semcast.Domain("floor", link, queue=QUEUE) as floor:
@@ -89,6 +92,33 @@ def test_who_is_put_out_comes_back_as_one_and_hears_what_is_unsettled() -> None:
         assert [each.name for each in floor.groups()] == ["a"]
 
     play(scenario)
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_waits_for_a_place_is_told_that_the_domain_was_closed_and_nothing_is_left_over() -> None:
+    """asyncio complained of an exception that nobody looked at."""
+    complaints: list[dict[str, Any]] = []
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+        await joined(link, floor)
+        waiting = await started(floor.send("a", b"1", confirm="safe"))
+        given_up = await started(floor.flush())
+        late = await started(floor.send("a", b"2", confirm="safe"))
+        given_up.cancel()
+        with pytest.raises(TimeoutError):
+            await floor.flush(timeout=0.001)
+        await floor.close()
+        for task in (waiting, late):
+            with pytest.raises(semcast.UnconfirmedError, match="closed before that was known"):
+                await task
+        del waiting, late, given_up
+        gc.collect()
+        await asyncio.sleep(0)
+
+    play(scenario)
+    gc.collect()
+    assert complaints == []
 
 
 def test_who_cannot_come_back_is_told() -> None:
@@ -168,6 +198,70 @@ def test_who_waits_while_it_reads_is_told_to_read() -> None:
         assert await answering == ["sent", "backlog"]
 
     play(scenario)
+
+
+def answering(group: semcast.LightGroup, floor: semcast.Domain) -> Coroutine[Any, Any, str]:
+    """A program that answers the first message from the loop in which it reads."""
+
+    async def answer() -> str:
+        async for _, event in floor:
+            if isinstance(event, semcast.Message):
+                try:
+                    await group.send(b"answer")
+                except semcast.BacklogError:
+                    return "backlog"
+                return "sent"
+        raise AssertionError
+
+    return answer()
+
+
+def test_who_answers_while_it_reads_waits_for_room_however_much_it_has_not_read() -> None:
+    """Its daemon gives room, whether it reads or not. One that stood still for 5 s had ended programs."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert link.untaken
+        assert not outcome.done()
+        link.give_room(10)
+        assert await outcome == "sent"
+
+    play(scenario)
+
+
+def test_who_was_put_out_while_it_waited_for_room_reads_on() -> None:
+    """That it was stands behind what it has not read."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        await asyncio.sleep(0)
+        link.put_out()
+        assert await outcome == "backlog"
+
+    play(scenario)
+
+
+def test_who_holds_up_all_others_has_to_read_before_it_can_send() -> None:
+    """With the policy `block` its daemon takes nothing, from it either, until it reads."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        assert await outcome == "backlog"
+
+    link = FakeLink()
+    link.holds = True
+    play(scenario, link)
 
 
 def test_a_program_that_only_sends_is_given_nothing() -> None:

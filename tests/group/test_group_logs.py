@@ -16,6 +16,7 @@ from semcast.core.ids import MemberId
 from semcast.core.views import View
 from semcast.group.logs import GroupLog, NetworkLog
 from semcast.net.keyfile import new_key, save_keyring
+from semcast.net.sockets import SocketStatistics
 from semcast.wire.keyring import Cipher, Keyring
 
 SECRET = b"nobody reads this"
@@ -153,8 +154,14 @@ def test_members_of_one_name_that_met_all_the_same_are_named_with_their_addresse
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Hub:
-        endpoint = SimpleNamespace(stats=SimpleNamespace(kernel_drops=0, kept_out=0))
+        speaks_first = True
         stats = SimpleNamespace(malformed={})
+
+        def malformed(self) -> dict[str, int]:
+            return {}
+
+        def traffic(self) -> SocketStatistics:
+            return SocketStatistics()
 
         def whereabouts(self) -> list[tuple[MemberId, tuple[str, int] | None]]:
             first, second = MemberId("a", 1), MemberId("a", 2)

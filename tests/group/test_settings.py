@@ -111,15 +111,15 @@ def test_peers_are_of_the_family_that_is_bound_to() -> None:
     with pytest.raises(semcast.ConfigurationError, match=r"peers: .*is an IPv6 address, and this member"):
         build("g", resolve({"peers": ["[::1]:5000"]}))
     parts = build("g", resolve({"bind": "[::1]:0", "peers": ["[::1]:5000", "localhost:5001"]}))
-    parts.endpoint.close()
+    parts.close()
     assert parts.peers == (("::1", 5000), ("::1", 5001))
 
 
 def test_a_fixed_list_has_names_of_hosts_too() -> None:
     settings = {"stack": "s-rm", "name": "a", "members": ["a=127.0.0.1:5701", "b=localhost:5702"]}
     parts = build("g", resolve(settings))
-    parts.endpoint.close()
-    assert parts.endpoint.address == ("127.0.0.1", 5701)
+    parts.close()
+    assert parts.lease.exchange.endpoint.address == ("127.0.0.1", 5701)
     assert parts.peers == (("127.0.0.1", 5702),)
     with pytest.raises(semcast.ConfigurationError, match=r"members: 'no\.invalid:1': cannot find"):
         build("g", resolve({**settings, "members": ["a=127.0.0.1:5701", "b=no.invalid:1"]}))

@@ -19,7 +19,7 @@ def cut_off(group: semcast.Group, *, deaf: bool) -> Iterator[None]:
     """Nobody hears it; where it is deaf, it hears nobody."""
     endpoint: Any = group._hub.endpoint
     send, receive = endpoint.send, endpoint.receive
-    endpoint.send = lambda datagrams, dests: None
+    endpoint.send = lambda *_, **__: None
     if deaf:
         endpoint.receive = lambda ready: receive(ready)[:0]
     try:

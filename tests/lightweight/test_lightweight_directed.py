@@ -445,6 +445,40 @@ def mute(machine: type[Machine] = Machine) -> World:
     return world
 
 
+def slow_in_two_groups(machine: type[Machine] = Machine) -> World:
+    """Somebody in two groups never reads; it has too much to take, and time passes."""
+    world = World(1, machine, LightweightSettings(notes=True, queue_messages=4))
+    a, slow = world.connect(0, "a"), world.connect(0, "slow")
+    world.join(a, "e", "f")
+    world.join(slow, "e", "f")
+    world.settle(reading=False)
+    for _ in range(9):
+        world.cast(a, "e")
+    world.settle(reading=False)
+    world.read(a)
+    daemon = world.daemons[0]
+    for _ in range(2):
+        daemon.machine.tend()
+        world.now += 2 * world.settings.leave_after
+        daemon.machine.now = world.now
+    for group in "ef":
+        world.cast(a, group)
+    world.settle()
+    return world
+
+
+def test_who_is_put_out_is_out_of_all_groups_and_comes_back_as_another() -> None:
+    world = slow_in_two_groups()
+    [a, slow] = world.daemons[0].clients
+    assert slow.session.closed
+    assert not a.session.closed
+    again = world.connect(0, "slow")
+    assert again.session.client.incarnation > slow.session.client.incarnation
+    world.join(again, "f")
+    world.settle()
+    assert world.broken() == set()
+
+
 def accepted(machine: type[Machine] = Machine) -> World:
     world = united(1, machine)
     world.join(world.connect(0, "a"), "e")
@@ -503,6 +537,7 @@ CAUGHT: dict[str, tuple[str, Callable[[type[Machine]], World]]] = {
     "mute-never-gone": ("lw_gone", mute),
     "placed-when-ordered": ("lw_settled", placed_and_lost),
     "void-forgotten": ("lw_settled", under_way_at_a_merge),
+    "put-out-of-one-group-only": ("one_fate", slow_in_two_groups),
 }
 
 

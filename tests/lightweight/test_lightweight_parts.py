@@ -4,12 +4,16 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from tests.lightweight.world import World
 
 from semcast.core import MemberId
 from semcast.core.events import Left, ViewChange
 from semcast.core.outbox import Outbox
+from semcast.protocols.clients.codec import Format
+from semcast.protocols.clients.codec import encode as encode_frame
+from semcast.protocols.clients.frames import Deliver
 from semcast.protocols.lightweight import Lightweight, LightweightSettings, Machine, Refused
 from semcast.protocols.lightweight.census import Gathering, census_of
 from semcast.protocols.lightweight.events import Delivered, GroupView, Out, Placed
@@ -17,7 +21,8 @@ from semcast.protocols.lightweight.groups import Group, Map
 from semcast.protocols.lightweight.ids import Epoch, Position, ViewId
 from semcast.protocols.lightweight.messages import Came, Cast, Census, Join, body_of, decode, encode, tag_of
 from semcast.protocols.lightweight.sessions import Session, Turns, Wish
-from semcast.protocols.lightweight.settings import MAX_TARGETS
+from semcast.protocols.lightweight.settings import MAX_RUN, MAX_TARGETS
+from semcast.protocols.lightweight.written import Written
 from semcast.protocols.ring import Ring, RingSettings
 
 P, Q = MemberId("p"), MemberId("q")
@@ -63,8 +68,41 @@ def test_messages_are_bounded() -> None:
     groups = tuple(map(str, range(MAX_TARGETS + 1)))
     assert decode(encode(Cast(client, 1, groups, None, False, [b""]))) is None
     assert decode(encode(Join(client, 1, "x" * 1000, False))) is None
+    assert decode(encode(Join(client, 1, "group", False)).replace(b"group", b"gr\xb9up")) is None
     cast = Cast(client, 1, ("e",), None, False, [b"x"])
     assert decode(body_of(tag_of(CONF) + encode(cast))) == cast
+
+
+def cast_of(payloads: Any, items: list[str] | None = None) -> Any:
+    """As it arrives."""
+    return decode(encode(Cast(Q, 1, ("g",), None, False, payloads, items)))
+
+
+def test_a_run_is_passed_on_as_it_was_written() -> None:
+    """In frames for clients it is the same as if each message had been read and written again."""
+    payloads = [b"", b"1", bytes(300), bytes(70_000)]
+    run = cast_of(payloads).payloads
+    assert type(run) is Written
+    assert (len(run), run[2], list(run)) == (4, bytes(300), payloads)
+    for form in Format:
+        frames = [Deliver(("g",), Q, 1, Position(CONF, 3), each) for each in (payloads, run)]
+        one, other = (encode_frame(frame, form) for frame in frames)
+        assert one == other
+    assert cast_of([b"single"]).payloads == [b"single"]
+
+
+@pytest.mark.parametrize("payloads", [[], 7, b"abc", {}, [1], [b""] * (MAX_RUN + 1)])
+def test_a_run_that_is_none_is_dropped(payloads: Any) -> None:
+    assert cast_of(payloads) is None
+    assert cast_of([b"1", b"2"], ["one"]) is None
+
+
+@pytest.mark.parametrize("size", [2, 15, 16, 70_000])
+def test_a_run_of_a_broken_daemon_has_messages_of_no_bytes(size: int) -> None:
+    """Nobody looks into a run that is only passed on: who reads it must not fail."""
+    run = Written(msgspec.Raw(msgspec.msgpack.encode([[None]] * size)))
+    assert len(run) == size
+    assert list(run) == [b""] * size
 
 
 def test_a_daemon_speaks_for_its_own_clients_only() -> None:

@@ -130,6 +130,26 @@ def test_a_sound_history_passes() -> None:
     assert script.private(B, 6, "delivered", A, 3).broken() == set()
 
 
+def test_who_is_out_does_nothing_more_as_the_same() -> None:
+    assert joined().session(B, "out").broken() <= {"lw_gone"}  # at rest it has to be gone from the group
+    assert "one_fate" in joined().session(B, "out").ask(B, 2, "cast").broken()
+    assert "one_fate" in joined().session(B, "gone").view(B, 3, A, B).broken()
+    assert "one_fate" in cast(joined().session(B, "out"), 5, 2, A, B).broken()
+    assert "one_fate" in joined().session(B, "out").placed(B, 1, P, Q).broken()
+    assert "one_fate" in joined().session(B, "out").session(B, "came").broken()
+
+
+def test_who_has_heard_that_it_is_out_hears_nothing_more() -> None:
+    def hears(*levels: str) -> Script:
+        script = joined()
+        for level in levels:
+            script.row(B, "lw-heard", {}, sender=B, level=level)
+        return script
+
+    assert hears("opened", "out").broken() == set()
+    assert "one_fate" in hears("opened", "out", "deliver").broken()
+
+
 def test_two_lists_for_one_view() -> None:
     assert "lw_view_agreement" in joined().view(A, 3, A, B).view(B, 3, B, A).broken()
 

@@ -453,7 +453,7 @@ def drivers_words(rng: Random, group: str, count: int) -> Iterator[bytes]:
         if kind == 0:
             yield from sealed.encode(ghost, [Leave(ConfId(1, ghost))])
         elif kind == 1:
-            whole = cut(rng.randbytes(rng.choice([900, 5000])), 500, rng.randrange(1 << 20))
+            whole = cut(rng.randbytes(rng.choice([900, 5000])), 500, codec.group, rng.randrange(1 << 20))
             yield rng.choice([*whole, whole[0][: rng.randrange(len(whole[0]))], whole[0] + b"more"])
         elif kind == 2:
             known = [

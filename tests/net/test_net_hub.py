@@ -10,6 +10,7 @@ import pytest
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import LOOPBACK, meeting_point
+from semcast.net.exchange import Exchange
 from semcast.net.hub import Hub
 from semcast.net.pieces import cut
 from semcast.net.shield import LIMIT
@@ -50,15 +51,20 @@ class Station:
 
     def __init__(self, name: str, group: str, *, meets: bool = True) -> None:
         self.member = MemberId(name)
-        self.endpoint = Endpoint((LOOPBACK, 0), meeting_point(group) if meets else None)
-        self.hub = Hub(self.member, self.endpoint, Codec(group, (), 1400, RING_FRAMES), (), multicast=True)
+        meeting = meeting_point(group) if meets else None
+        self.endpoint = Endpoint((LOOPBACK, 0), meeting)
+        self.exchange = Exchange(self.endpoint)
+        codec = Codec(group, (), 1400, RING_FRAMES)
+        self.hub = Hub(self.member, self.exchange, codec, (), meeting=meeting, multicast=True)
+        self.hub.start(0)
         self.heard: list[MemberId] = []
 
     def listen(self, now: Nanos, frames: int = 0) -> int:
         """Take in what comes, until so many frames have; returns how many have."""
         found, deadline = 0, time.monotonic() + 5.0
         while True:
-            for source, run in self.hub.receive(now, self.endpoint.filenos()):
+            self.exchange.run(now, self.endpoint.filenos())
+            for source, run in self.hub.receive(now):
                 self.heard.append(source)
                 found += len(run)
             if found >= frames or time.monotonic() > deadline:
@@ -87,9 +93,9 @@ def greet(stations: list[Station], now: Nanos) -> None:
 def test_one_datagram_for_all_who_are_heard_at_the_meeting_point(stations: list[Station]) -> None:
     first, *others = stations
     greet(stations, now=0)
-    before = first.endpoint.stats.datagrams_out
+    before = first.hub.traffic().datagrams_out
     first.hub.send([(None, TokenWanted(CONF))])
-    assert first.endpoint.stats.datagrams_out == before + 1
+    assert first.hub.traffic().datagrams_out == before + 1
     assert [each.listen(0, 1) for each in others] == [1, 1]
     assert first.listen(0) == 0, "nobody hears oneself"
 
@@ -101,9 +107,9 @@ def test_one_for_each_until_they_have_met(stations: list[Station]) -> None:
         each.hub.send([(first.member, TokenWanted(CONF))])
     assert first.listen(0, 2) == 2
     first.hub.tend(0)
-    before = first.endpoint.stats.datagrams_out
+    before = first.hub.traffic().datagrams_out
     first.hub.send([(None, TokenWanted(CONF))])
-    assert first.endpoint.stats.datagrams_out == before + 2
+    assert first.hub.traffic().datagrams_out == before + 2
 
 
 def test_one_for_each_while_somebody_says_that_it_hears_nobody_there(stations: list[Station]) -> None:
@@ -115,9 +121,9 @@ def test_one_for_each_while_somebody_says_that_it_hears_nobody_there(stations: l
         assert first.listen(0, 0) == 0
         wait_for(lambda deaf=deaf: first.listen(0) == 0 and (second.member in first.hub._deaf) is deaf)  # type: ignore[misc]
         first.hub.tend(0)
-        before = first.endpoint.stats.datagrams_out
+        before = first.hub.traffic().datagrams_out
         first.hub.send([(None, TokenWanted(CONF))])
-        assert first.endpoint.stats.datagrams_out == before + datagrams
+        assert first.hub.traffic().datagrams_out == before + datagrams
 
 
 def test_who_is_not_heard_there_makes_deaf(stations: list[Station]) -> None:
@@ -132,9 +138,9 @@ def test_one_for_each_again_when_somebody_falls_silent_there(stations: list[Stat
     first = stations[0]
     greet(stations, now=0)
     first.hub.tend(4 * SECOND)
-    before = first.endpoint.stats.datagrams_out
+    before = first.hub.traffic().datagrams_out
     first.hub.send([(None, TokenWanted(CONF))])
-    assert first.endpoint.stats.datagrams_out == before + 2
+    assert first.hub.traffic().datagrams_out == before + 2
 
 
 def test_what_it_said_as_another_incarnation_is_not_heard_either(stations: list[Station]) -> None:
@@ -153,7 +159,7 @@ def test_what_it_said_as_another_incarnation_is_not_heard_either(stations: list[
 def test_pieces_are_put_together(stations: list[Station]) -> None:
     first, other, _ = stations
     [whole] = other.hub._codec.encode(other.member, [Contacts([(MemberId("x"), LOOPBACK, 9)] * 40)])
-    other.endpoint.send(cut(whole, 500, 7), [first.endpoint.address])
+    other.endpoint.send(cut(whole, 500, other.hub._codec.group, 7), [first.endpoint.address])
     wait_for(lambda: first.listen(0) == 0 and first.hub._book.find(MemberId("x")) is not None)
     assert first.hub._book.find(other.member) == other.endpoint.address
 
@@ -179,8 +185,7 @@ def test_who_floods_is_kept_out_and_others_are_heard(stations: list[Station]) ->
     for _ in range(LIMIT // 10):
         flooder.endpoint.send([b"garbage"] * 10, [first.endpoint.address])
         assert first.listen(0) == 0
-    wait_for(lambda: first.listen(0) == 0 and first.hub._shield.alarmed)
-    first.hub.guard(0)
+    wait_for(lambda: first.listen(0) == 0 and bool(first.exchange._verdict))
     before = first.endpoint.stats.datagrams_in
     flooder.endpoint.send([b"garbage"] * 10, [first.endpoint.address])
     other.endpoint.send(other.hub._codec.encode(other.member, [TokenWanted(CONF)]), [first.endpoint.address])

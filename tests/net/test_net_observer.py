@@ -37,12 +37,13 @@ class Lab:
         group = f"test-{token_hex(6)}"
         self.now: Nanos = SECOND
         self.codec = Codec(group, (), 1400, RING_FRAMES)
-        self.mouth = Endpoint(("127.0.0.1", 0), meeting_point(group))
-        self.ears = Endpoint(("127.0.0.1", 0), meeting_point(group))
+        self.meeting = meeting_point(group)
+        self.mouth = Endpoint(("127.0.0.1", 0), self.meeting)
+        self.ears = Endpoint(("127.0.0.1", 0), self.meeting)
         self.observer = Observer(self.ears, self.codec, MemberId("watcher"), clock=lambda: self.now)
 
     def say(self, *datagrams: bytes) -> None:
-        self.mouth.send(datagrams, self.mouth.meeting)
+        self.mouth.send(datagrams, [self.meeting])
         before = self.ears.stats.datagrams_in
         while self.ears.stats.datagrams_in < before + len(datagrams):
             self.observer.wait(1.0)

@@ -9,6 +9,7 @@ from semcast.net.pieces import PIECE_VERSION, Assembly, cut
 
 HERE: Address = ("192.0.2.1", 5000)
 THERE: Address = ("192.0.2.2", 5000)
+GROUP = b"thegroup"
 
 
 @pytest.mark.parametrize("size", [501, 1200, 1201, 1400, 5000, 60_000, 65_000])
@@ -16,7 +17,7 @@ THERE: Address = ("192.0.2.2", 5000)
 def test_pieces_in_any_order_make_the_datagram(size: int, limit: int) -> None:
     rng = Random(size)
     data = rng.randbytes(size)
-    pieces = cut(data, limit, 7)
+    pieces = cut(data, limit, GROUP, 7)
     assert max(map(len, pieces)) <= limit
     assert len({len(piece) for piece in pieces[:-1]}) <= 1, "the kernel sends those of one length at once"
     rng.shuffle(pieces)
@@ -29,8 +30,8 @@ def test_pieces_in_any_order_make_the_datagram(size: int, limit: int) -> None:
 
 def test_pieces_of_several_sources_and_datagrams_are_kept_apart() -> None:
     assembly = Assembly(4)
-    first, second = cut(b"a" * 900, 500, 1), cut(b"b" * 900, 500, 2)
-    other = cut(b"c" * 900, 500, 1)
+    first, second = cut(b"a" * 900, 500, GROUP, 1), cut(b"b" * 900, 500, GROUP, 2)
+    other = cut(b"c" * 900, 500, GROUP, 1)
     assert assembly.add(HERE, first[0]) is None
     assert assembly.add(HERE, second[1]) is None
     assert assembly.add(THERE, other[1]) is None
@@ -52,13 +53,13 @@ def test_what_makes_no_sense_is_dropped_and_memory_is_bounded() -> None:
 
 def test_more_than_a_datagram_can_have_is_given_up() -> None:
     assembly = Assembly(8)
-    pieces = cut(bytes(1400 * 200), 1400, 3)
+    pieces = cut(bytes(1400 * 200), 1400, GROUP, 3)
     assert [assembly.add(HERE, piece) for piece in pieces] == [None] * len(pieces)
 
 
 def test_pieces_that_contradict_each_other() -> None:
     assembly = Assembly(8)
-    two, three = cut(bytes(900), 500, 1), cut(bytes(1400), 500, 1)
+    two, three = cut(bytes(900), 500, GROUP, 1), cut(bytes(1400), 500, GROUP, 1)
     assert assembly.add(HERE, two[0]) is None
     assert assembly.add(HERE, three[2]) is None
     assert assembly.add(HERE, two[1]) == bytes(900)

@@ -7,6 +7,7 @@ from tests.net.test_net_seat import Desk
 from semcast.core import MemberId, Nanos, Outbox
 from semcast.core.handover import Handover
 from semcast.net.addresses import LOOPBACK, Address
+from semcast.net.exchange import Exchange
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.net.sockets import Endpoint
@@ -47,9 +48,10 @@ def test_a_word_about_another_view_means_nothing() -> None:
 def test_without_a_key_only_who_runs_on_this_host_is_believed(address: Address, told: int) -> None:
     made, stack = seat()
     endpoint = Endpoint((LOOPBACK, 0), None)
-    hub = Hub(A, endpoint, Codec("g", (), 1400, FRAMES), ())
+    hub = Hub(A, Exchange(endpoint), Codec("g", (), 1400, FRAMES), ())
     hub.seat(made)
     assert hub._look_at(1, MemberId("watcher"), address, [GoOn(stack.view().id)]) == []
     made.run(2, ())
     hub.close()
+    endpoint.close()
     assert stack.told == told

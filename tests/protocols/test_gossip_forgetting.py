@@ -6,7 +6,7 @@ from tests.protocols.severallab import LOGGERS, SHORT, Several
 from semcast.core import MemberId
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND
-from semcast.protocols.gossip import Logger, Member, Retention
+from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.frames import Disowned
 from semcast.sim.mutants import MUTANTS
 
@@ -196,3 +196,45 @@ def test_members_choose_no_forgotten_logger() -> None:
     assert isinstance(stack, Member)
     assert not stack.roster.is_logger(MemberId("k"))
     assert lab.home("p") == "l"
+
+
+@pytest.mark.parametrize("name", ["k", "l"])
+def test_a_dead_session_of_a_forgotten_logger_ends(name: str) -> None:
+    """q is gone for good, and with it its home: whoever is left ends its session, in its time."""
+    left = "l" if name == "k" else "k"
+    lab = Several(homes=dict.fromkeys("qr", name), retention=Retention.STABLE, inactive=SECOND)
+    lab.run(SHORT)
+    lab.seats["q"].crash()
+    lab.seats[name].crash()
+    lab.seats["p"].multicast(b"1")
+    lab.run(3 * SECOND)
+    forget(lab, left, name)
+    lab.run(SECOND // 2)
+    assert not lab.notes(left, "collect"), "q has time to come"
+    lab.run(SECOND)
+    assert lab.notes(left, "collect")
+    assert lab.got("r") == [b"1"]
+    assert lab.seats["r"].stack.phase() == "operational"
+
+
+def test_who_is_at_home_elsewhere_keeps_its_session() -> None:
+    """j decides, and hears nothing of q and r but what k says; q reads nothing, and must get it."""
+    lab = Several(
+        loggers=("j", *LOGGERS),
+        homes={"p": "j", "q": "k", "r": "k"},
+        protocol=Protocol.LBRM,
+        retention=Retention.STABLE,
+        inactive=SECOND,
+    )
+    lab.run(SHORT)
+    lab.seats["q"].reads = False
+    lab.seats["l"].crash()
+    forget(lab, "j", "l")
+    lab.seats["p"].multicast(b"1")
+    lab.run(4 * SECOND)
+    assert not lab.notes("j", "collect")
+    lab.seats["q"].reads = True
+    lab.seats["q"].run()
+    lab.run(SECOND)
+    assert lab.got("q") == [b"1"]
+    assert lab.notes("j", "collect")

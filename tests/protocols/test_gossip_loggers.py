@@ -5,8 +5,9 @@ from tests.protocols.severallab import LOGGERS, SHORT, Several
 
 from semcast.core import Frame, MemberId
 from semcast.core.ids import MILLISECOND, SECOND
-from semcast.protocols.gossip import Logger, Member, Retention
-from semcast.protocols.gossip.frames import Closed, Data, Past, Share, Shared
+from semcast.protocols.gossip import Logger, Member, Protocol, Retention
+from semcast.protocols.gossip.data import Data
+from semcast.protocols.gossip.frames import Closed, Heard, Past, Share, Shared
 from semcast.sim.mutants import MUTANTS
 from semcast.testing.disk import Disk
 
@@ -188,3 +189,33 @@ def test_messages_are_logged_while_a_logger_is_away(name: str) -> None:
     lab.restart(name)
     lab.run(SECOND)
     assert sum(note.count for note in lab.notes(name, "log")) == 5
+
+
+def test_who_is_heard_by_another_logger_alone_is_not_silent() -> None:
+    """LBRM: q and r send nothing, and report to l, not to k, which decides."""
+    for heard in (True, False):
+        lab = Several(protocol=Protocol.LBRM, silence=SHORT)
+        lab.run(SHORT)
+        if not heard:
+            lab.stop(Heard)
+        lab.run(2 * SECOND)
+        assert not lab.notes("k", "closed"), "as long as l has not said whom it hears, nobody is silent"
+        assert {lab.seats[name].stack.phase() for name in "pqr"} == {"operational"}
+    lab.carries = lambda *_: True
+    lab.seats["q"].crash()
+    lab.run(SHORT // 2)
+    assert not lab.notes("k", "closed")
+    lab.run(2 * SHORT)
+    assert [note.sender for note in lab.notes("k", "closed")] == [MemberId("q")]
+
+
+def test_a_restart_at_another_logger_ends_the_former_stream() -> None:
+    """Only l hears q, before and after: k learns from it that there is another one."""
+    lab = Several(protocol=Protocol.LBRM, silence=SHORT)
+    lab.run(SHORT)
+    lab.restart("q")
+    lab.run(SHORT)
+    assert [note.sender for note in lab.notes("k", "closed")] == [MemberId("q")]
+    lab.run(2 * SECOND)
+    assert lab.seats["q"].stack.phase() == "operational"
+    assert len(lab.notes("k", "closed")) == 1

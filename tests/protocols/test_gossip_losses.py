@@ -2,9 +2,10 @@
 
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core.events import Lost
-from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.core.events import Confirmed, Lost
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
 from semcast.protocols.gossip import Member, Protocol
+from semcast.protocols.gossip.data import Data
 
 MANY = 300
 
@@ -46,3 +47,25 @@ def test_spans_of_one_cause_are_merged_and_others_are_not() -> None:
     x = MemberId("x")
     assert stack.receiver.losses() == [Lost(x, 1, 6, "expired"), Lost(x, 7, 9, "abandoned")]
     assert not stack.receiver.losses()
+
+
+def test_a_sender_is_not_told_that_a_hole_is_logged() -> None:
+    """Of 1 only its number is heard: the stream is closed without it, while its sender is cut off."""
+    for protocol in (Protocol.LBRM, Protocol.RPBCAST):
+        lab = GossipLab(protocol=protocol, silence=300 * MILLISECOND)
+        lab.run(SECOND)
+        lab.stop(Data)
+        lab.seats["p"].multicast(b"1")
+        lab.run(15 * MILLISECOND)
+        lab.seats["p"].call(lambda stack, now: stack.confirm(now, 7, safe=True))
+        lab.run(15 * MILLISECOND)
+        lab.carries = lambda source, dest, _frame: "p" not in (source, dest)
+        lab.run(SECOND)
+        assert [(note.sender, note.seq) for note in lab.notes("log", "closed")] == [(MemberId("p"), 1)]
+        lab.carries = lambda *_: True
+        lab.run(SECOND)
+        p = lab.seats["p"]
+        assert p.stack.phase() == "left"
+        assert not lab.notes("p", "letgo")
+        assert p.stack.unsettled() == (MessageId(MemberId("p"), 1),)
+        assert not any(isinstance(each, Confirmed) for each in p.events)

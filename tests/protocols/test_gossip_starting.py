@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.protocols.gossiplab import GossipLab
+from tests.protocols.severallab import Several
 
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
@@ -113,6 +114,47 @@ def test_what_was_trimmed_is_refused() -> None:
     late(lab, start="position", start_at=1)
     [left] = [each for each in lab.seats["r"].events if isinstance(each, Left)]
     assert "position 1 was trimmed: the log begins at 11" in left.cause
+
+
+def test_a_position_behind_which_something_was_trimmed_is_refused() -> None:
+    """Compacted, so the log begins with what was replaced, and is not trimmed; the rest was collected."""
+    lab = busy(retention=Retention.STABLE)
+    lab.run(SECOND)
+    late(lab, start="position", start_at=1)
+    [left] = [each for each in lab.seats["r"].events if isinstance(each, Left)]
+    assert "position 1: some of what came after it was trimmed; the log is whole from 11 on" in left.cause
+    assert not lab.lost("r")
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_what_was_replaced_is_not_trimmed(start: int) -> None:
+    """p sent 0 to 9 about two items. q, which does not read, holds up the last of each, and the event."""
+    lab = GossipLab(retention=Retention.STABLE, queue_messages=1, hold=1)
+    lab.seats["r"].crash()
+    lab.run(SHORT)
+    lab.seats["q"].reads = False
+    for number in range(10):
+        lab.update("p", b"%d" % number, "odd" if number % 2 else "even")
+        lab.run(20 * MILLISECOND)
+    lab.seats["p"].multicast(b"event")
+    lab.run(SECOND)
+    late(lab, start="position", start_at=start)
+    assert lab.got("r") == [b"8", b"9", b"event"]
+    assert not lab.lost("r"), "what was replaced is told apart from what was trimmed"
+
+
+def test_what_other_loggers_may_collect_is_refused() -> None:
+    """Both have p's message, and know that every session is through with it."""
+    lab = Several(retention=Retention.STABLE)
+    lab.seats["r"].crash()
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    lab.given |= {"start": "position"}
+    lab.restart("r")
+    lab.run(SECOND)
+    left = [each.cause for each in lab.seats["r"].events if isinstance(each, Left)]
+    assert [cause for cause in left if "the log is whole from 1 on" in cause or "begins at 1" in cause]
 
 
 def test_a_known_session_goes_on_whatever_it_asks_for() -> None:

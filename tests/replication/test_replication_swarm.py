@@ -1,17 +1,21 @@
 """Swarms: on the abstract group communication, step by step, and on the ring in virtual time."""
 
+import msgspec
 import pytest
 from tests.replication.swarm import Swarm
 
-from semcast.history import read_history, write_history
+from semcast.history import History, read_history, write_history
 from semcast.replication.machine import Machine
 from semcast.replication.reads import Reading
 from semcast.replication.settings import ReplicationSettings
 from semcast.sim.faults import Recover
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.mutants import replication as mutants
+from semcast.sim.simulate import simulate
 from semcast.sim.swarm import examine, scenario_of
 from semcast.specs import Status, check
+from semcast.specs.replication.kinds import INSTALL, WHOLE
+from semcast.specs.replication.ledger import text_of
 
 CAUGHT: list[tuple[type[Machine], str]] = [
     (mutants.BitsAsPrinted, "repl_liveness"),
@@ -66,7 +70,9 @@ def test_old_copies_of_disks_are_put_back_and_found_out(seed: int) -> None:
     assert examine(scenario_of("replication", seed)).broken == []
 
 
-@pytest.mark.parametrize("seed", [32, 41, 55, 57, 156, 167, 2084, 2162, 10555, 520098, 520117, 520139])
+@pytest.mark.parametrize(
+    "seed", [32, 41, 55, 57, 156, 167, 2084, 2162, 10555, 520098, 520117, 520139, 910015]
+)
 def test_seeds_that_once_failed(seed: int) -> None:
     """41: a removed server stayed in its primary. 55, 57: who had forgotten all starts, and delivers.
 
@@ -121,3 +127,18 @@ def test_a_state_that_is_said_to_have_one_action_more_is_noticed() -> None:
 def test_every_mutant_is_registered_by_name() -> None:
     kinds = {mutant.machine for mutant in MUTANTS["replication"].values()}
     assert kinds >= {mutant for mutant, _ in CAUGHT}
+
+
+def test_who_was_given_up_and_goes_on_as_a_primary_is_found() -> None:
+    """Primaries that were lost with all disks of those given up are excused, later ones are not."""
+    history = simulate(scenario_of("replication", 910015)).history
+    [whole] = [event for event in history.events if event.kind is INSTALL and text_of(event) == WHOLE]
+    assert {verdict.status for verdict in check(history, ["repl_one_primary"])} == {Status.HOLDS}
+    later = [
+        msgspec.structs.replace(event, at=whole.at + 1)
+        if event.kind is INSTALL and event.process.name == "p0"
+        else event
+        for event in history.events
+    ]
+    [verdict] = check(History(history.info, later), ["repl_one_primary"])
+    assert verdict.status is Status.VIOLATED

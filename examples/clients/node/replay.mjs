@@ -1,7 +1,7 @@
 // Replays the recorded transcript against a daemon: `node replay.mjs SOCKET TRANSCRIPT`.
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { Wire } from "./semcast_client.mjs";
+import { pack, unpack, Wire } from "./semcast_client.mjs";
 
 const [, , path, transcript] = process.argv;
 const wires = {};
@@ -9,11 +9,13 @@ const known = {};
 let skip = [];
 
 const isName = (value) => typeof value === "string" && value.startsWith("$");
+const isPacked = (value) => value !== null && typeof value === "object" && "packed" in value;
 const isBytes = (value) => value !== null && typeof value === "object" && "bytes" in value;
 
 function filled(value) {
   if (isName(value)) return known[value];
   if (Array.isArray(value)) return value.map(filled);
+  if (isPacked(value)) return pack(filled(value.packed));
   return isBytes(value) ? Buffer.from(value.bytes, "hex") : value;
 }
 
@@ -23,6 +25,7 @@ function matches(wanted, found) {
   if (Array.isArray(wanted)) {
     return Array.isArray(found) && wanted.length === found.length && wanted.every((each, n) => matches(each, found[n]));
   }
+  if (isPacked(wanted)) return matches(wanted.packed, unpack(found)[0]);
   return isBytes(wanted) ? Buffer.from(wanted.bytes, "hex").equals(found) : wanted === found;
 }
 

@@ -10,6 +10,9 @@ export const KIND = {
 };
 const NUMBERED = new Set([8, 11, 12, 14, 17, 18, 23, 24, 25, 26]);
 const OVERHEAD = 256;
+// The second group of what belongs to calls, in which nobody is (semcast_calls.mjs).
+export const CALLS = "\0calls";
+export const isCall = (frame) => frame[0] === KIND.deliver && frame[1].length === 2 && frame[1][1] === CALLS;
 
 // One value as msgpack; only what the protocol needs. Integers are exact up to 2^53.
 export function pack(value) {
@@ -108,8 +111,17 @@ export class Wire {
     return body.length + OVERHEAD;
   }
 
-  async hear() {
-    while (!this.frames.length && !this.over) await new Promise((wake) => this.waiting.push(wake));
+  // The next frame; null at the end, or if none comes in so many milliseconds.
+  async hear(timeout = Infinity) {
+    const until = Date.now() + timeout;
+    while (!this.frames.length && !this.over && Date.now() < until) {
+      const timer = { id: undefined };
+      await new Promise((wake) => {
+        this.waiting.push(wake);
+        if (timeout < Infinity) timer.id = setTimeout(wake, until - Date.now() + 1);
+      });
+      clearTimeout(timer.id);
+    }
     return this.frames.shift() ?? null;
   }
 }
@@ -123,7 +135,7 @@ export class Client {
     const [kind, ...rest] = (await client.wire.hear()) ?? [KIND.error, "the daemon is gone"];
     if (kind !== KIND.welcome) throw new Error(rest.at(-1));
     [, client.member, client.daemon, client.domain, , client.messages, client.bytes] = rest;
-    Object.assign(client, { seq: 0, told: 0, taken: 0, placed: 0, pending: [] });
+    Object.assign(client, { seq: 0, told: 0, taken: 0, placed: 0, pending: [], watch: async () => {} });
     return client;
   }
 
@@ -143,9 +155,10 @@ export class Client {
   }
   sendTo(member, payload) { return this.request(KIND.private, 1, member, payload); }
 
-  async hear() {
-    const frame = await this.wire.hear();
-    if (frame === null) throw new Error("the daemon closed the connection");
+  async hear(timeout = Infinity) {
+    const frame = await this.wire.hear(timeout);
+    if (frame === null && this.wire.over) throw new Error("the daemon closed the connection");
+    if (frame === null) return null;
     const [kind] = frame;
     if (kind === KIND.credits) [this.messages, this.bytes] = [this.messages + frame[1], this.bytes + frame[2]];
     if (NUMBERED.has(kind) && (++this.told - this.taken >= 64 || kind === KIND.placed)) {
@@ -155,13 +168,14 @@ export class Client {
     if (kind === KIND.placed) this.placed = frame[1];
     if (kind === KIND.block) this.wire.say([KIND.ready, frame[1], frame[2]]);
     if (kind === KIND.left) throw new Error(frame[1]);
+    await this.watch(frame);
     return frame;
   }
 
   async *events() {
     for (;;) {
       const frame = this.pending.shift() ?? (await this.hear());
-      if (![KIND.credits, KIND.placed, KIND.block].includes(frame[0])) yield frame;
+      if (![KIND.credits, KIND.placed, KIND.block].includes(frame[0]) && !isCall(frame)) yield frame;
     }
   }
 

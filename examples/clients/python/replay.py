@@ -38,7 +38,7 @@ def filled(value: Any, known: dict[str, Any]) -> Any:
     if isinstance(value, str) and value.startswith("$"):
         return known[value]
     if isinstance(value, dict):
-        return bytes.fromhex(value["bytes"])
+        return pack(filled(value["packed"], known)) if "packed" in value else bytes.fromhex(value["bytes"])
     return [filled(each, known) for each in value] if isinstance(value, list) else value
 
 
@@ -48,6 +48,8 @@ def matches(wanted: Any, found: Any, known: dict[str, Any]) -> bool:
         return True
     if isinstance(wanted, str) and wanted.startswith("$"):
         return bool(known.setdefault(wanted, found) == found)
+    if isinstance(wanted, dict) and "packed" in wanted:
+        return matches(wanted["packed"], unpack(found)[0], known)
     if isinstance(wanted, dict):
         return bool(bytes.fromhex(wanted["bytes"]) == found)
     if isinstance(wanted, list):

@@ -7,7 +7,7 @@ back credit. `python semcast_client.py SOCKET GROUP TEXT...` joins a group, send
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 HELLO, WELCOME, JOIN, LEAVE, ERROR, CAST, DELIVER, PRIVATE = 1, 2, 3, 4, 6, 7, 8, 9
@@ -15,6 +15,8 @@ VIEW, TRANSITIONAL, TAKEN, PLACED, CREDITS, READY, BLOCK, PURGED, BYE = 11, 12, 
 LEFT, OUT_OF, UNDELIVERABLE, DELIVER_PRIVATE = 23, 24, 25, 26
 NUMBERED = {DELIVER, VIEW, TRANSITIONAL, PLACED, BLOCK, PURGED, LEFT, OUT_OF, UNDELIVERABLE, DELIVER_PRIVATE}
 OVERHEAD = 256
+CALLS = "\0calls"
+"""The second group of what belongs to calls, in which nobody is (semcast_calls.py)."""
 
 
 def pack(value: Any) -> bytes:
@@ -74,6 +76,11 @@ def unpack_array(data: bytes, at: int, count: int) -> tuple[list[Any], int]:
     return found, at
 
 
+def is_call(frame: list[Any]) -> bool:
+    """Whether a frame is a `deliver` that belongs to calls: not for the program."""
+    return bool(frame[0] == DELIVER and frame[1][1:] == [CALLS])
+
+
 class SemcastError(Exception):
     """The daemon refused something, or is gone."""
 
@@ -87,11 +94,13 @@ class Client:
             self.socket.connect(where)
         else:
             self.socket = socket.create_connection(where)
-        self.file = self.socket.makefile("rb")
+        self.data = bytearray()
+        self.watch: Callable[[list[Any]], None] = lambda _frame: None
         self.seq = self.told = self.taken = self.placed = 0
         self.pending: list[list[Any]] = []
         self.say(HELLO, 1, name, token)
-        kind, *rest = self.read()
+        welcome: list[Any] = self.read() or [ERROR, "the daemon says nothing"]
+        kind, *rest = welcome
         if kind != WELCOME:
             raise SemcastError(rest[-1])
         (
@@ -112,19 +121,26 @@ class Client:
         self.socket.sendall(struct.pack(">I", len(body)) + body)
         return len(body) + OVERHEAD
 
-    def read(self) -> list[Any]:
-        """The next frame."""
-        head = self.file.read(4)
-        body = self.file.read(int.from_bytes(head, "big")) if len(head) == 4 else b""
-        if not body:
-            raise SemcastError("the daemon closed the connection")
-        frame: list[Any] = unpack(body)[0]
+    def read(self, timeout: float | None = None) -> list[Any] | None:
+        """The next frame; None if it does not come in so many seconds."""
+        self.socket.settimeout(timeout)
+        while len(self.data) < 4 or len(self.data) < 4 + int.from_bytes(self.data[:4], "big"):
+            try:
+                more = self.socket.recv(1 << 16)
+            except TimeoutError:
+                return None
+            if not more:
+                raise SemcastError("the daemon closed the connection")
+            self.data += more
+        end = 4 + int.from_bytes(self.data[:4], "big")
+        frame: list[Any] = unpack(bytes(self.data[4:end]))[0]
+        del self.data[:end]
         return frame
 
     def request(self, kind: int, count: int, *rest: Any) -> int:
         """Ask for something, once there is credit; returns its number."""
         while self.messages < count or self.bytes <= 0:
-            self.pending.append(self.hear())
+            self.keep()
         first, self.seq = self.seq + 1, self.seq + count
         self.messages -= count
         self.bytes -= self.say(kind, first, *rest)
@@ -148,10 +164,12 @@ class Client:
         """Send a message to one session."""
         return self.request(PRIVATE, 1, member, payload)
 
-    def hear(self) -> list[Any]:
-        """The next frame that is for the program. Credit, places and ends of views are dealt with."""
+    def hear(self, timeout: float | None = None) -> list[Any] | None:
+        """The next frame; None if none comes. Credit, places and ends of views are dealt with."""
         while True:
-            frame = self.read()
+            frame = self.read(timeout)
+            if frame is None:
+                return None
             kind = frame[0]
             if kind == CREDITS:
                 self.messages += frame[1]
@@ -169,19 +187,28 @@ class Client:
             elif kind == LEFT:
                 raise SemcastError(frame[1])
             if kind != BLOCK:
+                self.watch(frame)
                 return frame
+
+    def keep(self) -> None:
+        """Hear something, for `events`."""
+        frame = self.hear()
+        if frame is not None:
+            self.pending.append(frame)
 
     def events(self) -> Iterator[list[Any]]:
         """What comes, in the order of the daemons."""
         while True:
-            frame = self.pending.pop(0) if self.pending else self.hear()
-            if frame[0] not in (CREDITS, PLACED):
+            if not self.pending:
+                self.keep()
+            frame = self.pending.pop(0)
+            if frame[0] not in (CREDITS, PLACED) and not is_call(frame):
                 yield frame
 
     def settle(self) -> None:
         """Wait until everything that was asked for has its place."""
         while self.placed < self.seq:
-            self.pending.append(self.hear())
+            self.keep()
 
     def close(self) -> None:
         """Be gone."""

@@ -9,17 +9,18 @@ import json
 import os
 import random
 import sys
-import time
-from collections.abc import Callable, Coroutine
-from typing import Any
+from pathlib import Path
 
 import semcast
+from semcast.chaos.calling import Calling
 from semcast.chaos.daemon import socket_of
+from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.domains import Domain, LightGroup
 from semcast.domains.domain import QUEUE
 from semcast.domains.light import Flavour
+from semcast.domains.recording import DomainRecording
 from semcast.domains.remote import Place, RemoteLink
 from semcast.processes import Line
 
@@ -32,8 +33,6 @@ _CONFIRMED = 0.05
 _WINDOW = 64
 """Messages that may be under way to a program."""
 _REPORTS = 1.0
-_REFUSALS = 100
-"""Errors in a row after which a program gives up."""
 
 
 class Session:
@@ -43,12 +42,14 @@ class Session:
         where: the daemon's socket.
         name: of the program.
         queue: messages that wait in the program; all others wait in the daemon.
+        recording: of what it hears, and of its calls.
     """
 
-    def __init__(self, where: str, name: str, queue: int) -> None:
+    def __init__(self, where: str, name: str, queue: int, recording: DomainRecording) -> None:
         self._where = where
         self._name = name
         self._queue = queue
+        self._recording = recording
         self._entered: Domain | None = None
 
     @property
@@ -61,7 +62,8 @@ class Session:
         while self._entered is None:
             try:
                 link = RemoteLink(Place(self._where), self._name, window=_WINDOW)
-                self._entered = await Domain(self._where, link, queue=self._queue)
+                domain = Domain(self._where, link, queue=self._queue, recording=self._recording)
+                self._entered = await domain
             except semcast.GroupError as error:
                 say("refused", text=str(error))
                 await asyncio.sleep(0.1)
@@ -88,10 +90,11 @@ class Program:
     def __init__(self, domain: Domain, rng: random.Random, rate: float) -> None:
         self.domain = domain
         self.rng = rng
-        self.sent = self.delivered = self.refused = self.unconfirmed = 0
+        self.sent = self.delivered = 0
         self.quiet = False
         self._rate = rate
-        self._waits_since: float | None = None
+        self._insisting = Insisting()
+        self.calling = Calling(rng, self._insisting)
         self._seats: dict[str, LightGroup] = {}
 
     async def read(self) -> None:
@@ -113,19 +116,32 @@ class Program:
 
     async def write(self) -> None:
         """Be in the group of all; then go on until it shall be quiet."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         while not self.quiet:
-            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper))()
+            await self.rng.choice((self.roam, self.ask, self.ask, self.whisper, self.call))()
             await asyncio.sleep(self.rng.expovariate(self._rate))
+
+    async def enter(self) -> None:
+        """Be in the group of all, and answer calls there."""
+        main = await self.domain.join(_MAIN)
+        main.on_call(self.calling.answer)
+
+    async def call(self) -> None:
+        """Ask one or many in some group that it is in."""
+        seats = list(self.domain.groups())
+        try:
+            await self.calling.call(self.rng.choice(seats))
+        except semcast.GroupClosedError:
+            self.domain.is_over()  # raises where that is more than one group
 
     async def roam(self) -> None:
         """Join a group, or leave one."""
         group = self.rng.choice(list(_SIDE))
         seat = self._seats.pop(group, None)
         if seat is None:
-            await self._call(lambda: self._join(group))
+            await self._insisting.until_done(lambda: self._join(group))
         else:
-            await self._call(seat.leave)
+            await self._insisting.until_done(seat.leave)
 
     async def ask(self) -> None:
         """A message that others may answer."""
@@ -136,7 +152,7 @@ class Program:
         members = [member for seat in self.domain.groups() for member in seat.members()]
         if members:
             to, payload = self.rng.choice(members), letter(_ANSWER, "", b"to you alone")
-            await self._call(lambda: self.domain.send_to(to, payload))
+            await self._insisting.until_done(lambda: self.domain.send_to(to, payload))
             self.sent += 1
 
     async def _join(self, group: str) -> None:
@@ -151,49 +167,29 @@ class Program:
         payload = letter(kind, item or "", rng.randbytes(size))
         order = "safe" if rng.random() < 0.1 else "agreed"
         if rng.random() < _CONFIRMED:
-            await self._call(
+            await self._insisting.until_done(
                 lambda: self.domain.cast(groups, payload, item=item, order=order, confirm="safe")
             )
         else:
-            await self._call(lambda: self.domain.cast(groups, payload, item=item, order=order))
+            await self._insisting.until_done(
+                lambda: self.domain.cast(groups, payload, item=item, order=order)
+            )
         self.sent += 1
 
     async def mark(self, text: str) -> None:
         """A message that others look for."""
-        await self._call(lambda: self.domain.send(_MAIN, MARK + text.encode()))
-
-    async def _call(self, deed: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Do it, again and again where the daemon says that it cannot be now."""
-        self._waits_since = time.monotonic()
-        for last in (*[False] * _REFUSALS, True):
-            try:
-                await deed()
-            except semcast.GroupClosedError:
-                raise
-            except semcast.UnconfirmedError:  # it was accepted, and the session ended
-                self.unconfirmed += 1
-                break
-            except semcast.GroupError as error:
-                self.refused += 1
-                if last:
-                    raise
-                say("refused", text=str(error))
-                await asyncio.sleep(0.1)
-            else:
-                break
-        self._waits_since = None
+        await self._insisting.until_done(lambda: self.domain.send(_MAIN, MARK + text.encode()))
 
     async def report(self) -> None:
         """How it is doing, again and again."""
         while True:
-            waits = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
             say(
                 "report",
                 sent=self.sent,
                 delivered=self.delivered,
-                refused=self.refused,
-                unconfirmed=self.unconfirmed,
-                waits=round(waits, 1),
+                refused=self._insisting.refused,
+                unconfirmed=self._insisting.unconfirmed,
+                waits=round(self._insisting.waits(), 1),
                 phase=f"{self.domain.member} in {len(self.domain.groups())} groups",
                 unsent=0,
             )
@@ -205,9 +201,9 @@ class Answers(Program):
 
     async def write(self) -> None:
         """Be in the group of all, and in some others."""
-        await self.domain.join(_MAIN)
+        await self.enter()
         for group in self.rng.sample(list(_SIDE), 10):
-            await self._call(lambda group=group: self._join(group))  # type: ignore[misc]
+            await self._insisting.until_done(lambda group=group: self._join(group))  # type: ignore[misc]
 
     async def on_message(self, message: semcast.Message) -> None:
         """Answer a question in four; answers are never answered."""
@@ -274,7 +270,10 @@ class Client:
     async def run(self) -> None:
         """Until told to leave, or until the daemon will have it no more."""
         order = self._order
-        session = Session(socket_of(order["host"]), order["name"], PROGRAMS[order["program"]].queue)
+        settings = order["settings"]
+        recording = DomainRecording(Path(settings["record"]), settings["record_run"])
+        queue = PROGRAMS[order["program"]].queue
+        session = Session(socket_of(order["host"]), order["name"], queue, recording)
         say("begun")
         await self._orders.follow(session, lambda leaving: self._work(session.domain, leaving))
 

@@ -101,8 +101,10 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
         histories = [alone for history in read_histories(folder) for alone in history.by_group()]
     except HistoryError as error:
         return Judgement(findings=(Finding("history", Status.VIOLATED.value, 1, str(error)),))
-    findings, views = [], set()
-    messages = deliveries = crashes = 0
+    findings: dict[str, Finding] = {}
+    views = set()
+    messages = deliveries = 0
+    crashed = set()
     for history in histories:
         for event in history.events:
             if event.kind is Kind.VIEW:
@@ -112,13 +114,25 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
             elif event.kind in (Kind.DELIVER, LIGHT_DELIVER):
                 deliveries += event.count
             elif event.kind is Kind.CRASH:
-                crashes += 1
-        findings += [
-            Finding(each.property, each.status.value, each.count, each.detail)
-            for each in _verdicts(history, rest)
-        ]
-    findings += _compare(states or {})
-    return Judgement(len(views), messages, deliveries, crashes, tuple(findings))
+                crashed.add(event.process)
+        several = len(histories) > 1
+        for each in _verdicts(history, rest):
+            named = several and each.status is Status.VIOLATED
+            why = f"{history.info.only.name}: {each.detail}" if named else each.detail
+            finding = Finding(each.property, each.status.value, each.count, why)
+            findings[each.property] = _together(findings.get(each.property), finding)
+    found = (*findings.values(), *_compare(states or {}))
+    return Judgement(len(views), messages, deliveries, len(crashed), found)
+
+
+_GRAVITY = {Status.HOLDS.value: 0, Status.UNKNOWN.value: 1, Status.VIOLATED.value: 2}
+
+
+def _together(one: Finding | None, other: Finding) -> Finding:
+    """Of two groups: the worse; what is violated in both counts in both."""
+    if one is None or _GRAVITY[one.status] < _GRAVITY[other.status]:
+        return other
+    return msgspec.structs.replace(one, count=one.count + other.count)
 
 
 def _verdicts(history: History, rest: Nanos | None) -> list[Verdict]:
@@ -158,14 +172,16 @@ def journals_of(folder: Path, name: str) -> set[Path]:
 def note_crash(folder: Path, name: str, before: set[Path]) -> None:
     """A process of this member was killed, whose journals are those that were not there before it started.
 
-    What it did is all in its last one. A journal without its first row is of a process that did nothing.
+    What it did last is all in those of its last incarnation, one for each group and for its calls. A journal
+    without its first row is of a process that did nothing there.
     """
-    mine = sorted(journals_of(folder, name) - before, key=lambda path: process_of(path).incarnation)
-    for path in mine[-1:]:
-        if read_journal(path).info is None:
+    mine = journals_of(folder, name) - before
+    last = max((process_of(path) for path in mine), default=None)
+    for path in mine:
+        if process_of(path) == last and read_journal(path).info is None:
             path.unlink()
-        else:
-            record_crash(folder, process_of(path))
+    if last is not None and any(process_of(path) == last and path.exists() for path in mine):
+        record_crash(folder, last)
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -8,11 +8,12 @@ import asyncio
 import json
 import random
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import semcast
+from semcast.chaos.calling import Calling
+from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import Ledger, letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.group.confirming import Confirm
@@ -24,8 +25,8 @@ _QUESTION = b"?"
 _REPORTS = 1.0
 _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
-_REFUSALS = 100
-"""Errors in a row after which a program gives up to send."""
+_CALLS = 0.1
+"""How often a program also calls after it has sent something."""
 
 
 class Program:
@@ -45,13 +46,17 @@ class Program:
         self.group = group
         self.ledger = ledger
         self.rng = rng
-        self.sent = self.delivered = self.refused = self.unconfirmed = 0
-        self.waits_since: float | None = None
-        """When the call to `send` began that has not returned."""
+        self.sent = self.delivered = 0
+        self._insisting = Insisting()
+        self.calling = Calling(rng, self._insisting)
         self.quiet = False
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
         self._safe = family.safe
+        # Who is given state must read up to it: for one that never iterates nobody else can.
+        self._calls = family.calls and group.settings.receive and (self.reads or not family.transfers)
+        if self._calls:
+            group.on_call(self.calling.answer)
         self._confirms = cast("Sequence[Confirm]", family.confirms)
 
     async def read(self) -> None:
@@ -80,6 +85,8 @@ class Program:
         while not self.quiet:
             for _ in range(burst := rng.choice((1, 1, 2, 10))):
                 await self.send()
+            if self._calls and rng.random() < _CALLS:
+                await self.calling.call(self.group)
             await asyncio.sleep(burst * rng.expovariate(self._rate))
 
     async def send(self, answer: bool = False) -> None:
@@ -101,38 +108,19 @@ class Program:
         await self._call(lambda: self.group.send(MARK + text.encode()))
 
     async def _call(self, send: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Send, again and again where the group says that it cannot take it now."""
-        self.waits_since = time.monotonic()
-        for last in (*[False] * _REFUSALS, True):
-            try:
-                await send()
-            except semcast.GroupClosedError:
-                raise
-            except semcast.UnconfirmedError:  # it was accepted, and the view ended
-                self.unconfirmed += 1
-                break
-            except semcast.GroupError as error:
-                self.refused += 1
-                if last:
-                    raise
-                say("refused", text=str(error))
-                await asyncio.sleep(0.1)
-            else:
-                break
-        self.waits_since = None
+        await self._insisting.until_done(send)
         self.sent += 1
 
     def report(self) -> None:
         """How it is doing."""
         stats = self.group.stats()
-        waits = 0.0 if self.waits_since is None else time.monotonic() - self.waits_since
         say(
             "report",
             sent=self.sent,
             delivered=self.delivered,
-            refused=self.refused,
-            unconfirmed=self.unconfirmed,
-            waits=round(waits, 1),
+            refused=self._insisting.refused,
+            unconfirmed=self._insisting.unconfirmed,
+            waits=round(self._insisting.waits(), 1),
             phase=stats.phase,
             unsent=stats.waiting_to_send,
             buffered=stats.buffered,

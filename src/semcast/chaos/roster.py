@@ -33,6 +33,11 @@ class Member:
         """What its program has made of all messages, once it was asked."""
 
     @property
+    def recorded_as(self) -> str:
+        """The name in its recordings: a client has that of its daemon, too."""
+        return self.name if self.host == self.name else f"{self.name}@{self.host}"
+
+    @property
     def running(self) -> bool:
         """Whether there is a process."""
         return self.child is not None and self.child.running

@@ -201,14 +201,14 @@ class Supervisor:
         await asyncio.sleep(after)
         member = self.members[name]
         member.forget()
-        member.before = journals_of(self.journals, name)
+        member.before = journals_of(self.journals, member.recorded_as)
         clients = self._family.clients if member.host != name else None
         order = {
             "name": name,
             "host": member.host,
             "folder": str(self._folder),
             "group": self._group,
-            "settings": {} if clients else self._settings(name),
+            "settings": self._recorded() if clients else self._settings(name),
             "program": member.program,
             "seed": self._plan.seed,
             "rate": self._case.rate,
@@ -223,13 +223,15 @@ class Supervisor:
         await member.child.start()
         self._expected.add(name)
 
+    def _recorded(self) -> dict[str, Any]:
+        return {"record": str(self.journals), "record_run": "chaos"}
+
     def _settings(self, name: str) -> dict[str, Any]:
         case = self._case
         found: dict[str, Any] = {
             "stack": self._family.group_stack,
             "name": name,
-            "record": str(self.journals),
-            "record_run": "chaos",
+            **self._recorded(),
             **self._family.settings(self._plan.names),
         }
         if groups.FAMILIES.of(self._family.group_stack).keeps:
@@ -244,7 +246,7 @@ class Supervisor:
         self._expected.discard(name)
         if member.child is not None and member.running:
             await member.child.kill()
-            note_crash(self.journals, name, member.before)
+            note_crash(self.journals, member.recorded_as, member.before)
 
     async def _leave(self, name: str) -> None:
         """Ask it to leave; who does not is stuck, and killed."""
@@ -273,7 +275,8 @@ class Supervisor:
 
     def _note_death(self, name: str, how: str) -> None:
         """Nobody wanted that. Its journal has no end: what it did is all there."""
-        note_crash(self.journals, name, self.members[name].before)
+        member = self.members[name]
+        note_crash(self.journals, member.recorded_as, member.before)
         last = last_line(self._folder / f"{name}.log")
         self.died.append(f"{name} {how} at {self._elapsed():.0f} s: {last}")
         self._tell(self.died[-1])
@@ -362,7 +365,8 @@ class Supervisor:
         """Say of everybody what is missing."""
         together = self._together()
         for name, member in self.members.items():
-            lacking = sorted(self._rounds[0] - member.marks) if together and member.reads else []
+            owed = self._rounds[0] if self._rounds and together and member.reads else set()
+            lacking = sorted(owed - member.marks)
             why = f"; lacks the marks {', '.join(lacking)}" if lacking else ""
             self.stuck.append(f"{name} ({member.condition()}{why})")
             self._tell(f"stuck: {self.stuck[-1]}")

@@ -82,6 +82,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--key-file", metavar="FILE", help="the domain's keyring, made by `semcast keygen`")
     parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument("--metrics", default="", metavar="HOST:PORT", help="serve metrics for Prometheus")
     parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
     parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all daemons")
     parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
@@ -128,6 +129,7 @@ def _settings(args: argparse.Namespace) -> "DaemonSettings":
         origins=tuple(args.origins),
         pages=args.pages,
         access=args.access,
+        metrics=args.metrics,
         certificate=args.cert,
         key=args.key,
         allow_block=args.allow_block,
@@ -152,9 +154,11 @@ def _serve(args: argparse.Namespace) -> int:
                 "event": "serving",
                 "daemon": str(stack.me),
                 "domain": args.domain,
-                "doors": [door.place for door in server.doors],
+                "doors": server.places,
             }
         )
+        if server.metrics_place:
+            say({"event": "metrics", "daemon": str(stack.me), "address": server.metrics_place})
         notify("READY=1")
 
     def stop() -> None:
@@ -194,7 +198,7 @@ def _print_unit(args: argparse.Namespace) -> int:
         args.socket or "/run/semcast/semcast.sock",
     ]
     words += ["--domain", args.domain, "--socket-mode", args.socket_mode if args.socket else "666"]
-    for flag in ("name", "listen", "ws", "bind"):
+    for flag in ("name", "listen", "ws", "bind", "metrics"):
         if value := getattr(args, flag):
             words += [f"--{flag}", str(value)]
     for flag in ("pages", "access", "cert", "key", "key_file"):
@@ -256,4 +260,6 @@ def sentence(what: Mapping[str, Any]) -> str:
     """
     if what["event"] == "serving":
         return f"{what['daemon']}: serves {what['domain']} at {', '.join(what['doors'])}"
+    if what["event"] == "metrics":
+        return f"{what['daemon']}: metrics at http://{what['address']}/metrics"
     return f"{what['daemon']}: {what['event']}"

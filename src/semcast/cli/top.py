@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from semcast.cli.live import add_group, errors_explained, plain, settings_of
+from semcast.cli.live import add_daemon, add_group, errors_explained, plain, settings_of
 from semcast.cli.members import names_of, nobody, sighting_json, view_of
 from semcast.group.observing import observe
 from semcast.net.observer import Observer, Sighting
@@ -29,15 +29,21 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "top",
         help="watch a live group",
-        description="Show what the members announce until interrupted, without joining.",
+        description="Show what the members announce until interrupted, without joining; or, with --daemon,"
+        " the clients of the daemon of this host, all or those in a group.",
     )
-    add_group(parser)
+    add_group(parser, optional=True)
+    add_daemon(parser)
     parser.add_argument("--once", action="store_true", help="show one table and end; --json does so, too")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Watch; 0 unless one table was wanted and nobody was there."""
+    if args.daemon:
+        from semcast.cli import daemon_top  # noqa: PLC0415
+
+        return daemon_top.run(args)
     settings = settings_of(args)
     with errors_explained():
         observer = observe(args.group, settings)

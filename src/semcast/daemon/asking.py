@@ -2,6 +2,7 @@
 
 import socket
 
+from semcast.domains.places import no_daemon
 from semcast.group.errors import GroupError
 from semcast.protocols.clients.codec import Stream, decode_reply, encode, framed
 from semcast.protocols.clients.frames import Answer, Ask, Error
@@ -26,5 +27,5 @@ def ask(path: str, what: str, about: str = "") -> str:
                     if isinstance(reply, Answer):
                         return reply.answer
     except OSError as error:
-        raise GroupError(f"no daemon answers at {path}: {error.strerror or error}") from error
+        raise no_daemon(path, error) from error
     raise GroupError(f"the daemon at {path} closed the connection")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from semcast.daemon.pages import Pages
-from semcast.protocols.clients.codec import Format, Malformed, Stream, framed
+from semcast.protocols.clients.codec import Format, Malformed, Stream, all_framed
 from semcast.protocols.clients.guests import Link
 from semcast.wire import websocket
 from semcast.wire.websocket import HttpRequest, Messages, WebSocketError
@@ -43,7 +43,7 @@ class StreamLayer:
 
     def written(self, bodies: Sequence[bytes]) -> bytes:
         """Frames."""
-        return b"".join([framed(body) for body in bodies])
+        return all_framed(bodies)
 
     def ended(self) -> bytes:
         """Nothing."""

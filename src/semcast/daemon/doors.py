@@ -4,6 +4,7 @@ import os
 import socket
 import ssl
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from semcast.core.ids import Nanos
 from semcast.daemon.access import of_peer
 from semcast.daemon.connections import Connection, StreamLayer, Tls, WebLayer
+from semcast.daemon.metrics import MetricsLayer
 from semcast.daemon.pages import Pages
 from semcast.group.errors import ConfigurationError
 from semcast.net.addresses import AddressError, is_loopback, split_address, written
@@ -35,6 +37,7 @@ class Door:
         most: bytes of a frame.
         tls: for connections beyond this host.
         web: where browsers come in.
+        metrics: of a door for Prometheus: gives the text.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Door:
         *,
         tls: ssl.SSLContext | None = None,
         web: Web | None = None,
+        metrics: Callable[[], str] | None = None,
     ) -> None:
         self.socket = sock
+        self.metrics = metrics
         self.place = place
         self._most = most
         self._tls = tls
@@ -72,6 +77,8 @@ class Door:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         link = Link(now, place=written(address[:2]))
+        if self.metrics is not None:
+            return Connection(sock, link, MetricsLayer(link, self.metrics))
         tls = None if self._tls is None else Tls(self._tls)
         if self._web is None:
             return Connection(sock, link, StreamLayer(self._most), tls)
@@ -121,12 +128,34 @@ def tcp_door(
     text: str, most: int, *, tls: ssl.SSLContext | None, anonymous: bool, web: Web | None = None
 ) -> Door:
     """At an address; beyond this host only with TLS, and for nobody without a token."""
+
+    def check() -> None:
+        _check_exposed(text, secure=tls is not None, anonymous=anonymous)
+
+    sock = _listening(text, check)
+    return Door(sock, written(sock.getsockname()[:2]), most, tls=tls, web=web)
+
+
+def metrics_door(text: str, metrics: Callable[[], str]) -> Door:
+    """At an address, for whoever reaches it: there are no secrets in metrics, and nobody can do anything."""
+    try:
+        sock = _listening(text, _anybody)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"metrics {error}") from error
+    return Door(sock, written(sock.getsockname()[:2]), 0, metrics=metrics)
+
+
+def _anybody() -> None:
+    """May come from anywhere."""
+
+
+def _listening(text: str, check_exposed: Callable[[], None]) -> socket.socket:
     try:
         host, port = split_address(text, any_port=True)
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         if not is_loopback((str(address[0]), int(address[1]))):
-            _check_exposed(text, secure=tls is not None, anonymous=anonymous)
+            check_exposed()
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -138,7 +167,7 @@ def tcp_door(
         raise ConfigurationError(str(error)) from error
     except OSError as error:
         raise ConfigurationError(f"{text}: {error.strerror or error}") from error
-    return Door(sock, written(sock.getsockname()[:2]), most, tls=tls, web=web)
+    return sock
 
 
 def _check_exposed(text: str, *, secure: bool, anonymous: bool) -> None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from semcast.core.handover import Handover
+from semcast.core.ids import Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.families.lightweight import FAMILY, below_of
+from semcast.group.metrics import Metrics, Reading
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
+from semcast.net.alone import Alone
 from semcast.net.hub import Hub
 from semcast.net.seat import Seat
 from semcast.protocols.lightweight import Lightweight, LightweightSettings
@@ -30,7 +33,7 @@ def family_of(light: LightweightSettings) -> Family:
 
 
 class DaemonMember:
-    """The stack of a daemon in its seat, at its hub. Whoever owns it drives the hub.
+    """The stack of a daemon in its seat, at its hub. Whoever owns it drives these.
 
     Args:
         domain: its name.
@@ -44,24 +47,33 @@ class DaemonMember:
         assert isinstance(stack, Lightweight)
         self.stack: Lightweight = stack
         self._recordings = _recordings(domain, settings, self.parts)
+        self._metrics = Metrics(domain, settings.metrics)
         self.seat = Seat(
             self.parts.member,
             stack,
             Handover(1, receives=False),
             wake_application=_nobody,
-            watchers=self._recordings,
+            watchers=[*self._recordings, *self._metrics.watchers],
             certificates=self._recordings[0].certificates if self._recordings else None,
         )
+        exchange = self.parts.lease.exchange
         self.hub = Hub(
             self.parts.member,
-            self.parts.endpoint,
+            exchange,
             self.parts.codec,
             self.parts.peers,
+            meeting=self.parts.lease.meeting,
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
         )
         self.hub.seat(self.seat)
+        self.tenant = Alone(exchange, self.hub)
+        """What its owner drives."""
+
+    def reading(self, now: Nanos) -> Reading:
+        """What is exported of it."""
+        return self._metrics.reading(self.seat, self.hub, self.stack, now)
 
     def settle(self) -> None:
         """Clients did something: have the stack look at it in the next turn."""
@@ -78,6 +90,7 @@ class DaemonMember:
     def close(self) -> None:
         """Close the sockets."""
         self.hub.close()
+        self.parts.lease.release()
         for recording in self._recordings:
             recording.close()
 

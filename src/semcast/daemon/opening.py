@@ -1,7 +1,7 @@
 """From what a daemon is asked for to a daemon."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import msgspec
 
 from semcast.core.ids import SECOND
 from semcast.daemon.access import Access
-from semcast.daemon.doors import Door, Web, tcp_door, unix_door
+from semcast.daemon.doors import Door, Web, metrics_door, tcp_door, unix_door
 from semcast.daemon.member import DaemonMember
 from semcast.daemon.pages import Pages
 from semcast.daemon.server import DaemonServer
@@ -41,6 +41,8 @@ class DaemonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder with pages that it serves."""
     access: str = ""
     """File with tokens and rules."""
+    metrics: str = ""
+    """Address at which metrics are served."""
     certificate: str = ""
     key: str = ""
     allow_block: bool = False
@@ -71,19 +73,23 @@ def open_daemon(wanted: DaemonSettings) -> DaemonServer:
     settings = HostSettings(
         domain=wanted.domain, grace=round(wanted.grace * SECOND), allow_block=wanted.allow_block
     )
-    doors = _doors(wanted, access, light.run_bytes + FRAME_OVERHEAD)
+    served: list[DaemonServer] = []
+
+    def metrics() -> str:
+        return served[0].metrics()
+
+    doors = _doors(wanted, access, light.run_bytes + FRAME_OVERHEAD, metrics)
+    own = {"stack": LIGHTWEIGHT.name, "receive": False, "metrics": wanted.metrics}
     try:
-        member = DaemonMember(
-            wanted.domain, resolve({**wanted.member, "stack": LIGHTWEIGHT.name, "receive": False}), light
-        )
+        member = DaemonMember(wanted.domain, resolve({**wanted.member, **own}), light)
     except BaseException:
-        for door in doors:
-            door.close()
+        _close(doors)
         raise
-    return DaemonServer(member, doors, access, settings)
+    served.append(DaemonServer(member, doors, access, settings))
+    return served[0]
 
 
-def _doors(wanted: DaemonSettings, access: Access, most: int) -> list[Door]:
+def _doors(wanted: DaemonSettings, access: Access, most: int, metrics: Callable[[], str]) -> list[Door]:
     if (wanted.listen or wanted.ws) and not access.has_tokens:
         raise ConfigurationError("TCP and WebSockets need tokens: name a file with --access")
     tls = _tls(wanted)
@@ -96,6 +102,8 @@ def _doors(wanted: DaemonSettings, access: Access, most: int) -> list[Door]:
         if wanted.ws:
             web = Web(frozenset(wanted.origins), Pages(Path(wanted.pages)) if wanted.pages else None)
             doors.append(tcp_door(wanted.ws, most, tls=tls, anonymous=access.anonymous, web=web))
+        if wanted.metrics:
+            doors.append(metrics_door(wanted.metrics, metrics))
     except OSError as error:
         _close(doors)
         raise ConfigurationError(f"pages {wanted.pages}: {error.strerror}") from error

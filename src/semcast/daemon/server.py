@@ -19,6 +19,7 @@ from semcast.daemon.access import Access
 from semcast.daemon.connections import Connection
 from semcast.daemon.doors import Door
 from semcast.daemon.member import DaemonMember
+from semcast.daemon.metrics import text_of
 from semcast.protocols.clients.codec import Malformed
 from semcast.protocols.clients.guests import Link
 from semcast.protocols.clients.host import Host, HostSettings
@@ -75,6 +76,22 @@ class DaemonServer:
         self._reload = False
         self._due: Nanos | None = None
 
+    # About it
+
+    @property
+    def places(self) -> list[str]:
+        """Where clients come in, for people."""
+        return [door.place for door in self.doors if door.metrics is None]
+
+    @property
+    def metrics_place(self) -> str:
+        """Where metrics are served; empty where they are not."""
+        return next((door.place for door in self.doors if door.metrics is not None), "")
+
+    def metrics(self) -> str:
+        """For Prometheus."""
+        return text_of(self, time.monotonic_ns())
+
     # From signals and other threads
 
     def stop(self) -> None:
@@ -98,14 +115,13 @@ class DaemonServer:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._poll.register(self._wake_in, select.EPOLLIN)
-        hub = self.member.hub
-        of_hub = set(hub.filenos())
+        of_hub = set(self.member.tenant.filenos())
         for fileno in of_hub:
             self._poll.register(fileno, select.EPOLLIN)
         for door in self.doors:
             self._poll.register(door.socket, select.EPOLLIN)
         try:
-            hub.start(time.monotonic_ns())
+            self.member.tenant.start(time.monotonic_ns())
             while not self._over():
                 self._turn(of_hub)
         finally:
@@ -119,7 +135,9 @@ class DaemonServer:
         return seat.left is not None or late
 
     def _timeout(self) -> float:
-        dues = [at for at in (self.member.hub.next_at(), self._due, *self._ending.values()) if at is not None]
+        dues = [
+            at for at in (self.member.tenant.next_at(), self._due, *self._ending.values()) if at is not None
+        ]
         if self._stopping is not None:
             dues.append(self._stopping + _LEAVE)
         return max(0.0, (min(dues) - time.monotonic_ns()) / SECOND)
@@ -137,7 +155,7 @@ class DaemonServer:
         self._tend(now)
         if any(fileno not in of_hub for fileno, _ in events):
             self.member.settle()
-        self.member.hub.run(now, ready)
+        self.member.tenant.run(now, ready)
         for link in self.host.flush():
             stirred[self._links[link]] = None
         for connection in stirred:

@@ -4,7 +4,7 @@ What calls send goes to the group and to one more, in which nobody is: so it is 
 look at any payload, and has its place among all other messages of the domain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from semcast.core.events import Rejoining, TransitionalView, ViewChange
@@ -15,18 +15,12 @@ from semcast.domains.link import CastRequest
 from semcast.group.calling import CallDesk
 from semcast.group.errors import GroupError, SendTimeoutError
 from semcast.patterns.calls import read
+from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.lightweight.events import Delivered
 
 if TYPE_CHECKING:
     from semcast.domains.waiting import Waiting
-
-CALLS = "\x00calls"
-"""The group in which nobody is."""
-
-
-def is_call(groups: Sequence[str]) -> bool:
-    """Whether messages to these groups belong to calls."""
-    return len(groups) > 1 and groups[1] == CALLS
+    from semcast.group.call_journal import CallJournal
 
 
 class GroupCalls:
@@ -37,9 +31,19 @@ class GroupCalls:
         member: who this is.
         view: that it is in.
         waiting: of the domain.
+        numbers: of the calls of this program.
+        journal: where they are recorded, if they are.
     """
 
-    def __init__(self, group: str, member: MemberId, view: View | None, waiting: "Waiting") -> None:
+    def __init__(
+        self,
+        group: str,
+        member: MemberId,
+        view: View | None,
+        waiting: "Waiting",
+        numbers: Iterator[int],
+        journal: "CallJournal | None" = None,
+    ) -> None:
         self._group = group
         self._waiting = waiting
         self.desk = CallDesk(
@@ -49,6 +53,8 @@ class GroupCalls:
             send=self._send,
             has_room=self._has_room,
             room=self._room,
+            journal=journal,
+            numbers=numbers,
         )
         if view is not None:
             self.desk.hear([ViewChange(view, joined=view.members)])

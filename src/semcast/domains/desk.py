@@ -7,12 +7,12 @@ from collections.abc import Callable
 from semcast.core.events import Left, Rejoining
 from semcast.core.ids import MessageId
 from semcast.domains.books import Books
-from semcast.domains.calling import is_call
 from semcast.domains.events import Undeliverable, private_of, transitional_of, view_of
 from semcast.domains.light import LightGroup
 from semcast.domains.link import JoinRequest, Link, ReadyRequest, Refusal, Request, Terms
 from semcast.domains.stream import Outlet, Stream
 from semcast.group.errors import GroupError, UnconfirmedError
+from semcast.protocols.clients.permissions import is_call
 from semcast.protocols.lightweight.events import (
     Block,
     ClientEvent,

@@ -1,10 +1,11 @@
 """`Domain`: one identity and one ordered stream over any number of groups."""
 
 import asyncio
+import itertools
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from semcast.core.ids import MemberId
 from semcast.core.views import View
@@ -21,6 +22,9 @@ from semcast.group.errors import ConfigurationError, GroupClosedError, GroupErro
 from semcast.group.signals import ENDING, SignalWatch
 from semcast.protocols.lightweight.events import Replaced
 
+if TYPE_CHECKING:
+    from semcast.domains.recording import DomainRecording
+
 T = TypeVar("T")
 QUEUE = 1024
 """Messages that wait for who reads, before no more are taken from the daemon."""
@@ -33,10 +37,17 @@ class Domain(SendingSide):
         name: of the domain.
         link: to the daemon that it is a client of, in this process or elsewhere.
         queue: messages that wait for who reads.
+        recording: where it writes what it hears, and its calls.
     """
 
-    def __init__(self, name: str, link: Link, *, queue: int = QUEUE) -> None:
+    def __init__(
+        self, name: str, link: Link, *, queue: int = QUEUE, recording: "DomainRecording | None" = None
+    ) -> None:
         self.name = name
+        self._recording = recording
+        self._numbers = itertools.count(1)  # of calls in all groups
+        if recording is not None:
+            link = recording.of(link)
         self._application = asyncio.get_running_loop()
         self._waiting = Waiting(name, self._check_open)
         self._desk = self._waiting.desk = Desk(link, queue, self._waiting.wake, self.is_over)
@@ -83,6 +94,8 @@ class Domain(SendingSide):
                 self._desk.end()
                 self._waiting.wake()
             await self._link.close()
+            if self._recording is not None:
+                self._recording.close()
         finally:
             self._over.set()
 
@@ -140,7 +153,8 @@ class Domain(SendingSide):
 
     def calls_of(self, group: LightGroup) -> GroupCalls:
         """The calls of a group that this program is in."""
-        return GroupCalls(group.name, self.member, group.view, self._waiting)
+        journal = None if self._recording is None else self._recording.calls(group.name)
+        return GroupCalls(group.name, self.member, group.view, self._waiting, self._numbers, journal)
 
     async def outlast(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something; if who waits is who reads, only as long as that can help."""

@@ -16,6 +16,7 @@ from semcast.protocols.lightweight.events import (
     PrivateDelivered,
 )
 from semcast.protocols.lightweight.ids import Epoch, ViewId
+from semcast.protocols.lightweight.written import list_of
 
 _BITS = 53
 """Of what is counted within a configuration."""
@@ -69,7 +70,7 @@ def batch_of(run: Delivered) -> Batch:
     """A run of messages as one."""
     order = _place(run.position.epoch, run.position.index)
     items = run.items if run.items is not None and all(run.items) else None
-    return Batch(run.sender, run.first, run.payloads, size=run.size, order=order, items=items)
+    return Batch(run.sender, run.first, list_of(run.payloads), size=run.size, order=order, items=items)
 
 
 def messages_of(run: Delivered) -> list[DomainMessage]:

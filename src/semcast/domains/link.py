@@ -37,6 +37,13 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
     safe: bool = False
     items: Sequence[str] | None = None
     """What each is about: it replaces earlier ones of this program to the same groups about the same."""
+    counted: int | None = None
+    """Bytes of the messages, where somebody has counted them."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages."""
+        return sum(map(len, self.payloads)) if self.counted is None else self.counted
 
     def alike(self, other: "CastRequest") -> bool:
         """Whether both may travel as one run."""
@@ -95,6 +102,10 @@ class Terms(msgspec.Struct, frozen=True):
     """And their bytes; so a message has no more."""
     memberships: int
     """Groups that it may be in."""
+    domain: str = ""
+    """The name of the domain."""
+    holds: bool = False
+    """Whether all others wait while this program does not read: then it has no room to send, either."""
 
 
 class Link(Protocol):

@@ -117,6 +117,7 @@ class LocalLink:
                     max(1, self._terms.send_messages // 4),
                     self._terms.run_bytes,
                     self._terms.memberships,
+                    self._name,
                 )
             await asyncio.sleep(_PAUSE)
 
@@ -211,21 +212,21 @@ class LocalLink:
 
     def _together(self, first: CastRequest) -> CastRequest:
         """With those that follow and go the same way, as one run: their numbers are consecutive."""
-        asked, payloads, size = self._asked, list(first.payloads), _size(first)
+        asked, payloads, size = self._asked, list(first.payloads), first.size
         items = None if first.items is None else list(first.items)
         most = self._terms.send_messages // 4
         while asked:
             more = asked[0]
             if type(more) is not CastRequest or len(payloads) + len(more.payloads) > most:
                 break
-            size += _size(more)
-            if size > _RUN_BYTES or not first.alike(more):
+            if size + more.size > _RUN_BYTES or not first.alike(more):
                 break
+            size += more.size
             payloads += more.payloads
             if items is not None and more.items is not None:
                 items += more.items
             asked.popleft()
-        return CastRequest(first.groups, payloads, first.view, first.safe, items)
+        return CastRequest(first.groups, payloads, first.view, first.safe, items, size)
 
     def _go_on(self, stack: Stack, now: Nanos) -> None:  # noqa: ARG002
         """The program took a list."""
@@ -274,6 +275,7 @@ def _ask(requests: Requests, session: Session, request: Request) -> None:
             view=request.view,
             safe=request.safe,
             items=request.items,
+            at_most=request.size,
         )
     elif type(request) is JoinRequest:
         requests.join(session, request.group, vs=request.vs)
@@ -288,7 +290,7 @@ def _ask(requests: Requests, session: Session, request: Request) -> None:
 
 def _size(request: Request) -> int:
     if type(request) is CastRequest:
-        return sum(map(len, request.payloads))
+        return request.size
     return len(request.payload) if type(request) is PrivateRequest else 0
 
 

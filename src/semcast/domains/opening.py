@@ -25,4 +25,10 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     if settings.keys() & {"stack", "receive"}:
         raise ConfigurationError("stack and receive say nothing in a domain: every one is ordered, and read")
     found = resolve({**settings, "stack": LIGHTWEIGHT.name, "receive": False}, config)
-    return Domain(group, LocalLink(group, found))
+    link = LocalLink(group, found)
+    if not found.record:
+        return Domain(group, link)
+    from semcast.domains.recording import DomainRecording  # noqa: PLC0415 (histories need pyarrow: slow to load)
+
+    # What it hears is what it told itself as a daemon, and that is recorded.
+    return Domain(group, link, recording=DomainRecording(Path(found.record), found.record_run, hears=False))

@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from semcast.group.errors import GroupError
+
 VARIABLE = "SEMCAST_DAEMON"
 """Names the socket, or `tcp://HOST:PORT`, where it is not the usual one."""
 _FILE = "semcast.sock"
@@ -26,3 +28,16 @@ def find_daemon() -> str:
     own = default_socket()
     system = _SYSTEM / _FILE
     return str(own if own.exists() or not system.exists() else system)
+
+
+def no_daemon(where: str, error: OSError) -> GroupError:
+    """Nobody answers there: why, and what to do where nobody listens at all.
+
+    >>> print(no_daemon("/a.sock", FileNotFoundError(2, "No such file or directory")))
+    no daemon answers at /a.sock: No such file or directory: start one (semcast daemon), or name its socket
+    >>> print(no_daemon("/run/a.sock", ConnectionError("it does not say welcome")))
+    no daemon answers at /run/a.sock: it does not say welcome
+    """
+    absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
+    advice = ": start one (semcast daemon), or name its socket" if absent else ""
+    return GroupError(f"no daemon answers at {where}: {error.strerror or error}{advice}")

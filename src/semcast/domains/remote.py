@@ -18,10 +18,11 @@ from semcast.domains.link import (
     Terms,
     numbers_of,
 )
+from semcast.domains.places import no_daemon
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.net.addresses import AddressError, split_address
 from semcast.protocols.clients.caller import Caller, Denial, Heard
-from semcast.protocols.clients.codec import Malformed, Stream, framed
+from semcast.protocols.clients.codec import Malformed, Stream, all_framed
 from semcast.protocols.lightweight.events import ClientEvent, Out
 from semcast.protocols.lightweight.settings import MAX_MEMBERSHIPS
 
@@ -37,6 +38,10 @@ _CLOSE = 2.0
 """Seconds for what was submitted to leave, at the end."""
 _FOR_GOOD = frozenset({"denied", "version", "policy", "malformed"})
 """Reasons that trying again does not change."""
+
+
+class Refused(ConnectionError):  # noqa: N818 (it says what the daemon did)
+    """The daemon answers, and does not let this program in; later it may."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -108,8 +113,10 @@ class RemoteLink:
         self._heard = heard
         try:
             await self._begin()
+        except Refused as error:
+            raise GroupError(str(error)) from None
         except OSError as error:
-            raise GroupError(f"no daemon answers at {self.place.where}: {error}") from error
+            raise no_daemon(self.place.where, error) from error
         return self._opened()
 
     async def renew(self) -> Terms:
@@ -161,9 +168,12 @@ class RemoteLink:
         if self._caller.connected:
             return
         self._drop()
-        if ended is not None and ended.code in _FOR_GOOD:
-            raise GroupError(f"the daemon at {self.place.where} refuses: {ended.text}")
-        raise ConnectionError("it closed the connection" if ended is None else ended.text)
+        if ended is None:
+            raise ConnectionError("it closed the connection")
+        cause = f"the daemon at {self.place.where} refuses: {ended.text}"
+        if ended.code in _FOR_GOOD:
+            raise GroupError(cause)
+        raise Refused(cause)
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
@@ -189,7 +199,9 @@ class RemoteLink:
         self._notify()
         welcome = self._caller.welcome
         assert welcome is not None
-        return Terms(welcome.member, max(1, welcome.messages // 4), welcome.run_bytes, MAX_MEMBERSHIPS)
+        most = max(1, welcome.messages // 4)
+        holds = self._options[2] == "block"
+        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain, holds)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -320,7 +332,7 @@ class RemoteLink:
             caller.say_taken()
         bodies, caller.out = caller.out, []
         if bodies:
-            transport.write(b"".join([framed(body) for body in bodies]))
+            transport.write(all_framed(bodies))
 
     def _ask(self, caller: Caller) -> None:
         """What was submitted; messages that go the same way as one run."""
@@ -360,7 +372,7 @@ def _alike(one: CastRequest, other: Request) -> bool:
 
 def _size(request: Request) -> int:
     if type(request) is CastRequest:
-        return sum(map(len, request.payloads)) + 256
+        return request.size + 256
     return (len(request.payload) if type(request) is PrivateRequest else 0) + 256
 
 

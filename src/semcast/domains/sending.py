@@ -9,7 +9,7 @@ from semcast.domains.desk import Desk
 from semcast.domains.light import LightGroup, Settled
 from semcast.domains.link import CastRequest, PrivateRequest
 from semcast.domains.waiting import Waiting
-from semcast.group.errors import ConfigurationError, GroupError, SendTimeoutError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, SendTimeoutError
 
 
 class SendingSide(ABC):
@@ -48,7 +48,7 @@ class SendingSide(ABC):
             order: `agreed`, or `safe`: delivered only once every daemon has it.
             timeout: seconds to wait for room, at most; then `SendTimeoutError`.
             confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
-                this program was put out before that was known.
+                this program was put out, or closed the domain, before that was known.
         """
         return await self._cast(
             (group,), [payload], None if item is None else [item], order, timeout, confirm
@@ -111,7 +111,14 @@ class SendingSide(ABC):
         """Wait until everything that this program sent has its place, and every daemon has it."""
         self._check_open()
         placed = self._desk.books.placing()
-        await self._waiting.until(placed.done, timeout)
+        try:
+            await self._waiting.until(placed.done, timeout)
+        except GroupClosedError:
+            if not placed.done():
+                raise
+        finally:
+            if not placed.done():
+                placed.cancel()  # nobody waits for it any more
         placed.result()
 
     async def _cast(
@@ -139,7 +146,7 @@ class SendingSide(ABC):
                 raise
             view = None if seat is None else seat.sending_view
             about = None if items is None else items[accepted : accepted + len(run)]
-            last = self._desk.submit(CastRequest(names, run, view, safe, about)) + len(run) - 1
+            last = self._desk.submit(CastRequest(names, run, view, safe, about, size)) + len(run) - 1
             accepted += len(run)
         sent = MessageId(self.member, last)
         if confirm is not None:
@@ -160,8 +167,13 @@ class SendingSide(ABC):
                 return False
             return self._desk.room_for(count, size)
 
+        def after_reading() -> bool:
+            """Whether it can only be so once this program has read more: otherwise its daemon gives room."""
+            desk = self._desk
+            return desk.link.over or desk.terms.holds or (seat is not None and not seat.may_send)
+
         if not open_for_it():
             try:
-                await self._waiting.until(open_for_it, timeout)
+                await self._waiting.until(open_for_it, timeout, after_reading=after_reading)
             except TimeoutError:
                 raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None

@@ -5,11 +5,13 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from semcast.core.events import Delivery
+from semcast.core.events import Delivery, Rejoining
 from semcast.core.ids import SECOND, MemberId
+from semcast.core.messages import Batch
 from semcast.group.errors import BacklogError, CallError, GroupError
 from semcast.patterns.calls import (
     ENVELOPE,
@@ -22,11 +24,15 @@ from semcast.patterns.calls import (
     Done,
     Forget,
     Key,
+    Notes,
     Run,
     Wanted,
 )
 from semcast.patterns.calls.asking import Whom
 from semcast.patterns.calls.envelope import Envelope
+
+if TYPE_CHECKING:
+    from semcast.group.call_journal import CallJournal
 
 _LOG = logging.getLogger("semcast.group")
 _WORDS = 1000
@@ -52,6 +58,8 @@ class CallDesk:
         send: hands over messages with the mark; there is room.
         has_room: whether there is, for so many.
         room: waits until there is for one, for so many seconds at most.
+        journal: where it is recorded, if it is.
+        numbers: of its calls, where it may come back as the same member.
     """
 
     def __init__(
@@ -63,17 +71,21 @@ class CallDesk:
         send: Callable[[Sequence[bytes]], object],
         has_room: Callable[[int], bool],
         room: Callable[[float | None], Awaitable[None]],
+        journal: "CallJournal | None" = None,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.handler: Handler | None = None
         self.runner: Callable[[Handler, CallRequest], None] = self._run
         """Runs a handler; `finish` is told what came of it."""
         self.when_active: Callable[[], None] = _nobody
         """Called when this program waits for an answer: somebody must read."""
+        self.journal = journal
         self._group = group
         self._send, self._has_room, self._room = send, has_room, room
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._machine = Calls(member, CallLimits(body=max(0, largest - ENVELOPE)))
+        limits = CallLimits(body=max(0, largest - ENVELOPE))
+        self._machine = Calls(member, limits, Notes(journal), numbers)
         self._waiting: dict[int, asyncio.Future[CallAnswer]] = {}
         self._tasks: dict[Key, asyncio.Future[Result]] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -128,7 +140,10 @@ class CallDesk:
     # From the group
 
     def hear(self, heard: Sequence[Heard]) -> None:
-        """What the group delivered, in order: what has the mark, and all that is no message. Any thread."""
+        """What the group delivered, in order: what has the mark, and all that is no message. Any thread.
+
+        Where that is recorded, also all other messages: only the journal looks at them.
+        """
         if threading.get_ident() == self._thread:
             self._hear(heard)
         else:
@@ -146,8 +161,13 @@ class CallDesk:
         for each in heard:
             if type(each) is tuple:
                 machine.on_envelope(now, *each)
-            else:
+                continue
+            if self.journal is not None:
+                self.journal.heard(each)  # type: ignore[arg-type]
+            if type(each) is not Batch:
                 machine.on_delivery(now, each)  # type: ignore[arg-type]
+            if self.journal is not None and type(each) is Rejoining:
+                self.journal.restart(each.member)
         self._act()
 
     def fail_calls(self, error: GroupError) -> None:
@@ -164,6 +184,8 @@ class CallDesk:
             return
         self._machine.end(str(error))
         self._machine.take_effects()
+        if self.journal is not None:
+            self.journal.end()
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
@@ -184,6 +206,7 @@ class CallDesk:
         self._acting = True
         try:
             while effects := self._machine.take_effects():
+                self._write_down()
                 for effect in effects:
                     if isinstance(effect, Run):
                         assert self.handler is not None
@@ -194,8 +217,14 @@ class CallDesk:
                         self._tasks[effect.key].cancel()
         finally:
             self._acting = False
+        self._write_down()
         self._flush()
         self._set_alarm()
+
+    def _write_down(self) -> None:
+        """Before anybody learns of it."""
+        if self.journal is not None:
+            self.journal.flush()
 
     def _return(self, done: Done) -> None:
         future = self._waiting.pop(done.number, None)

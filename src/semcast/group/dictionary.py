@@ -214,7 +214,7 @@ class ReplicatedDict(Mapping[str, Any]):
     def _on_word(self, payload: bytes) -> None:
         try:
             word = self._decode(payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1
             return
         self._apply(word.entries)

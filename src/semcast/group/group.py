@@ -8,13 +8,11 @@ from pathlib import Path
 from random import Random
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Purged
-from semcast.core.handover import Command, Handover, StateHooks
+from semcast.core.handover import Command, StateHooks
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.core.turn import Watcher
@@ -23,30 +21,20 @@ from semcast.group.ahead import Ahead
 from semcast.group.calling import CallDesk
 from semcast.group.calls import CallingSide
 from semcast.group.confirming import Confirmations
-from semcast.group.drafts import Drafts
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.families import FAMILIES
-from semcast.group.flow import FlowLog
 from semcast.group.gathering import Gathering
 from semcast.group.inbox import Inbox
-from semcast.group.logs import GroupLog, NetworkLog
-from semcast.group.metrics import Metrics
+from semcast.group.machinery import Machinery
+from semcast.group.registry import Family
 from semcast.group.sending import SendingSide
 from semcast.group.settings import GroupSettings, parse_size
 from semcast.group.signals import ENDING, SignalWatch
-from semcast.group.stacks import Parts, build, next_incarnation
-from semcast.group.state import CheckedHooks
+from semcast.group.stacks import build, next_incarnation
 from semcast.group.statistics import GroupStatistics
 from semcast.group.waiting import Room
-from semcast.group.watching import Openings, Receipts
-from semcast.net.hub import Hub
-from semcast.net.loop import Loop
-from semcast.net.seat import Seat
 from semcast.storage import LiveDisk
-
-if TYPE_CHECKING:
-    from semcast.group.recording import Recording
 
 _LEAVE_PATIENCE = 3.0
 """Seconds to wait for a graceful end."""
@@ -65,69 +53,22 @@ class Group(SendingSide, CallingSide):
         watchers: Sequence[Watcher] = (),
     ) -> None:
         family = FAMILIES.of(settings.stack)
-        if state is not None and not family.transfers:
-            able = " or ".join(each.name for each in FAMILIES if each.transfers)
-            raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
-        if state is not None and not settings.receive:
-            raise ConfigurationError("state= needs what is delivered, and receive is off")
+        _check_state(family, settings, state)
         self.name = name
         self.settings = settings
         self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
-        self._family = family
-        self._keys = parts.keys
-        self._recordings = _recordings(name, settings, parts)
-        self._metrics = Metrics(name, settings.metrics)
-        self._receipts = Receipts()
-        self._openings = Openings()
-        self._log = GroupLog(name, parts.member)
-        self._send_bytes = parse_size(settings.send_bytes)
-        self._handover = Handover(
-            settings.send_messages,
-            hooks=None if state is None else CheckedHooks(state),
-            queue_messages=settings.queue_messages,
-            queue_bytes=parse_size(settings.queue_bytes),
-            send_bytes=self._send_bytes,
-            receives=settings.receive,
-        )
-        self._seat = Seat(
-            parts.member,
-            parts.stack,
-            self._handover,
-            wake_application=self._wake_from_loop,
-            watchers=[
-                *self._recordings,
-                self._receipts,
-                self._openings,
-                self._log,
-                *self._metrics.watchers,
-                *watchers,
-            ],
-            renew=self._renew,
-            disk=parts.disk,
-            certificates=self._recordings[0].certificates if self._recordings else None,
-        )
-        self._hub = Hub(
-            parts.member,
-            parts.endpoint,
-            parts.codec,
-            parts.peers,
-            datagram=settings.datagram,
-            multicast=settings.fanout == "multicast",
-            tend=self._tend,
-        )
-        self._drafts = Drafts(parts, self._seat.send)
-        self._flow = FlowLog(name, self._seat)
-        self._network = NetworkLog(name, self._hub)
-        self._hub.seat(self._seat)
-        # What is kept on disk is read in the first turn, which takes its time.
-        self._loop = Loop(str(parts.member), self._hub, group="" if parts.disk is not None else name)
-        self._seat.wake_loop = self._loop.wake
-        self._disk = parts.disk
         self.largest = parts.largest
         """Bytes of a message, at most."""
+        self._family = family
+        self._send_bytes = parse_size(settings.send_bytes)
+        works = self._works = Machinery(
+            name, settings, parts, state, watchers, wake=self._wake_from_loop, renew=self._renew
+        )
+        self._handover, self._seat, self._drafts = works.handover, works.seat, works.drafts
+        self._hub, self._loop = works.hub, works.loop
         self._inbox = Inbox(
             name,
             self._handover,
@@ -138,7 +79,7 @@ class Group(SendingSide, CallingSide):
             ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
         )
         self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
-        self._room = Room(name, self._handover, self._loop.wake, self._check_open, self._flow.why)
+        self._room = Room(name, self._handover, self._loop.wake, self._check_open, works.flow.why)
         self._desk = CallDesk(
             name,
             parts.member,
@@ -146,14 +87,14 @@ class Group(SendingSide, CallingSide):
             send=self._drafts.marked,
             has_room=self._room.open_for,
             room=self._wait_for_call_room,
+            journal=works.journal,
         )
         self._inbox.attach(self._desk)
-        self._ended = asyncio.Event()
-        self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
-        self._over = asyncio.Event()  # nothing is left of it
-        self._settled = asyncio.Event()
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
+        self._settled, self._ended = asyncio.Event(), asyncio.Event()
+        self._over = asyncio.Event()  # nothing is left of it
+        self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._entered = self._closed = self._wake_pending = False
         self.wake_reader: Callable[[], object] = _nobody
         """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
@@ -168,18 +109,16 @@ class Group(SendingSide, CallingSide):
         if self._entered or self._closed:
             raise GroupError(f"{self.name} was entered before: a group is used once, `join` makes another")
         self._entered = True
-        self._log.joins(self.settings.stack, *self.address)
+        self._works.log.joins(self.settings.stack, *self.address)
         if forgets := self._family.forgets(self.settings):
-            self._log.forgets(forgets)
+            self._works.log.forgets(forgets)
         try:
-            if self._disk is not None:
-                self._disk.wake = self._loop.wake
-            self._loop.start()
+            self._works.start()
             await self._settle()
             self._check_open()
             if promise := self._seat.stack.caveat():
-                self._log.promises(promise)
-            await self._metrics.start(self._seat, self._hub)
+                self._works.log.promises(promise)
+            await self._works.metrics.start(self._seat, self._hub)
             self._inbox.read_for_calls()
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
@@ -192,7 +131,7 @@ class Group(SendingSide, CallingSide):
                 await self._settled.wait()
         except TimeoutError:
             stack = self._seat.stack
-            self._log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
+            self._works.log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
             await self._settled.wait()
 
     async def __aexit__(
@@ -212,14 +151,14 @@ class Group(SendingSide, CallingSide):
         self._room.wake()
         self._inbox.arrived.set()
         try:
-            await self._metrics.close()
+            await self._works.metrics.close()
             if not self._ended.is_set() and self._seat.failure is None:
                 self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
                     async with asyncio.timeout(_LEAVE_PATIENCE):
                         await self._ended.wait()
         finally:  # cancelled, perhaps, and perhaps once more: nothing is left behind
-            self._stopping = asyncio.ensure_future(asyncio.to_thread(self._stop))
+            self._stopping = asyncio.ensure_future(asyncio.to_thread(self._works.close))
             self._stopping.add_done_callback(self._on_stopped)
             await asyncio.shield(self._stopping)
         if self._seat.failure is not None:
@@ -230,15 +169,7 @@ class Group(SendingSide, CallingSide):
         assert not self._entered
         self._closed = True
         self._over.set()
-        self._stop()
-
-    def _stop(self) -> None:
-        self._loop.close()
-        self._hub.close()
-        if self._disk is not None:
-            self._disk.close()
-        for recording in self._recordings:
-            recording.close()
+        self._works.close()
 
     def _on_stopped(self, _stopping: "asyncio.Future[None]") -> None:
         self._confirmations.end(GroupClosedError(f"{self.name} is closed"))
@@ -285,7 +216,7 @@ class Group(SendingSide, CallingSide):
             with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
                 self._application.call_soon_threadsafe(act)
 
-        self._openings.act = tell
+        self._works.openings.act = tell
 
     # Receiving
 
@@ -357,7 +288,7 @@ class Group(SendingSide, CallingSide):
 
     def receipts(self) -> list[Purged]:
         """What was purged here since the last call, and because of what."""
-        return self._receipts.take()
+        return self._works.receipts.take()
 
     # For what is built on top of a group
 
@@ -373,19 +304,19 @@ class Group(SendingSide, CallingSide):
     @property
     def disk(self) -> LiveDisk | None:
         """What this member's records are kept by, if it keeps any."""
-        return self._disk
+        return self._works.disk
 
     @property
     def folder(self) -> Path | None:
         """Where this member keeps what must outlive a crash, if it has a disk."""
-        return None if self._disk is None else self._disk.path
+        return None if self._works.disk is None else self._works.disk.path
 
     # About it
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:
         """Where metrics are served, if that was wanted."""
-        return self._metrics.address
+        return self._works.metrics.address
 
     def members(self) -> Sequence[MemberId]:
         """Those in the view that the protocol is in; the program may not have iterated up to it."""
@@ -393,23 +324,7 @@ class Group(SendingSide, CallingSide):
 
     def stats(self) -> GroupStatistics:
         """A snapshot."""
-        seat, hub = self._seat, self._hub
-        return GroupStatistics(
-            member=self.member,
-            view=self.view,
-            stack=msgspec.structs.replace(seat.stack.stats),
-            network=msgspec.structs.replace(hub.endpoint.stats),
-            malformed={why.value: count for why, count in hub.stats.malformed.copy().items()},
-            waiting_to_send=self._handover.unsent,
-            buffered=seat.buffered(),
-            sealing=None if self._keys is None else self._keys.stats(),
-            phase=seat.stack.phase(),
-            held_back=self._flow.held(),
-            promise=seat.stack.caveat(),
-            backlog_errors=self._handover.backlogs,
-            skipped=self._handover.skipped,
-            calls=msgspec.structs.replace(self._desk.counts),
-        )
+        return self._works.statistics(self.member, self.view, self._desk.counts)
 
     # Between the threads
 
@@ -437,7 +352,7 @@ class Group(SendingSide, CallingSide):
             self._settled.set()
         if over:
             if self._seat.failure is not None and not self._ended.is_set():
-                self._log.failed(self._seat.failure)
+                self._works.log.failed(self._seat.failure)
             self._ended.set()
             self._end_confirmations()
 
@@ -454,19 +369,12 @@ class Group(SendingSide, CallingSide):
         self._drafts.come_back(self.member, self._handover)
         self._seat.go_on()
 
-    def _tend(self) -> None:
-        """Once a second, in the loop's thread."""
-        self._flow.look()
-        self._network.look()
-        if self._keys is not None:
-            self._keys.tend()
-
     def _renew(self, former: MemberId) -> tuple[MemberId, Random] | None:
         """In the loop's thread: the group went on without this member, which may come back."""
         if not self.settings.rejoin or self._closed:
             return None
-        if self._disk is not None:
-            return MemberId(former.name, self._disk.renew()), Random(token_hex(8))
+        if self._works.disk is not None:
+            return MemberId(former.name, self._works.disk.renew()), Random(token_hex(8))
         return next_incarnation(former), Random(token_hex(8))
 
     def _check_open(self) -> None:
@@ -493,9 +401,9 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
-def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
-    if not settings.record:
-        return []
-    from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)
-
-    return [open_recording(group, settings, parts)]
+def _check_state(family: Family, settings: GroupSettings, state: StateHooks | None) -> None:
+    if state is not None and not family.transfers:
+        able = " or ".join(each.name for each in FAMILIES if each.transfers)
+        raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
+    if state is not None and not settings.receive:
+        raise ConfigurationError("state= needs what is delivered, and receive is off")

@@ -174,8 +174,10 @@ class Inbox:
                 break
         else:
             self._taken = ()
-        if news and self._desk is not None:
-            self._desk.hear(news)
+        if self._desk is not None:
+            recorded = self._desk.journal is not None  # with what comes between calls
+            if heard := taken if recorded else news:
+                self._desk.hear(heard)
         return taken, news
 
     def _look_at_calls(self, taken: Sequence[GroupDelivery]) -> Portion:

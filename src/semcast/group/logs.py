@@ -199,11 +199,14 @@ class NetworkLog:
 
     def look(self) -> None:
         """Once a second, in the loop's thread."""
-        for why, count in self._hub.stats.malformed.items():
+        first = self._hub.speaks_first  # else another group tells what came to the sockets that they share
+        for why, count in (self._hub.malformed() if first else self._hub.stats.malformed).items():
             if why not in _HARMLESS:
                 self._tell(f"dropped: {why.value}", count)
         self._look_for_namesakes()
-        sockets = self._hub.endpoint.stats
+        if not first:
+            return
+        sockets = self._hub.traffic()
         self._tell("lost because they came faster than they were read", sockets.kernel_drops)
         self._tell("kept out: their sources flood this member", sockets.kept_out)
 

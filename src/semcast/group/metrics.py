@@ -208,21 +208,22 @@ class Metrics:
         reading: asyncio.Future[Reading] = loop.create_future()
 
         def take(stack: Stack, now: Nanos) -> None:
-            taken = self._taken(seat, hub, stack, now)
+            taken = self.reading(seat, hub, stack, now)
             with suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(_settle, reading, taken)
 
         seat.call(take)
         return await reading
 
-    def _taken(self, seat: Seat, hub: Hub, stack: Stack, now: Nanos) -> Reading:
+    def reading(self, seat: Seat, hub: Hub, stack: Stack, now: Nanos) -> Reading:
+        """Everything that is exported. In the loop's thread."""
         view = stack.view()
         return Reading(
             group=self._group,
             member=seat.member.name,
             stack=msgspec.structs.replace(stack.stats),
-            network=msgspec.structs.replace(hub.endpoint.stats),
-            malformed={why.value: count for why, count in hub.stats.malformed.items()},
+            network=hub.traffic(),
+            malformed={why.value: count for why, count in hub.malformed().items()},
             view=view.id,
             members=len(view.members),
             waiting_to_send=seat.handover.unsent,
@@ -294,15 +295,25 @@ class MetricsServer:
             head = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return _answer("400 Bad Request", "not a request\n")
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return _answer("400 Bad Request", "not a request\n")
-        method, target, _ = words
-        if target.split(b"?", 1)[0] != b"/metrics":
-            return _answer("404 Not Found", "there is only /metrics\n")
-        if method != b"GET":
-            return _answer("405 Method Not Allowed", "only GET\n", "Allow: GET\r\n")
-        return _answer("200 OK", await self._read())
+        return refused(head) or answered(await self._read())
+
+
+def refused(head: bytes) -> bytes | None:
+    """The answer to a request that is not for metrics; None for one that is."""
+    words = head.split(b"\r\n", 1)[0].split(b" ")
+    if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+        return _answer("400 Bad Request", "not a request\n")
+    method, target, _ = words
+    if target.split(b"?", 1)[0] != b"/metrics":
+        return _answer("404 Not Found", "there is only /metrics\n")
+    if method != b"GET":
+        return _answer("405 Method Not Allowed", "only GET\n", "Allow: GET\r\n")
+    return None
+
+
+def answered(text: str) -> bytes:
+    """The answer to one that is."""
+    return _answer("200 OK", text)
 
 
 def _answer(status: str, body: str, more: str = "") -> bytes:

@@ -52,6 +52,11 @@ class AnyCodec:
         self._codecs = list(codecs)
 
     @property
+    def group(self) -> bytes:
+        """Of the one that read something last."""
+        return self._codecs[0].group
+
+    @property
     def authentic(self) -> bool:
         """Where every one of them is."""
         return all(codec.authentic for codec in self._codecs)

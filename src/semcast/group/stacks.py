@@ -28,6 +28,7 @@ from semcast.net.addresses import (
     written,
 )
 from semcast.net.keyfile import KeyFile
+from semcast.net.sharing import Lease, lease
 from semcast.net.sockets import Endpoint
 from semcast.storage import LiveDisk, StorageError, open_disk
 from semcast.wire import DatagramCodec
@@ -39,7 +40,8 @@ class Parts(msgspec.Struct, frozen=True):
     family: Family
     site: Site
     stack: Stack
-    endpoint: Endpoint
+    lease: Lease
+    """Its sockets, which other groups of this process may use, too."""
     codec: DatagramCodec
     peers: tuple[Address, ...]
     largest: int
@@ -56,7 +58,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     def close(self) -> None:
         """Close the sockets and let go of the disk, where there will be no driver."""
-        self.endpoint.close()
+        self.lease.release()
         if self.disk is not None:
             self.disk.close()
 
@@ -83,8 +85,8 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
 
 
 def build_of(group: str, settings: GroupSettings, family: Family) -> Parts:
-    """The same for a family that programs cannot choose, without a disk."""
-    return _build(group, settings, family, _member(settings), None, state=False)
+    """The same for a family that programs cannot choose, without a disk, and with sockets of its own."""
+    return _build(group, settings, family, _member(settings), None, state=False, alone=True)
 
 
 def _build(
@@ -95,6 +97,7 @@ def _build(
     disk: LiveDisk | None,
     *,
     state: bool,
+    alone: bool = False,
 ) -> Parts:
     keyring = keyring_of(settings)
     if family.fixed:
@@ -106,8 +109,9 @@ def _build(
         bind = bind_address(settings)
         peers = tuple(_find("peers", text, family_of(bind[0])) for text in settings.peers)
     check_exposure(bind, settings)
-    endpoint = open_endpoint(group, settings, bind)
-    datagram = room_in(settings.datagram or endpoint.datagram_bytes, keyring)
+    # What is kept on disk is read in the first turn, which takes its time: that needs a thread of its own.
+    rented = _rent(group, settings, bind, alone=alone or disk is not None)
+    datagram = room_in(settings.datagram or rented.exchange.endpoint.datagram_bytes, keyring)
     site = Site(
         member=member,
         members=fixed_members(settings),
@@ -119,7 +123,7 @@ def _build(
     stack = family.build(site, Random(token_hex(8)), Outbox())
     alike = site.members or family.alike(settings)
     codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings, family.protocol.frames)
-    return Parts(family, site, stack, endpoint, codec, peers, family.largest(site), keys, disk)
+    return Parts(family, site, stack, rented, codec, peers, family.largest(site), keys, disk)
 
 
 def _open_disk(group: str, settings: GroupSettings) -> LiveDisk:
@@ -129,12 +133,29 @@ def _open_disk(group: str, settings: GroupSettings) -> LiveDisk:
         raise ConfigurationError(f"data: {error}") from error
 
 
-def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Endpoint:
-    """The sockets of a member, or of somebody who watches."""
+def _rent(group: str, settings: GroupSettings, bind: Address, *, alone: bool) -> Lease:
+    """The sockets of a member: those of other groups of this process, where they would be alike."""
+    alike = settings.datagram, settings.fanout, settings.multicast
     try:
-        return Endpoint(bind, meeting_point_of(group, bind[0]) if settings.multicast else None)
+        return lease(group, bind, _meeting(group, settings, bind), alike, alone=alone)
     except OSError as error:
-        raise ConfigurationError(f"bind: cannot listen on {written(bind)}: {error.strerror}") from error
+        raise _no_socket(bind, error) from error
+
+
+def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Endpoint:
+    """The sockets of somebody who watches."""
+    try:
+        return Endpoint(bind, _meeting(group, settings, bind))
+    except OSError as error:
+        raise _no_socket(bind, error) from error
+
+
+def _meeting(group: str, settings: GroupSettings, bind: Address) -> Address | None:
+    return meeting_point_of(group, bind[0]) if settings.multicast else None
+
+
+def _no_socket(bind: Address, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"bind: cannot listen on {written(bind)}: {error.strerror}")
 
 
 def fixed_members(settings: GroupSettings) -> tuple[MemberId, ...]:

@@ -11,7 +11,8 @@ Address = tuple[str, int]
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK6 = "::1"
-_PORTS = range(20000, 30000)
+MEETING_PORT = 23750
+"""Of all meeting points: one socket serves those of many groups."""
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?")
 _FORMS = "write 192.0.2.7:5000, [2001:db8::7]:5000 or host.example:5000"
 
@@ -104,17 +105,17 @@ def valid_host(text: str) -> bool:
 def meeting_point(group: str) -> Address:
     """The multicast address and port at which the members of a group find each other.
 
-    Drawn from the name, in the range for private use; a clash with another group costs some work, no
-    more: datagrams of other groups are dropped.
+    The address is drawn from the name, in the range for private use; a clash with another group costs some
+    work, no more: datagrams of other groups are dropped. The port is the same for all.
     """
     digest = _digest(group)
-    return f"239.255.{digest[4]}.{digest[5]}", _port(digest)
+    return f"239.255.{digest[4]}.{digest[5]}", MEETING_PORT
 
 
 def meeting_point6(group: str) -> Address:
     """The same for IPv6, on one link (RFC 4291: transient, link-local scope)."""
     digest = _digest(group)
-    return str(ipaddress.IPv6Address(b"\xff\x12" + bytes(10) + digest[4:])), _port(digest)
+    return str(ipaddress.IPv6Address(b"\xff\x12" + bytes(10) + digest[4:])), MEETING_PORT
 
 
 def meeting_point_of(group: str, host: str) -> Address | None:
@@ -141,7 +142,7 @@ def local_address() -> str:
     """The address of this host on the network that multicasts leave by; loopback where there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("239.255.0.1", _PORTS.start))  # nothing is sent
+            probe.connect(("239.255.0.1", MEETING_PORT))  # nothing is sent
         except OSError:
             return LOOPBACK
         address: str = probe.getsockname()[0]
@@ -167,7 +168,3 @@ def _version(text: str) -> int:
 
 def _digest(group: str) -> bytes:
     return hashlib.blake2b(group.encode(), digest_size=8).digest()
-
-
-def _port(digest: bytes) -> int:
-    return _PORTS.start + int.from_bytes(digest[:4], "big") % len(_PORTS)

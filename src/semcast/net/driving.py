@@ -10,7 +10,8 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
@@ -47,9 +48,12 @@ class Place:
         self.due: Nanos = 0
         self.ready: list[int] = []
         """Sockets at which something happened."""
-        self.filenos: Collection[int] = ()
+        self.filenos: list[int] = []
         self.gone = threading.Event()
         """Set once it is not driven any more, for whatever reason."""
+
+
+Move = Callable[[select.epoll, Place], None]
 
 
 class Driver:
@@ -65,7 +69,7 @@ class Driver:
         self._closing = False
         self._places: list[Place] = []
         self._of: dict[int, Place] = {}  # by socket
-        self._moves: deque[tuple[Place, bool]] = deque()  # who comes (True) or goes
+        self._moves: deque[tuple[Move, Place]] = deque()  # who comes, goes, or has other sockets
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
         self._thread.start()
 
@@ -73,16 +77,28 @@ class Driver:
 
     def add(self, place: Place) -> None:
         """Drive this one, too."""
-        self._move(place, comes=True)
+        self._move(self._come, place)
 
     def remove(self, place: Place) -> None:
         """Drive it no more; returns once that is so."""
-        self._move(place, comes=False)
+        self.dismiss(place)
+        self.wait_for(place)
+
+    def dismiss(self, place: Place) -> None:
+        """Drive it no more, soon."""
+        self._move(self._drop, place)
+
+    def wait_for(self, place: Place) -> None:
+        """Until it is driven no more."""
         if self._thread is not threading.current_thread():
             place.gone.wait()
 
-    def _move(self, place: Place, *, comes: bool) -> None:
-        self._moves.append((place, comes))
+    def look_again(self, place: Place) -> None:
+        """There are more sockets to wait for."""
+        self._move(self._look_again, place)
+
+    def _move(self, move: Move, place: Place) -> None:
+        self._moves.append((move, place))
         self.stir()
 
     def wake(self, place: Place) -> None:
@@ -127,20 +143,31 @@ class Driver:
 
     def _let_move(self, poll: select.epoll) -> None:
         while self._moves:
-            place, comes = self._moves.popleft()
-            if not comes:
-                self._drop(poll, place)
-                continue
-            try:
-                place.filenos = place.tenant.filenos()
-                for fileno in place.filenos:
+            move, place = self._moves.popleft()
+            move(poll, place)
+
+    def _come(self, poll: select.epoll, place: Place) -> None:
+        try:
+            self._places.append(place)
+            self._watch(poll, place)
+            place.tenant.start(time.monotonic_ns())
+            place.due = place.tenant.next_at()
+        except BaseException as error:  # the application is told, whatever it is
+            self._fail(poll, place, error)
+
+    def _look_again(self, poll: select.epoll, place: Place) -> None:
+        try:
+            self._watch(poll, place)
+        except OSError as error:
+            self._fail(poll, place, error)
+
+    def _watch(self, poll: select.epoll, place: Place) -> None:
+        if place in self._places:
+            for fileno in place.tenant.filenos():
+                if fileno not in place.filenos:
                     poll.register(fileno, select.EPOLLIN)
                     self._of[fileno] = place
-                self._places.append(place)
-                place.tenant.start(time.monotonic_ns())
-                place.due = place.tenant.next_at()
-            except BaseException as error:  # the application is told, whatever it is
-                self._fail(poll, place, error)
+                    place.filenos.append(fileno)
 
     def _take_turns(self, poll: select.epoll) -> None:
         for place in self._places:
@@ -163,7 +190,8 @@ class Driver:
             self._places = [each for each in self._places if each is not place]  # they may be taking turns
             for fileno in place.filenos:
                 del self._of[fileno]
-                poll.unregister(fileno)
+                with suppress(OSError):  # closed, by whatever made it fail
+                    poll.unregister(fileno)
         place.gone.set()
 
     def _sleep(self, poll: select.epoll) -> None:

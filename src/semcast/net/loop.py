@@ -5,7 +5,9 @@ share one thread (`driving.py`). Two members of one group do not: each would hav
 does a tenant whose turns may take long.
 """
 
+import os
 import threading
+from typing import Protocol
 
 from semcast.net import switching
 from semcast.net.driving import Driver, Place, Tenant
@@ -15,6 +17,16 @@ _shared: dict[str, Driver] = {}
 """The groups that are driven by the thread that is shared, while there is one."""
 
 
+class Source(Protocol):
+    """What a tenant is fed by: an exchange, which has to be in the same thread."""
+
+    def board(self, driver: Driver) -> None:
+        """The tenant begins to be driven by this thread."""
+
+    def alight(self) -> None:
+        """It is driven no more."""
+
+
 class Loop:
     """Drives one tenant until it is closed.
 
@@ -22,10 +34,12 @@ class Loop:
         name: of the thread, if it has one of its own.
         tenant: what is driven.
         group: that it belongs to, if it may share a thread with other groups.
+        source: what feeds it, if it has no sockets of its own.
     """
 
-    def __init__(self, name: str, tenant: Tenant, *, group: str = "") -> None:
+    def __init__(self, name: str, tenant: Tenant, *, group: str = "", source: Source | None = None) -> None:
         self._name = name
+        self._source = source
         self._group = group
         self._place = Place(tenant)
         self._driver: Driver | None = None
@@ -42,6 +56,8 @@ class Loop:
         if self._driver is None:
             self._group = ""
             self._driver = Driver(self._name)
+        if self._source is not None:
+            self._source.board(self._driver)
         self._driver.add(self._place)
 
     def wake(self) -> None:
@@ -56,6 +72,8 @@ class Loop:
             self._place.gone.set()
             return
         driver.remove(self._place)
+        if self._source is not None:
+            self._source.alight()
         switching.relax()
         if not self._group or _give_back(self._group):
             driver.close()
@@ -75,3 +93,13 @@ def _give_back(group: str) -> bool:
     with _LOCK:
         del _shared[group]
         return not _shared
+
+
+def _forget() -> None:
+    """In a child process, which has no thread of its parent."""
+    global _LOCK  # noqa: PLW0603 (another thread of the parent may have held it)
+    _LOCK = threading.Lock()
+    _shared.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,8 +1,8 @@
 """Datagrams in pieces, where the network does not carry them whole, and how they are put together again.
 
-Layout of a piece: version (1 byte), number of the datagram (8 bytes), its place (1 byte), how many there are
-(1 byte), then bytes of the datagram. A datagram that lacks a piece is lost, like any other: stacks ask for
-it. What is put together is decoded, and opened, as if it had come whole.
+Layout of a piece: version (1 byte), group (8 bytes), number of the datagram (8 bytes), its place (1 byte),
+how many there are (1 byte), then bytes of the datagram. A datagram that lacks a piece is lost, like any
+other: stacks ask for it. What is put together is decoded, and opened, as if it had come whole.
 """
 
 import struct
@@ -10,22 +10,22 @@ import struct
 from semcast.net.addresses import Address
 
 PIECE_VERSION = 0x41
-_HEADER = struct.Struct(">BQBB")
+_HEADER = struct.Struct(">B8sQBB")
 _LARGEST = 0xFFFF
 _UNFINISHED = 16
 """Datagrams of one source that wait for pieces; then the oldest is given up."""
 
 
-def cut(data: bytes, size: int, number: int) -> list[bytes]:
+def cut(data: bytes, size: int, group: bytes, number: int) -> list[bytes]:
     """A datagram in pieces of one length, which the kernel can send in one call.
 
-    >>> [len(piece) for piece in cut(bytes(1400), 1200, 7)]
-    [711, 711]
+    >>> [len(piece) for piece in cut(bytes(1400), 1200, b"thegroup", 7)]
+    [719, 719]
     """
     count = -(-len(data) // (size - _HEADER.size))
     step = -(-len(data) // count)
     return [
-        _HEADER.pack(PIECE_VERSION, number, at, count) + data[at * step : (at + 1) * step]
+        _HEADER.pack(PIECE_VERSION, group, number, at, count) + data[at * step : (at + 1) * step]
         for at in range(count)
     ]
 
@@ -56,7 +56,7 @@ class Assembly:
         """The datagram that this piece completes. What makes no sense is dropped."""
         if len(piece) <= _HEADER.size:
             return None
-        _, number, at, count = _HEADER.unpack_from(piece)
+        _, _, number, at, count = _HEADER.unpack_from(piece)
         if at >= count or count < 2:
             return None
         known = self._of(source)

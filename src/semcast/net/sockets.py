@@ -1,4 +1,4 @@
-"""UDP from Python, in bursts: one socket of one's own, and one at the meeting point."""
+"""UDP from Python, in bursts: one socket of one's own, and one at the meeting port."""
 
 import errno
 import socket
@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from semcast.net import filters
-from semcast.net.addresses import Address, family_of, interface_of, is_loopback, plain
+from semcast.net.addresses import Address, family_of, is_loopback, plain
+from semcast.net.meeting import MeetingSockets
 
 RECEIVE_BUFFER = 4 << 20
 LOOPBACK_DATAGRAM = 60_000
@@ -29,8 +30,6 @@ _UDP_GRO = 104
 _SO_MEMINFO = 55
 _MEMINFO = struct.Struct("=9I")
 _DROPS_AT = 8
-_IP_MULTICAST_ALL = 49
-_IPV6_MULTICAST_ALL = 29
 _IP_MTU_DISCOVER = 10
 _IPV6_MTU_DISCOVER = 23
 _PMTUDISC_DO = 2
@@ -55,8 +54,19 @@ class SocketStatistics(msgspec.Struct):
     send_errors: int = 0
 
 
+class Account:
+    """What went wrong and what went well for one of those who send over an endpoint."""
+
+    __slots__ = ("refused", "stats")
+
+    def __init__(self) -> None:
+        self.stats = SocketStatistics()
+        self.refused: set[Address] = set()
+        """Where this host itself does not send datagrams that large."""
+
+
 class Endpoint:
-    """The sockets of one member.
+    """Sockets: of one member, or of several, each of another group.
 
     Args:
         bind: the address of its own; port 0 for any.
@@ -65,46 +75,42 @@ class Endpoint:
     """
 
     def __init__(self, bind: Address, meeting: Address | None = None, *, offload: bool = True) -> None:
-        self.stats = SocketStatistics()
+        self.account = Account()
+        """Of all that is sent on nobody's account, and of all that comes."""
         self.offload = False
         self.family = family_of(bind[0])
         self._own = _udp(self.family)
-        self._meeting_socket: socket.socket | None = None
-        self.meeting: list[Address] = [] if meeting is None else [meeting]
-        """The meeting point, if there is one."""
-        self.refused: set[Address] = set()
-        """Where this host itself does not send datagrams that large."""
+        self._meetings = MeetingSockets(self.family, bind[0], self._own, self._one_more)
         self._filtered = False
         self._drops: dict[socket.socket, int] = {}
         try:
             self._own.bind(bind)
             self.offload = offload and _enable_offload(self._own)
             if meeting is not None:
-                self._open_meeting(bind, meeting)
+                self.meet(meeting)
         except OSError:
             self.close()
             raise
         self.address: Address = plain(self._own.getsockname())
 
-    def _open_meeting(self, bind: Address, meeting: Address) -> None:
-        made = self._meeting_socket = _udp(self.family)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if self.family == socket.AF_INET:
-            made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-            made.bind(meeting)
-            _meet(self._own, made, bind, meeting)
-        else:
-            made.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
-            interface = interface_of(bind[0])
-            made.bind((*meeting, 0, interface))
-            _meet6(self._own, made, interface, meeting)
+    def _one_more(self) -> socket.socket:
+        made = _udp(self.family)
         if self.offload:
             _enable_offload(made)
+        return made
 
     @property
-    def meets(self) -> bool:
-        """Whether there is a meeting point."""
-        return bool(self.meeting)
+    def stats(self) -> SocketStatistics:
+        """What is not counted for somebody else."""
+        return self.account.stats
+
+    def meet(self, point: Address) -> None:
+        """Hear strangers at this meeting point, too. There may be another socket to wait for then."""
+        self._meetings.meet(point)
+
+    def part(self, point: Address) -> None:
+        """Hear them there no more."""
+        self._meetings.part(point)
 
     @property
     def datagram_bytes(self) -> int:
@@ -115,19 +121,28 @@ class Endpoint:
         """What to wait for."""
         return [each.fileno() for each in self._sockets()]
 
-    def _sockets(self) -> list[socket.socket]:
-        return [each for each in (self._own, self._meeting_socket) if each is not None]
+    def _sockets(self) -> Sequence[socket.socket]:
+        return self._own, *self._meetings.open
 
-    def send(self, datagrams: Sequence[bytes], dests: Iterable[Address], *, probing: bool = False) -> None:
+    def send(
+        self,
+        datagrams: Sequence[bytes],
+        dests: Iterable[Address],
+        account: Account | None = None,
+        *,
+        probing: bool = False,
+    ) -> None:
         """Send each datagram to each of several members. What cannot be sent is lost, as on any network.
 
-        With `probing` it is no error if this host itself refuses to send something that large.
+        It is counted on the `account`. With `probing` it is no error if this host itself refuses to send
+        something that large.
         """
+        account = account or self.account
         if len(datagrams) == 1:
             bursts: Sequence[Sequence[bytes]] = (datagrams,)
         else:
             bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
-        stats, sendmsg = self.stats, self._own.sendmsg
+        stats, sendmsg = account.stats, self._own.sendmsg
         for burst in bursts:
             count, size = len(burst), sum(map(len, burst))
             segment = [] if count == 1 else [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))]
@@ -136,10 +151,10 @@ class Endpoint:
                     sendmsg(burst, segment, 0, dest)
                 except OSError as error:
                     if error.errno == errno.EMSGSIZE or (segment and error.errno == errno.EINVAL):
-                        self.refused.add(dest)
+                        account.refused.add(dest)
                         if probing:
                             continue
-                    self._note(error)
+                    _note(error, stats)
                 else:
                     stats.datagrams_out += count
                     stats.bytes_out += size
@@ -147,15 +162,15 @@ class Endpoint:
     def receive(self, ready: Collection[int]) -> list[Arrival]:
         """What has arrived at the sockets that are ready, up to a burst for each."""
         found: list[Arrival] = []
-        for each in (self._own, self._meeting_socket):
-            if each is not None and each.fileno() in ready:
+        for each in self._sockets():
+            if each.fileno() in ready:
                 self._drain(each, found)
         self.stats.datagrams_in += len(found)
         return found
 
     def _drain(self, each: socket.socket, found: list[Arrival]) -> None:
         """Everything that is there, up to a burst: a token may stand behind the garbage of others."""
-        receive, stats, met = each.recvmsg, self.stats, each is self._meeting_socket
+        receive, stats, meeting = each.recvmsg, self.stats, each is not self._own
         short = self.family == socket.AF_INET  # an address is what the socket says it is
         total = 0
         for _ in range(_BURST):
@@ -164,21 +179,24 @@ class Endpoint:
             except BlockingIOError:
                 break
             except OSError as error:
-                self._note(error)
+                _note(error, stats)
                 break
             if not short:
                 address = plain(address)
-            if met and address == self.address:
-                continue  # one's own words
+            if meeting:
+                if address == self.address:
+                    continue  # one's own words
+                if not self._meetings.met(ancillary):
+                    data = b""  # said to this host alone: of no use, whatever it is
             length = size = len(data)
             total += length
             for level, kind, value in ancillary:
                 if level == _SOL_UDP and kind == _UDP_GRO:
                     size = int.from_bytes(value[:2], sys.byteorder)
             if size >= length:
-                found.append((data, address, met))
+                found.append((data, address, meeting))
             else:
-                found += [(data[at : at + size], address, met) for at in range(0, length, size)]
+                found += [(data[at : at + size], address, meeting) for at in range(0, length, size)]
         stats.bytes_in += total
 
     def keep_out(self, nuisances: Sequence[Address], members: Sequence[Address], *, few: bool) -> None:
@@ -213,20 +231,20 @@ class Endpoint:
             self.stats.kernel_drops += new
         return new
 
-    def _note(self, error: OSError) -> None:
-        """A datagram was lost on the way out: links, routes and addresses come and go, and filters refuse.
-
-        Only what cannot be the network's doing is an error of ours.
-        """
-        if error.errno in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT):
-            raise error
-        self.stats.send_errors += 1
-
     def close(self) -> None:
         """Close the sockets."""
         self._own.close()
-        if self._meeting_socket is not None:
-            self._meeting_socket.close()
+        self._meetings.close()
+
+
+def _note(error: OSError, stats: SocketStatistics) -> None:
+    """A datagram was lost on the way out: links, routes and addresses come and go, and filters refuse.
+
+    Only what cannot be the network's doing is an error of ours.
+    """
+    if error.errno in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT):
+        raise error
+    stats.send_errors += 1
 
 
 def _bursts(datagrams: Sequence[bytes]) -> list[list[bytes]]:
@@ -268,20 +286,3 @@ def _udp(family: socket.AddressFamily) -> socket.socket:
         made.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DO)
         made.setsockopt(socket.IPPROTO_IPV6, _IPV6_DONTFRAG, 1)
     return made
-
-
-def _meet(own: socket.socket, meeting: socket.socket, bind: Address, group: Address) -> None:
-    interface = socket.inet_aton(bind[0])
-    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
-    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
-    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
-    membership = struct.pack("4s4s", socket.inet_aton(group[0]), interface)
-    meeting.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
-
-
-def _meet6(own: socket.socket, meeting: socket.socket, interface: int, group: Address) -> None:
-    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
-    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 1)
-    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
-    membership = socket.inet_pton(socket.AF_INET6, group[0]) + struct.pack("@I", interface)
-    meeting.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)

@@ -171,7 +171,7 @@ class PrimaryBackup(Pattern):
             record = _read(message.payload)
             if isinstance(record, Part | Update) and record.item.startswith(_REPLY):
                 _read_reply(record.value or b"")
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1
             return
         if isinstance(record, Request):

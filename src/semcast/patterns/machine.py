@@ -147,7 +147,7 @@ class StateMachine(Pattern):
             raise ValueError(f"message {message.id} has no place in a total order: choose order=total")
         try:
             record = _read(message.payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1
             self._tracker.on_other(message.order)
             return

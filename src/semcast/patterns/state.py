@@ -99,7 +99,7 @@ class ReplicatedState(Pattern):
     def _on_message(self, message: Message) -> None:
         try:
             record = _read(message.payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1
             return
         self._replicas.setdefault(message.sender.name, self.replica()).apply(record)

@@ -115,7 +115,7 @@ def read_asked(action: bytes) -> Asked | None:
     """What a client asked; None if that is not what it says."""
     try:
         return _decode_asked(action[1:])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -123,7 +123,7 @@ def read_change(action: bytes) -> Change | None:
     """How the servers change; None if that is not what it says."""
     try:
         return _decode_change.decode(action[1:])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

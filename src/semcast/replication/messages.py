@@ -108,5 +108,5 @@ def decode(payload: bytes) -> Said | None:
     """What was multicast; None where no server says such a thing. All servers come to the same."""
     try:
         return _decoder.decode(payload)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -140,7 +140,7 @@ class Outside:
                 self._go_on_from(snapshots.decode(whole))
             else:
                 self._go_on_with(now, pull.read_tail(whole))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self._machine.stats.malformed += 1
             self._forget_donor()
 

@@ -106,5 +106,5 @@ class Supply:
             del self._downloads[source]
             try:
                 pull.hand_in(self._machine, pull.read_runs(whole))
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 self._machine.stats.malformed += 1

@@ -36,6 +36,8 @@ class Strangers(GossipSettings, frozen=True, kw_only=True):
     """How many of the others a member knows to begin with, of 1."""
     named: bool = True
     """Whether members know the names of loggers."""
+    regions: int = 0
+    """How many regions there are, members and loggers by turns in each."""
 
 
 _TROUBLE = (
@@ -99,9 +101,67 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         faults=_faults(rng, size, duration, loggers=range(senders, size)),
         duration=duration,
     )
+    scenario = _sponsored(Random(f"sponsors/{protocol.value}/{seed}"), scenario, count)
+    scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
+    if durable:
+        scenario = _from_position(Random(f"position/{protocol.value}/{seed}"), scenario, senders)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
+
+
+def _sponsored(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """How many sponsors who joins needs; now and then some come while no logger is there."""
+    settings = scenario.settings
+    if not isinstance(settings, Strangers):
+        return scenario
+    chosen = {"sponsors": rng.choice((0, 1, 1, 2, 3)), "join_rounds": rng.choice((1, 5, 10))}
+    if count and rng.random() < 0.35:
+        return _without_loggers(rng, scenario, count, chosen)
+    return msgspec.structs.replace(scenario, settings=msgspec.structs.replace(settings, **chosen))
+
+
+def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[str, int]) -> Scenario:
+    """All loggers are down for most of the time; others join meanwhile, and some of their sponsors crash."""
+    settings, size, duration = scenario.settings, scenario.size, scenario.duration
+    assert isinstance(settings, Strangers)
+    loggers, members = range(size - count, size), range(size - count)
+    down = rng.randrange(duration // 3)
+    faults: list[AnyFault] = [
+        fault for fault in scenario.faults if not (isinstance(fault, Recover) and fault.member in loggers)
+    ]
+    faults += [Crash(down + rng.choice((0, 0, 20)) * MILLISECOND, logger, 0) for logger in loggers]
+    faults += [Recover(duration - rng.choice((1, 300)) * MILLISECOND, logger) for logger in loggers]
+    faults += [Recover(duration - MILLISECOND, logger) for logger in loggers]
+    late = rng.sample(members, min(len(members), rng.choice((1, 1, 2))))
+    times = {number: down + rng.randrange(duration // 3) for number in late}
+    others = [number for number in members if number not in late]
+    if others and rng.random() < 0.3:
+        at, gone = rng.randrange(duration), rng.choice(others)
+        faults += [Crash(at, gone, 0), Recover(at + rng.choice((1, 200)) * MILLISECOND, gone)]
+    few = {"sponsors": rng.choice((1, 1, 2))}
+    return msgspec.structs.replace(
+        scenario,
+        settings=msgspec.structs.replace(
+            settings, **{**chosen, **few}, start="new", presence=50 * MILLISECOND, report=50 * MILLISECOND
+        ),
+        late=times,
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+    )
+
+
+def _in_regions(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """Now and then members are in two regions with a logger each, and one of them is cut off."""
+    settings, at = scenario.settings, rng.randrange(scenario.duration)
+    if count < 2 or not isinstance(settings, Strangers) or rng.random() < 0.5:
+        return scenario
+    sides = tuple(range(0, scenario.size, 2)), tuple(range(1, scenario.size, 2))
+    cut = Partition(at, rng.choice((100, 400, 1000)) * MILLISECOND, sides)
+    return msgspec.structs.replace(
+        scenario,
+        settings=msgspec.structs.replace(settings, regions=2),
+        faults=tuple(sorted((*scenario.faults, cut), key=lambda fault: fault.at)),
+    )
 
 
 def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
@@ -190,6 +250,18 @@ def _with_start(rng: Random, settings: GossipSettings, duration: Nanos) -> Gossi
     if kind < 0.15:
         return msgspec.structs.replace(settings, start="time", start_at=rng.randrange(duration))
     return msgspec.structs.replace(settings, start="compacted") if kind < 0.4 else settings
+
+
+def _from_position(rng: Random, scenario: Scenario, senders: int) -> Scenario:
+    """Now and then sessions begin with the first position, and some come when that may have left the log."""
+    settings = scenario.settings
+    assert isinstance(settings, GossipSettings)
+    if rng.random() > 0.1 or settings.sponsors:
+        return scenario
+    late = {rng.randrange(senders): rng.randrange(scenario.duration) for _ in range(rng.randint(1, 2))}
+    return msgspec.structs.replace(
+        scenario, settings=msgspec.structs.replace(settings, start="position"), late=late
+    )
 
 
 def _traffic(rng: Random, senders: int, duration: Nanos) -> tuple[Traffic, ...]:

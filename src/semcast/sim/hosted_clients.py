@@ -7,26 +7,16 @@ told it, so that checkers can compare the two.
 from collections import deque
 from collections.abc import Sequence
 
-import msgspec
-
-from semcast.core.events import Note
 from semcast.core.ids import MICROSECOND, MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.clients.caller import Caller, Ended, Heard
 from semcast.protocols.clients.guests import Link
 from semcast.protocols.clients.host import Host, HostSettings
+from semcast.protocols.clients.notes import heard_row
 from semcast.protocols.clients.permissions import Identity, Permissions
 from semcast.protocols.lightweight import Lightweight, Machine
-from semcast.protocols.lightweight.events import (
-    Block,
-    Delivered,
-    GroupTransitional,
-    GroupView,
-    LeftGroup,
-    PrivateDelivered,
-    Replaced,
-)
+from semcast.protocols.lightweight.events import Block
 from semcast.sim.faults import Deed
 
 _WHO = Identity(("simulated",), resumes=True)
@@ -159,33 +149,9 @@ class Hosting:
         return count > 0
 
     def _note(self, client: MemberId, heard: Heard) -> None:
-        row = _row(client, heard)
+        row = heard_row(client, heard)
         if row is not None and self._machine.settings.notes:
             self._out.deliver(row)
-
-
-def _row(client: MemberId, heard: Heard) -> Note | None:
-    """What a program heard, as `specs/lightweight/kinds.py` describes it."""
-    text: dict[str, object]
-    seq = count = 0
-    if isinstance(heard, Delivered):
-        level, seq, count = "deliver", heard.first, len(heard.payloads)
-        text = {"by": str(heard.sender), "groups": heard.groups}
-    elif isinstance(heard, PrivateDelivered):
-        level, seq, count, text = "private", heard.seq, 1, {"by": str(heard.sender)}
-    elif isinstance(heard, GroupView | GroupTransitional):
-        level = "view" if isinstance(heard, GroupView) else "transitional"
-        epoch = heard.id.epoch
-        name = (epoch.number, int(epoch.rest), str(epoch.representative), heard.id.change)
-        text = {"group": heard.group, "id": name}
-    elif isinstance(heard, LeftGroup):
-        level, text = "left", {"group": heard.group}
-    elif isinstance(heard, Replaced):
-        level, seq, count = "purged", heard.first, heard.last - heard.first + 1
-        text = {"by": str(heard.sender), "groups": heard.groups}
-    else:
-        return None
-    return Note("lw-heard", client, seq, count, level=level, digest=msgspec.json.encode(text).decode())
 
 
 class Hosts(Lightweight):

@@ -14,6 +14,7 @@ from semcast.sim.faults import (
     DiskCopied,
     DiskPutBack,
     DiskStall,
+    Leave,
     Loss,
     Partition,
     Recover,
@@ -52,6 +53,7 @@ def draw_replication(seed: int) -> Scenario:
     operators = _operators(seed, founders, duration)
     if len(_wiped(faults + operators)) < founders:  # what all have lost nobody can tell
         faults += operators
+    faults += _stops(seed, founders, duration)
     return Scenario(
         seed=seed,
         stack="replication",
@@ -160,7 +162,7 @@ def _wiped(faults: list[AnyFault]) -> set[int]:
 def _trouble(rng: Random, founders: int, duration: Nanos) -> list[AnyFault]:
     at = rng.randrange(100 * MILLISECOND, duration)
     kind = rng.choice(
-        ("split", "split", "split", "crash", "crash", "total", "sleep", "loss", "stall", "wipe")
+        ("split", "split", "split", "crash", "crash", "total", "sleep", "loss", "stall", "stall")
     )
     member = rng.randrange(founders)
     again = rng.choice((1, 20, 200, 600)) * MILLISECOND
@@ -208,6 +210,23 @@ def _operators(seed: int, founders: int, duration: Nanos) -> list[AnyFault]:
         *(Recover(later + 10 * MILLISECOND, member) for member in range(founders) if member not in dead),
         *(Recover(later + rng.choice((400, 900)) * MILLISECOND, member) for member in dead),
     ]
+
+
+def _stops(seed: int, founders: int, duration: Nanos) -> list[AnyFault]:
+    """Servers that are stopped in good order and started again, whatever goes on. Drawn beside all else."""
+    rng = Random(f"replication/stops/{seed}")
+    if rng.random() < 0.7:
+        return []
+    found: list[AnyFault] = []
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(10 * MILLISECOND, duration)
+        chosen = rng.sample(range(founders), rng.choice((1, 1, 1, founders)))
+        found += [Leave(at + rng.choice((0, 1, 20)) * MILLISECOND, member) for member in chosen]
+        back = at + rng.choice((30, 300, 1500)) * MILLISECOND
+        found += [Recover(back + rng.choice((0, 20)) * MILLISECOND, member) for member in chosen]
+        # A sleeper, or one whose disk stalls, leaves late, and then it was not there to be started.
+        found += [Recover(duration + 5 * SECOND, member) for member in chosen]
+    return found
 
 
 def _sides(rng: Random, size: int) -> tuple[tuple[int, ...], ...]:

@@ -27,6 +27,8 @@ _PAIR = b"\x92"
 MAX_FRAMES = 0xFFFF
 _SOURCES = 8
 """Sources of which it is known how their datagrams begin."""
+GROUP_AT = slice(1, 9)
+"""Where every datagram, sealed or not, and every piece of one names its group."""
 
 
 class Malformed(enum.Enum):
@@ -55,6 +57,10 @@ class Datagram(msgspec.Struct, frozen=True, gc=False):
 
 class DatagramCodec(Protocol):
     """What a driver needs of a codec, sealed or not."""
+
+    @property
+    def group(self) -> bytes:
+        """The eight bytes that name the group in its datagrams."""
 
     @property
     def authentic(self) -> bool:
@@ -100,7 +106,9 @@ class Codec:
         # is from there, too.
         self._beginnings: dict[bytes, MemberId] = {}
         self._heard: tuple[bytes, MemberId] | None = None
-        self._header = _HEADER.pack(VERSION, fingerprint(group, members))
+        self.group = fingerprint(group, members)
+        """What its datagrams call it."""
+        self._header = _HEADER.pack(VERSION, self.group)
         self._prefixes: dict[MemberId, bytes] = {}
 
     @property

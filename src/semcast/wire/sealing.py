@@ -17,13 +17,12 @@ from cryptography.exceptions import InvalidTag
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.datagrams import SEALED_VERSION, VERSION, Codec, Datagram, Malformed
+from semcast.wire.datagrams import GROUP_AT, SEALED_VERSION, VERSION, Codec, Datagram, Malformed
 from semcast.wire.keyring import Aead, Key, Keyring
 from semcast.wire.sessions import TOLERANCE, Millis, Session, Sessions
 
 _LABEL = struct.Struct(">B8s4s8sQ")
 _COUNTER = struct.Struct(">Q")
-_GROUP_AT = slice(1, 9)
 _KEY_AT = slice(9, 13)
 _STARTED_AT = 21
 _HEADER_BYTES = _LABEL.size + _COUNTER.size
@@ -107,7 +106,7 @@ class Sealer:
             return Malformed.TRUNCATED
         if data[0] != SEALED_VERSION:
             return Malformed.UNSEALED if data[0] == VERSION else Malformed.VERSION
-        if data[_GROUP_AT] != self._group:
+        if data[GROUP_AT] != self._group:
             return Malformed.GROUP
         key = self.keyring.find(data[_KEY_AT])
         if key is None:
@@ -130,6 +129,11 @@ class SealedCodec:
     def __init__(self, codec: Codec, sealer: Sealer) -> None:
         self.sealer = sealer
         self._codec = codec
+
+    @property
+    def group(self) -> bytes:
+        """The eight bytes that name the group in its datagrams."""
+        return self._codec.group
 
     @property
     def authentic(self) -> bool:

@@ -72,32 +72,32 @@ class Asking:
     Args:
         counts: what happened.
         notes: for the history.
-        done: told of calls that return.
+        numbers: those of its calls, growing.
     """
 
     call_kind: ClassVar[type[Call]] = Call
 
-    def __init__(self, counts: CallCounts, notes: Notes) -> None:
+    def __init__(self, counts: CallCounts, notes: Notes, numbers: Iterator[int]) -> None:
         self.done: list[Done] = []
         """Calls that returned since somebody looked."""
         self._counts = counts
         self._notes = notes
         self._calls: dict[int, Call] = {}
         self._deadlines: list[tuple[Nanos, int]] = []
-        self._last = 0
+        self._numbers = numbers
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def begin(self, wanted: Wanted, to: Whom, deadline: Nanos | None) -> int:
         """Another call; returns its number."""
-        self._last += 1
-        self._calls[self._last] = self.call_kind(self._last, wanted, to, deadline)
+        number = next(self._numbers)
+        self._calls[number] = self.call_kind(number, wanted, to, deadline)
         if deadline is not None:
-            heapq.heappush(self._deadlines, (deadline, self._last))
+            heapq.heappush(self._deadlines, (deadline, number))
         self._counts.called += 1
-        self._notes.made(self._last, wanted, to)
-        return self._last
+        self._notes.made(number, wanted, to)
+        return number
 
     def abandon(self, number: int) -> None:
         """Nobody waits for it any more."""

@@ -75,5 +75,5 @@ def read(payload: bytes) -> Envelope | None:
     """What is in an envelope; None if it is none."""
     try:
         return _decoder.decode(payload)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):  # msgspec leaves the latter to us
         return None

@@ -14,7 +14,8 @@ one member are done.
 """
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count
 from typing import ClassVar
 
 from semcast.core.events import Delivery, Merged, Rejoining, Skipped, TransitionalView, ViewChange
@@ -53,6 +54,7 @@ class Calls:
         me: who this is.
         limits: how much is kept.
         notes: for the history.
+        numbers: of its calls, growing; a member that leaves the group and comes back goes on with them.
 
     >>> from semcast.core.messages import batch_of
     >>> from semcast.patterns.calls.envelope import MARK
@@ -78,7 +80,13 @@ class Calls:
     asking_kind: ClassVar[type[Asking]] = Asking
     duties_kind: ClassVar[type[Duties]] = Duties
 
-    def __init__(self, me: MemberId, limits: CallLimits | None = None, notes: Notes | None = None) -> None:
+    def __init__(
+        self,
+        me: MemberId,
+        limits: CallLimits | None = None,
+        notes: Notes | None = None,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
         limits = limits or CallLimits()
         self.me = me
         self.serves = False
@@ -90,7 +98,7 @@ class Calls:
         """The view that what is delivered now belongs to."""
         self.notes = notes or Notes()
         self._limits = limits
-        self._asking = self.asking_kind(self.counts, self.notes)
+        self._asking = self.asking_kind(self.counts, self.notes, numbers or count(1))
         self._answering = Answering(limits)
         self._duties = self.duties_kind(limits.early)
         self._present: frozenset[MemberId] = _NOBODY  # those of the view who are still together

@@ -4,15 +4,22 @@ They are described in `specs/calls/kinds.py`. Nothing here is read by the protoc
 """
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 
 from semcast.core.events import Note
 from semcast.core.ids import MemberId
-from semcast.core.outbox import Outbox
 from semcast.core.views import View
 from semcast.patterns.calls.envelope import ALL, ONE
 from semcast.patterns.calls.values import CallAnswer, Key, Wanted
+
+
+class Rows(Protocol):
+    """Takes rows: an `Outbox`, or a journal."""
+
+    def deliver(self, note: Note, /) -> None:
+        """The next one."""
 
 
 class Notes:
@@ -22,7 +29,7 @@ class Notes:
         out: takes the rows; None where nobody wants them.
     """
 
-    def __init__(self, out: Outbox | None = None) -> None:
+    def __init__(self, out: Rows | None = None) -> None:
         self._out = out
 
     # Of the caller

@@ -11,7 +11,17 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.protocols.clients import frames
 from semcast.protocols.clients.codec import Format, decode_reply, encode
-from semcast.protocols.clients.frames import VERSION, Answer, Credits, Done, Error, Hello, Reply, Welcome
+from semcast.protocols.clients.frames import (
+    VERSION,
+    Answer,
+    Credits,
+    Deliver,
+    Done,
+    Error,
+    Hello,
+    Reply,
+    Welcome,
+)
 from semcast.protocols.clients.guests import OVERHEAD
 from semcast.protocols.lightweight import events
 from semcast.protocols.lightweight.events import ClientEvent
@@ -104,6 +114,10 @@ class Caller:
         """Frames of the daemon. Raises Malformed."""
         for body in bodies:
             reply = decode_reply(body, self.form)
+            if type(reply) is Deliver:
+                self._told += 1
+                self.heard.append(_delivered(reply, len(body)))
+                continue
             event = _EVENTS.get(type(reply))
             if event is not None:
                 self._tell(event(reply))
@@ -235,10 +249,11 @@ class Caller:
             self._say(frames.Taken(self._taken))
 
 
+def _delivered(f: Deliver, size: int) -> events.Delivered:
+    return events.Delivered(f.sender, f.first, f.groups, f.position, f.payloads, size, f.items)
+
+
 _EVENTS: dict[type, Callable[..., ClientEvent]] = {
-    frames.Deliver: lambda f: events.Delivered(
-        f.sender, f.first, f.groups, f.position, f.payloads, sum(map(len, f.payloads)), f.items
-    ),
     frames.DeliverPrivate: lambda f: events.PrivateDelivered(f.sender, f.seq, f.position, f.payload),
     frames.View: lambda f: events.GroupView(
         f.group, f.id, f.members, f.joined, f.left, f.failed, events.Cause(f.cause), f.vs, f.along

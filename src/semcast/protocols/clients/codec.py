@@ -1,10 +1,12 @@
 """Frames as bytes, and a stream of bytes as frames. Nothing that arrives is trusted."""
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
 
 from semcast.protocols.clients.frames import Reply, Request
+from semcast.protocols.lightweight.written import Written, list_of
 
 HEAD = 4
 """Bytes of a length, the highest first."""
@@ -21,8 +23,15 @@ class Format(enum.Enum):
     JSON = "json"
 
 
-_encode_msgpack = msgspec.msgpack.Encoder().encode
-_encode_json = msgspec.json.Encoder().encode
+def _as_it_is(run: object) -> msgspec.Raw:
+    """A run of messages that nobody took apart."""
+    if isinstance(run, Written):
+        return run.raw
+    raise TypeError(f"{type(run).__name__} is no part of a frame")
+
+
+_encode_msgpack = msgspec.msgpack.Encoder(enc_hook=_as_it_is).encode
+_encode_json = msgspec.json.Encoder(enc_hook=list_of).encode
 _requests: "msgspec.msgpack.Decoder[Request]" = msgspec.msgpack.Decoder(Request)
 _requests_json: "msgspec.json.Decoder[Request]" = msgspec.json.Decoder(Request)
 _replies: "msgspec.msgpack.Decoder[Reply]" = msgspec.msgpack.Decoder(Reply)
@@ -57,6 +66,18 @@ def framed(body: bytes) -> bytes:
     b'\x00\x00\x00\x03abc'
     """
     return len(body).to_bytes(HEAD, "big") + body
+
+
+def all_framed(bodies: Iterable[bytes]) -> bytes:
+    r"""Several, one behind the other.
+
+    >>> all_framed([b"abc", b"d"])
+    b'\x00\x00\x00\x03abc\x00\x00\x00\x01d'
+    """
+    pieces: list[bytes] = []
+    for body in bodies:
+        pieces += len(body).to_bytes(HEAD, "big"), body
+    return b"".join(pieces)
 
 
 class Stream:

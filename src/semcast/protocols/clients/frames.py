@@ -4,6 +4,7 @@ As msgpack or, for browsers, as JSON, where bytes are base64. Trailing elements 
 ignored, so that either side may be newer.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -159,7 +160,7 @@ class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
     sender: Client
     first: int
     position: Position
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     items: list[str] | None = None
 
 

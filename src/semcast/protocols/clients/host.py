@@ -36,7 +36,7 @@ from semcast.protocols.clients.frames import (
 )
 from semcast.protocols.clients.guests import Guest, Link
 from semcast.protocols.clients.outlet import Outlet
-from semcast.protocols.clients.permissions import Identity, Permissions
+from semcast.protocols.clients.permissions import CALLS, Identity, Permissions, is_call
 from semcast.protocols.clients.telling import Encoder
 from semcast.protocols.lightweight import Machine, Refused, Session
 from semcast.protocols.lightweight.events import Placed
@@ -311,6 +311,8 @@ class Host:
             return
         if denied := self._may(guest, "join", (join.group,)):
             self._refuse(guest, join.seq, 1, "denied", denied)
+        elif join.group == CALLS:  # the calls of all groups, also of those it may not be in
+            self._refuse(guest, join.seq, 1, "denied", "nobody is in the group of calls")
         elif join.flavour not in ("evs", "vs"):
             self._refuse(guest, join.seq, 1, "flavour", f"flavour {join.flavour!r}: there are evs and vs")
         else:
@@ -326,7 +328,8 @@ class Host:
         count, groups = len(cast.payloads), cast.groups
         if not self._numbered(guest, cast.seq, count, size):
             return
-        if denied := self._may(guest, "send", groups):
+        # Whoever may send to a group may call it, and answer.
+        if denied := self._may(guest, "send", groups[:1] if is_call(groups) else groups):
             self._refuse(guest, cast.seq, count, "denied", denied)
         elif cast.level not in ("agreed", "safe"):
             self._refuse(guest, cast.seq, count, "level", f"level {cast.level!r}: there are agreed and safe")
@@ -340,7 +343,7 @@ class Host:
                 cast.seq,
                 count,
                 lambda: requests.cast(
-                    guest.session, groups, cast.payloads, view=view, safe=safe, items=cast.items
+                    guest.session, groups, cast.payloads, view=view, safe=safe, items=cast.items, at_most=size
                 ),
             )
 

@@ -6,6 +6,17 @@ from fnmatch import fnmatchcase
 import msgspec
 
 ACTIONS = frozenset({"join", "send", "private"})
+CALLS = "\x00calls"
+"""The group in which nobody is: what is sent to a group and to this one belongs to calls."""
+
+
+def is_call(groups: Sequence[str]) -> bool:
+    """Whether messages to these groups belong to calls.
+
+    >>> is_call(("prices", CALLS)), is_call((CALLS, "prices"))
+    (True, False)
+    """
+    return len(groups) == 2 and groups[1] == CALLS
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -120,12 +120,12 @@ class Admission:
 
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
         """Where a session begins that is not known here: never below what was promised to other loggers."""
-        found = beginning(self._books, Reading(self._books), join, name)
+        floors = {sender: stream.floor for sender, stream in self._books.streams.items()}
         if self._colleagues and self._settings.retention is Retention.STABLE:
             for sender, stream in self._books.streams.items():
                 promised = self._colleagues.promised(sender)
-                found[sender] = max(found.get(sender, 0), stream.logged if promised is None else promised)
-        return found
+                floors[sender] = max(stream.floor, stream.logged if promised is None else promised)
+        return beginning(self._books, Reading(self._books), join, name, floors)
 
     # Confirmation
 
@@ -234,11 +234,15 @@ class Admission:
             self._out.deliver(Note("acknowledge", sender=sender, seq=seq, members=(member,)))
 
     def _answer(self, member: MemberId, row: Row, frame: Report) -> None:
-        """What is on disk of these streams, and which are over or being closed."""
+        """What is on disk of these streams, and which are over or being closed.
+
+        Of a stream that is being closed its sender is not told what is settled: that counts holes.
+        """
         books = self._books
         told = [sender for sender, _, _ in frame.through]
         known = [books.streams[sender] for sender in told if sender in books.streams]
-        logged = [(stream.sender, stream.logged) for stream in known]
+        counted = [stream for stream in known if not (stream.frozen and stream.sender == member)]
+        logged = [(stream.sender, stream.logged) for stream in counted]
         frozen = [stream.sender for stream in known if stream.frozen]
         whose = member.incarnation
         self._out.send(member, Reported(frame.serial, frame.part, whose, books.log, logged, frozen))

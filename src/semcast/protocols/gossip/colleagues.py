@@ -85,6 +85,10 @@ class Colleagues:
         """Whether that is this one."""
         return not self.decides and colleague.name == self.names[0]
 
+    def decider(self) -> MemberId | None:
+        """The one that closes streams, where that is another one within reach."""
+        return None if self.decides else self._roster.loggers().get(self.names[0])
+
     def there(self) -> list[MemberId]:
         """Those that are within reach."""
         loggers = self._roster.loggers()

@@ -1,17 +1,23 @@
 """Whose streams are over, and who has been silent for too long: a logger's view of who is gone for good.
 
-A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when
-nothing was heard of it for `silence`. A session that does not report for `inactive` is over, too.
+A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when no
+logger heard anything of it for `silence`. A session that does not report for `inactive` is over, too: its
+home logger ends it, or the one that decides, where no logger hears it: its home may have been forgotten.
 """
 
 from collections.abc import Callable, Iterable
 
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.frames import Heard
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.rows import Row
 from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.vouching import Vouching
 
 
 class Departing:
@@ -23,16 +29,27 @@ class Departing:
         books: what it has.
         ending: ends streams.
         idle: what idle senders said last.
+        colleagues: the other loggers.
+        out: where frames go.
     """
 
     def __init__(
-        self, me: MemberId, settings: GossipSettings, books: Books, ending: Ending, idle: IdleMarks
+        self,
+        me: MemberId,
+        settings: GossipSettings,
+        books: Books,
+        ending: Ending,
+        idle: IdleMarks,
+        colleagues: Colleagues,
+        out: Outbox,
     ) -> None:
         self._me = me
         self._settings = settings
         self._books = books
         self._ending = ending
         self._idle = idle
+        least = min(settings.silence, settings.inactive)
+        self._vouching = Vouching(least, colleagues, self._heard_since, out)
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
         self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
@@ -57,6 +74,26 @@ class Departing:
             self._heard_at[source.name] = now
             self._end_former(source.name)
 
+    def on_heard(self, now: Nanos, source: MemberId, frame: Heard) -> None:
+        """Another logger heard these."""
+        if self._vouching.vouched(now, source):
+            self.excuse(now)
+        for member in frame.members:
+            self.heard(now, member)
+
+    def excuse(self, now: Nanos) -> None:
+        """Nobody was silent before this: who talks to a logger that was not heard itself could not be."""
+        self._heard_at = dict.fromkeys(self._heard_at, now)
+        for row in self._books.rows.all():
+            row.heard_at = now
+
+    def _heard_since(self, moment: Nanos) -> list[MemberId]:
+        """Of those that have a stream, or a session."""
+        names = {stream.name for stream in self._books.streams}
+        names.update(row.member.name for row in self._books.rows.all())
+        heard = [name for name in sorted(names) if self._heard_at.get(name, -1) >= moment]
+        return [MemberId(name, self._newest.get(name, 0)) for name in heard]
+
     def is_former(self, sender: MemberId) -> bool:
         """Whether a newer incarnation is known, or this one is gone."""
         return sender.incarnation < self._newest.get(sender.name, 0)
@@ -75,23 +112,30 @@ class Departing:
         """Who has been silent for too long; nobody, if it was the logger that slept."""
         slept = now - self._looked_at > 2 * self._settings.gossip_period
         self._looked_at = now
-        if slept:
-            for row in self._books.rows.all():
-                row.heard_at = now
         for stream in self._books.streams:
             self._heard_at.setdefault(stream.name, now)
         self._heard_at[self._me.name] = now
-        for name, at in list(self._heard_at.items()):
-            if slept:
-                self._heard_at[name] = now
-            elif now - at > self._settings.silence and self._ending.decides:
+        self._vouching.tell(now)
+        if slept:
+            self.excuse(now)
+        decides = self._ending.decides and self._vouching.complete(now)
+        if decides:
+            self._end_silent(now)
+        for row in self._books.rows.all():
+            if (row.here or decides) and self._is_inactive(now, row):
+                dismiss(row.member)
+
+    def _is_inactive(self, now: Nanos, row: Row) -> bool:
+        elsewhere = 0 if row.here else self._heard_at.get(row.member.name, 0)
+        return now - max(row.heard_at, elsewhere) > self._settings.inactive
+
+    def _end_silent(self, now: Nanos) -> None:
+        for name, at in self._heard_at.items():
+            if now - at > self._settings.silence:
                 for stream in self._books.streams:
                     if stream.name == name:
                         self._see(name, stream.incarnation + 1)
                 self._end_former(name)
-        for row in self._books.rows.all():
-            if row.here and now - row.heard_at > self._settings.inactive:
-                dismiss(row.member)
 
     def end_all(self) -> None:
         """It may be this logger now that closes streams: also those of senders that went before."""

@@ -26,7 +26,7 @@ class Finding:
     """
 
     def __init__(self, roster: Roster, stats: Statistics, rng: Random, out: Outbox) -> None:
-        self._roster = roster
+        self.roster = roster
         self._stats = stats
         self._rng = rng
         self._out = out
@@ -35,43 +35,45 @@ class Finding:
 
     def say_present(self) -> Nanos:
         """This member is there, or looks; returns how long to wait before that is said again, 0 for ever."""
-        roster = self._roster
+        roster = self.roster
         period = roster.period()
         if not period:
             return 0
         self._stats.control_frames += 1
         looking = self.looking()
         hurried = looking or roster.alone
-        self._out.announce(Presence(Standing.LOOKING if looking else roster.standing, hurried))
+        standing = Standing.LOOKING if looking else roster.standing
+        self._out.announce(Presence(standing, hurried, roster.regions.mine))
         pause = max(1, period // _HURRY) if hurried else period
         return pause - self._rng.randrange(pause // 4 + 1)
 
     def say_goodbye(self, standing: Standing = Standing.GONE) -> None:
         """This member goes, for good or for a while."""
-        if self._roster.period() or standing is Standing.AWAY:
+        if self.roster.period() or standing is Standing.AWAY:
             self._out.announce(Presence(standing))
 
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Somebody is there; who knows nobody is told of others."""
-        self._roster.present(now, source, frame.standing)
+        self.roster.regions.said(source, frame.region)
+        self.roster.present(now, source, frame.standing)
         if frame.asks:
             self.on_looking(now, source)
 
     def on_looking(self, now: Nanos, source: MemberId) -> None:
         """Somebody asks who is there."""
-        roster = self._roster
+        roster = self.roster
         logger = roster.standing is Standing.LOGGER
         if logger or self._rng.random() * len(roster.view().members) < _ANSWERS:
             self._tell(now, source)
 
     def compare(self, now: Nanos, source: MemberId, frame: Gossip | Digest) -> None:
         """Who knows others than are known here is told of these."""
-        if frame.members is not None and frame.members != self._roster.hash(source, frame.round):
+        if frame.members is not None and frame.members != self.roster.hash(source, frame.round):
             self._tell(now, source)
 
     def _tell(self, now: Nanos, target: MemberId) -> None:
         if self.looking():
             return
-        for part in self._roster.lists(now):
+        for part in self.roster.lists(now):
             self._stats.control_frames += 1
             self._out.send(target, part)

@@ -7,9 +7,10 @@ for at once (4.1), unless there is no room for it, or it is fetched in windows (
 from collections.abc import Iterable
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.protocols.gossip.desk import Desk, batch_in
+from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
-from semcast.protocols.gossip.frames import Closed, Data, Entry, Gone, Notice, Said
+from semcast.protocols.gossip.frames import Closed, Entry, Gone, Notice, Said
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.session import Session
@@ -39,6 +40,7 @@ class Incoming:
         self._roster = roster
         self._repair = repair
         self._fetching = fetching
+        self._begins_anywhere = not desk.settings.logs and not desk.settings.sponsored
 
     def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
         """Messages, from their sender, a peer or a log."""
@@ -84,7 +86,7 @@ class Incoming:
         if sender.name == self._me.name and sender > self._me:
             return None  # nobody comes after this one
         start = self._session.start_of(sender)
-        if not self._settings.logs and (start is None or not self._roster.knew(sender)):
+        if self._begins_anywhere and (start is None or not self._roster.knew(sender)):
             start = heard
         if start is None:
             return None

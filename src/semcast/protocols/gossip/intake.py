@@ -8,10 +8,10 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.departing import Departing
-from semcast.protocols.gossip.desk import batch_in
 from semcast.protocols.gossip.ending import Ending
-from semcast.protocols.gossip.frames import Data, Logged, Want, wanted
+from semcast.protocols.gossip.frames import Logged, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
@@ -155,8 +155,13 @@ class Intake:
             stream = self._books.streams.get(sender)
             if stream is not None:
                 self._see_logged(stream, upto)
-                if not self._departing.is_former(sender) and sender != self._me:
+                if self._is_to_hear(stream):
                     self._out.send(sender, Logged(self._books.log, [(sender, stream.logged)]))
+
+    def _is_to_hear(self, stream: LogStream) -> bool:
+        """Whether its sender is told: not where holes may count as settled, since the stream is closed."""
+        own = stream.sender == self._me
+        return not (own or stream.frozen or self._departing.is_former(stream.sender))
 
     def _see_logged(self, stream: LogStream, upto: int) -> None:
         """More of a stream is on disk without a gap."""

@@ -24,19 +24,21 @@ from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
+from semcast.protocols.gossip.enrolling import Enrolling
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
 from semcast.protocols.gossip.frames import (
     Acknowledge,
     Begin,
     Closed,
-    Data,
     Disown,
     Disowned,
     Gone,
     Gossip,
+    Heard,
     Heartbeats,
     Holding,
     Idle,
@@ -77,6 +79,7 @@ from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
+from semcast.protocols.gossip.sponsor_frames import Enroll
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -136,7 +139,7 @@ class Logger(Stack):
         self._round = 0
         self._handlers: dict[type[Frame], Handler] = {
             Data: self.intake.on_data,
-            Idle: self._on_idle,
+            Idle: lambda _now, source, frame: self.intake.mark_idle(source, frame.seq),
             Gossip: self._on_gossip,
             Heartbeats: self._on_heartbeats,
             Want: self._on_want,
@@ -145,12 +148,13 @@ class Logger(Stack):
             Report: self.admission.on_report,
             Acknowledge: self.admission.on_acknowledge,
             Leave: self._on_leave,
+            Enroll: self.enrolling.on_enroll,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
-            Members: self._on_members,
+            Members: lambda now, _source, frame: self.roster.learn(now, frame.known),
         }
         self._colleague_handlers: dict[type[Frame], Handler] = {
             Promise: self._on_promise,
@@ -162,6 +166,7 @@ class Logger(Stack):
             Closed: self.ending.on_closed,
             Notice: self.pulling.on_notice,
             Gone: self.pulling.on_gone,
+            Heard: self.departing.on_heard,
         }
         self._beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
@@ -179,7 +184,7 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle)
+        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -195,6 +200,7 @@ class Logger(Stack):
         )
         hear_of = self.intake.hear_of
         self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
+        self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
 
     # Life
@@ -412,9 +418,6 @@ class Logger(Stack):
     def _flush(self, now: Nanos) -> None:
         self.intake.flush(now)
 
-    def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self.intake.mark_idle(source, frame.seq)
-
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
             self.intake.mark_idle(sender, seq)
@@ -451,9 +454,6 @@ class Logger(Stack):
         if row is not None and frame.standing is Standing.AWAY:
             row.away = True  # not forgotten: what it is owed stays
         self.finding.on_presence(now, source, frame)
-
-    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
-        self.roster.learn(now, frame.known)
 
     def _say_present(self, now: Nanos) -> None:
         pause = self.finding.say_present()
@@ -500,6 +500,7 @@ class Logger(Stack):
         self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
         for stream in [each for each in self.books.streams if each.name == name]:
             self.departing.gone(stream)
+        self.departing.excuse(now)
         self.departing.end_all()
         self.beginning.look(now)
         self.admission.look(now)

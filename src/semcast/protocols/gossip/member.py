@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import Delivery, Left, Note, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
@@ -17,6 +17,8 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
+from semcast.protocols.gossip.belonging import Belonging
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
@@ -24,7 +26,6 @@ from semcast.protocols.gossip.frames import (
     Acknowledged,
     Closed,
     Confirm,
-    Data,
     Digest,
     Disown,
     Farewell,
@@ -57,6 +58,7 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.sending import Sending
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
+from semcast.protocols.gossip.sponsor_frames import Apply, Enrolled, Vouch
 from semcast.protocols.gossip.supplying import Supplying
 from semcast.protocols.gossip.timers import GossipTimer
 
@@ -91,6 +93,7 @@ class Member(Stack):
     desk_kind: type[Desk] = Desk
     peers_kind: type[Peers] = Peers
     rate_kind: type[Rate] = Rate
+    belonging_kind: type[Belonging] = Belonging
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -107,6 +110,7 @@ class Member(Stack):
         self._peers = self.peers_kind((), settings.choice, rng)
         self.roster = self.roster_kind(me, members, settings, self._peers)
         self.finding = Finding(self.roster, self.stats, rng, out)
+        self.finding.looking = self._looking
         self._assemble(settings)
         self._confirming = Confirming(out)
         self._left = False
@@ -131,6 +135,9 @@ class Member(Stack):
         )
         self.incoming = Incoming(self.desk, self.session, self.roster, self.repair, self.fetching)
         self.supplying = Supplying(self.desk, self.sender, self.session)
+        self.belonging = self.belonging_kind(
+            self.desk, self.session, self.finding, self._rng, self._look_for_logger, self._on_joined
+        )
         self._assemble_handlers()
 
     def _assemble_handlers(self) -> None:
@@ -140,10 +147,11 @@ class Member(Stack):
             Idle: lambda now, source, frame: self.desk.mark_idle(now, source, frame.seq),
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
-            Say: self._on_say,
+            Say: lambda _now, source, frame: self.out.send(source, Said(frame.fresh, self.sender.seq)),
             Said: lambda _now, source, frame: self.incoming.on_said(source, frame),
-            Presence: self._on_presence,
-            Members: self._on_members,
+            Presence: self.belonging.on_presence,
+            Members: self.belonging.on_members,
+            Vouch: self.belonging.on_vouch,
         }
         self._logger_handlers: dict[type[Frame], Handler] = {
             Want: self.supplying.on_want,
@@ -157,6 +165,7 @@ class Member(Stack):
             Refused: self._on_refused,
             Acknowledged: self._on_acknowledged,
             Disown: self._on_disown,
+            Enrolled: self.belonging.on_enrolled,
         }
 
     # Life
@@ -168,7 +177,8 @@ class Member(Stack):
         self.receiver.open(self._me, 0, self.session.level)
         self._look_for_logger(now)
         self.session.start(now)
-        self._say_present(now)
+        self.belonging.say_present(now)
+        self.belonging.applying.start(now)
         self.out.set_timer(GossipTimer.ROUND, now + self._rng.randrange(self.settings.gossip_period) + 1)
         if self.settings.logs:
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
@@ -194,7 +204,7 @@ class Member(Stack):
             self.session.on_period(now)
             self._disconnected = True
             if self.settings.logs:
-                self.session.go_away()
+                self.session.go_away(now)
             self.finding.say_goodbye(Standing.AWAY)
 
     def reconnect(self, now: Nanos) -> None:
@@ -202,12 +212,15 @@ class Member(Stack):
         if not self._left and self._disconnected:
             self._disconnected = False
             self.roster.start(now)
-            self._say_present(now)
+            self.belonging.say_present(now)
             self.session.on_period(now)
+            self.belonging.applying.again()
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> "Stack | None":
         """Who goes on when this stream was closed though its sender is there."""
-        return type(self)(member, self.view().members, self.settings, rng, out)
+        found = type(self)(member, self.view().members, self.settings, rng, out)
+        found.belonging.sponsoring.inherit(self.belonging.sponsoring)
+        return found
 
     def _see_the_end(self) -> None:
         if self.session.over and not self._left:
@@ -230,9 +243,23 @@ class Member(Stack):
             raise ValueError("safe order is not offered by this stack")
         return self.sending.multicast(now, payloads, annotation)
 
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Messages that have an annotation each: updates of items leave in runs."""
+        items = [note.item for note in annotations if type(note) is Item]
+        if len(items) < len(payloads) or safe:
+            return super().multicast_each(now, payloads, annotations, safe=safe)
+        return self.sending.multicast_updates(now, payloads, items)
+
     def _hindrance(self) -> str | None:
-        """What else keeps this member from sending."""
-        return None
+        """What else keeps this member from sending: nobody would be owed what it sends before it is one."""
+        return "sponsors" if self._looking() else None
 
     def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
         """About the message taken last. Nobody knows when all members have it: here safe is logged."""
@@ -266,6 +293,10 @@ class Member(Stack):
             if source != self._me and not self._left:
                 self.finding.on_looking(now, source)
             return
+        if type(frame) is Apply:
+            if source != self._me and not self._left and not self._disconnected:
+                self.belonging.sponsoring.on_apply(now, source, frame)
+            return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
             return
@@ -292,40 +323,22 @@ class Member(Stack):
     def _hear_of(self, now: Nanos, sender: MemberId, seq: int) -> None:
         self.incoming.hear_of(now, sender, seq)
 
-    def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
-        self.out.send(source, Said(frame.fresh, self.sender.seq))
-
     # Who is there
-
-    def _on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
-        self.finding.on_presence(now, source, frame)
-        self._look_for_logger(now)
-
-    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
-        self.roster.learn(now, frame.known)
-        self._look_for_logger(now)
-
-    def _say_present(self, now: Nanos) -> None:
-        pause = self.finding.say_present()
-        if pause:
-            self.out.set_timer(GossipTimer.PRESENCE, now + pause)
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
         """Nobody is asked who is not there."""
         self.roster.failed(now, member)
 
     def _look_for_logger(self, now: Nanos) -> None:
-        """The home logger: the one that is set, or any; another one, when it does not answer any more."""
-        loggers, home = self.roster.loggers(), self.session.logger
-        if not loggers or (home in loggers.values() and not self.session.deserted(now)):
-            return
-        others = [name for name in sorted(loggers) if home is None or name != home.name]
-        if home is not None and home.name in loggers and not (others and self.session.deserted(now)):
-            name = home.name
-        else:
-            name = self.settings.home if self.settings.home in others else self._rng.choice(others)
-        self.desk.logger = loggers[name]
-        self.session.move(now, self.desk.logger)
+        self.belonging.homing.look(now)
+
+    def _looking(self) -> bool:
+        """Whether this one is no member yet: others count on a member that gets what they send."""
+        return not self.settings.logs and not self.session.admitted
+
+    def _on_joined(self, now: Nanos) -> None:
+        self.belonging.say_present(now)
+        self.sending.unblock()
 
     # From the logger
 
@@ -387,7 +400,7 @@ class Member(Stack):
         """
         if not self.settings.explicit:
             raise ValueError("acknowledgements are automatic here: set explicit")
-        self.acknowledging.acknowledge(upto, ticket, self.session.logger)
+        self.acknowledging.acknowledge(upto, ticket, self.belonging.confidant)
 
     def _on_disown(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
         """Loggers that never come back: what only they have is not logged."""
@@ -417,7 +430,7 @@ class Member(Stack):
         if self._disconnected and timer in _TALKS:
             self.out.set_timer(timer, now + self.settings.gossip_period)
         elif timer is GossipTimer.PRESENCE:
-            self._say_present(now)
+            self.belonging.say_present(now)
         elif timer is GossipTimer.ROUND:
             self._round(now)
             self.out.set_timer(GossipTimer.ROUND, now + self.settings.gossip_period)
@@ -437,9 +450,11 @@ class Member(Stack):
         self._look_for_logger(now)
         if self.settings.logs:
             self.sending.resend(now, list(self.roster.loggers().values()))
+        self.belonging.on_round(now)
+        self._see_the_end()
         self.rate.on_round(now, self.sender.seq, len(self._peers))
         if self.session.admitted:
-            self.acknowledging.on_round(self.session.logger)
+            self.acknowledging.on_round(self.belonging.confidant)
             self.fetching.on_round()
             self.repair.on_round(now)
         self.desk.buffer.age(self.desk.round)

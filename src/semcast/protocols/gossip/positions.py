@@ -92,7 +92,7 @@ class Positions:
     def trim(self, sender: MemberId, seqs: Iterable[int]) -> None:
         """Messages left, though nothing replaced them."""
         for first, last in spans_of(sorted(seqs)):
-            for run in self._within(sender, first, last):
+            for run in self.within(sender, first, last):
                 begin, end = max(first, run.first), min(last, run.last)
                 self.trim_positions(run.position + begin - run.first, run.position + end - run.first)
             self.left(last - first + 1)
@@ -139,7 +139,7 @@ class Positions:
 
     def of(self, sender: MemberId, seq: int) -> int | None:
         """The position of a message, if it is known."""
-        for run in self._within(sender, seq, seq):
+        for run in self.within(sender, seq, seq):
             return run.position + seq - run.first
         return None
 
@@ -164,7 +164,8 @@ class Positions:
         """All of them, by position."""
         return iter(self._runs)
 
-    def _within(self, sender: MemberId, first: int, last: int) -> Iterator[Run]:
+    def within(self, sender: MemberId, first: int, last: int) -> Iterator[Run]:
+        """Runs of a stream with any of these numbers."""
         runs = self._of.get(sender, [])
         place = max(0, bisect_right(runs, first, key=_first) - 1)
         while place < len(runs) and runs[place].first <= last:

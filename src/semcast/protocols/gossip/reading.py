@@ -5,6 +5,8 @@ without a word, since its replacement has a later position; what was trimmed is 
 tells of it.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from semcast.core.annotations import Item
@@ -116,6 +118,27 @@ class Reading:
             seq = positions.after(position, sender)
             found[sender] = stream.placed if seq is None else min(seq - 1, stream.logged)
         return found
+
+    def check_whole(
+        self, position: int, after: Mapping[MemberId, int], floors: Mapping[MemberId, int]
+    ) -> None:
+        """Raise if anything from a position on, which comes after these numbers, was trimmed.
+
+        Nobody is given anything up to the floors: what is there of it counts as trimmed.
+        """
+        positions, whole = self._books.positions, position
+        for sender, floor in floors.items():
+            stream, first = self._books.streams[sender], after[sender] + 1
+            for run in positions.within(sender, first, floor) if first <= floor else ():
+                begin, end = max(first, run.first), min(floor, run.last)
+                shift = run.position - run.first
+                trimmed = within(positions.trimmed, begin + shift, end + shift)
+                there = [seq + shift for seq in range(begin, end + 1) if seq in stream.messages]
+                gone = [last for _, last in trimmed[-1:]] + there[-1:]
+                whole = max(whole, *(each + 1 for each in gone)) if gone else whole
+        if whole > position:
+            trimmed_too = "some of what came after it was trimmed"
+            raise OffsetError(f"position {position}: {trimmed_too}; the log is whole from {whole} on")
 
     def check_log(self, log: int) -> None:
         """Raise unless this is the log; 0 stands for whichever there is."""

@@ -78,7 +78,8 @@ class Rpbcast(Repair):
         """Repair, say what was forgotten, and what idle senders said if the gossiper may not know it."""
         desk = self.desk
         if frame.log is not None:
-            desk.logged.learn(frame.log, frame.logged)
+            others = [entry for entry in frame.logged if entry[0] != desk.me]
+            desk.logged.learn(frame.log, others)  # of its own stream it believes loggers
         forgotten = desk.serve(now, source, frame.wanted, frame.round)
         if desk.settings.logs:
             desk.note_forgotten(source, forgotten, frame.round)

@@ -49,7 +49,6 @@ class Seeker(Member):
         self._wanted = settings
         self._search = search
         self._searching = True
-        self.finding.looking = self._undecided  # others count on a member that gets what they send
 
     def start(self, now: Nanos) -> None:
         """Begin to look."""
@@ -77,11 +76,15 @@ class Seeker(Member):
         self.sending.blocked = blocked
         self.receiver.open(self._me, 0, self.session.level)
         self.session.start(now)
-        self._say_present(now)
+        self.belonging.say_present(now)
+        self.belonging.applying.start(now, asked=True)
+
+    def _looking(self) -> bool:
+        return self._undecided() or super()._looking()
 
     def _hindrance(self) -> str | None:
         """Nothing is sent before it is known whether it will be logged."""
-        return "search" if self._undecided() else None
+        return "search" if self._undecided() else super()._hindrance()
 
     def _undecided(self) -> bool:
         return self._searching and not self.session.admitted

@@ -5,8 +5,11 @@ what gossip does not ask for: that says received, not delivered, and knows nothi
 logger for (R-3, R-9). `Confirm` names the attempt, and every answer the incarnation. At most once: the
 logger's numbers may be older than what the incarnation before delivered, so each sender is asked which number
 it gave last, after the confirmation.
+
+Where no logger is there, sponsors admit (`applying.py`).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from semcast.core.events import Away, Back, Note
@@ -44,13 +47,25 @@ class _Sent(NamedTuple):
     parts: dict[int, list[Through]]
 
 
+def _all_of_it(_stream: MemberId, through: int) -> int:
+    return through
+
+
+def _always() -> bool:
+    return True
+
+
+def _no() -> bool:
+    return False
+
+
 class Session:
     """Where the member stands with its logger, if there is one."""
 
     def __init__(
         self, me: MemberId, settings: GossipSettings, receiver: Receiver, sender: Sender, out: Outbox
     ) -> None:
-        self.admitted = not settings.logs
+        self.admitted = not settings.logs and not settings.sponsored
         """Whether anything may be received."""
         self.over = False
         """Whether the session has ended."""
@@ -61,9 +76,18 @@ class Session:
         self._receiver = receiver
         self._sender = sender
         self._out = out
-        self._attempt = 1  # another one for each logger that is asked
+        self.attempt = 1
+        """Another one for each logger that is asked, and whenever sponsors are."""
+        self._t_join: dict[MemberId, int] = {}  # where streams begin, as sponsors said
+        self.bound: Callable[[MemberId, int], int] = _all_of_it
+        """As much of what it is through with as a logger may know."""
+        self.tells_others: Callable[[], bool] = _no
+        """To say to other members that this one leaves; False if there is nobody to be told."""
+        self.may_leave: Callable[[], bool] = _always
+        """Whether nobody else depends on this session."""
         self.leaving = False
         """Whether the member wants to leave."""
+        self._sponsored_at = 0  # the attempt that sponsors were last asked with
         self._confirmed: dict[int, Confirm] = {}
         self._asks_senders = False
         self._frozen: dict[MemberId, None] = {}  # streams that are being closed before they were heard of
@@ -96,25 +120,28 @@ class Session:
         """
         former, self.logger = self.logger, logger
         if former is not None and former.name == logger.name:
+            if former != logger and self._with_sponsors:
+                self.leave_sponsors(now)
             return
         self._moved_at = now
-        if former is not None:
-            self._moving = True
-            self._attempt += 1
+        if former is not None or self._with_sponsors:
+            self._moving = former is not None
+            self.attempt += 1
             self._confirmed.clear()
         if not self.admitted:
             self._ask()
 
     def deserted(self, now: Nanos) -> bool:
         """Whether its logger has not answered for so long that another may be better."""
-        since = max(self._heard_at, self._moved_at)
-        return self.logger is not None and now - since > _IN_VAIN * self._settings.report
+        return self.logger is not None and now - self._last_word > _IN_VAIN * self._settings.report
 
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
         self.leaving = True
         self._out.deliver(Note("detached" if self._settings.stays else "leave"))
-        if not self._settings.logs or (self.logger is None and not self.admitted):
+        if not self._settings.logs:
+            self.over = not self.tells_others()
+        elif self.logger is None and not self.admitted:
             self.over = True
         else:
             self.on_period(now)
@@ -122,10 +149,10 @@ class Session:
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
         if self._settings.logs and now - self._heard_at > _IN_VAIN * self._settings.report:
-            self.go_away()
+            self.go_away(now)
         if self.logger is None:
             return  # nobody is there to be asked
-        if self.leaving and self._sender.logged == self._sender.seq:
+        if self.leaving and self._sender.logged == self._sender.seq and self.may_leave():
             if self._settings.stays:
                 self._report(now)
                 self.over = True
@@ -135,14 +162,18 @@ class Session:
             self._ask()
         else:
             self._report(now)
+        self.ask_senders()
+
+    def ask_senders(self) -> None:
+        """Those that have yet to say where they are."""
         for stream in self._unsure:
             self._ask_sender(stream)
 
-    def go_away(self) -> None:
-        """No logger hears it any more, or none will."""
+    def go_away(self, now: Nanos) -> None:
+        """No logger hears it any more, or none will; nor has since the last report that was answered."""
         if not self._away:
             self._away = True
-            self._out.deliver(Note("disconnect"))
+            self._out.deliver(Note("disconnect", order=now - self._heard_at))
             self._out.deliver(Away())
 
     def is_meant(self, incarnation: int) -> bool:
@@ -152,10 +183,10 @@ class Session:
     # Admission
 
     def _ask(self) -> None:
-        if self.logger is not None:
+        if self.logger is not None and not self._with_sponsors:
             settings = self._settings
             join = Join(
-                self._attempt,
+                self.attempt,
                 settings.start,
                 settings.at_most_once,
                 settings.start_at,
@@ -167,12 +198,12 @@ class Session:
 
     def on_refused(self, frame: Refused) -> str | None:
         """The logger does not admit; returns why, if that is about this attempt."""
-        mine = frame.attempt == self._attempt and self.is_meant(frame.incarnation)
+        mine = frame.attempt == self.attempt and self.is_meant(frame.incarnation)
         return frame.why if mine and not self.admitted else None
 
     def on_confirm(self, frame: Confirm) -> bool:
         """The logger admits; returns whether that is complete."""
-        mine = frame.attempt == self._attempt and self.is_meant(frame.incarnation)
+        mine = frame.attempt == self.attempt and self.is_meant(frame.incarnation)
         if self.admitted or not mine or frame.part >= frame.parts:
             return False
         if any(part.parts != frame.parts for part in self._confirmed.values()):
@@ -210,9 +241,54 @@ class Session:
         if self._asks_senders:
             self.doubt(stream)
             return None
-        if not self._settings.logs and self._me.incarnation > 0:
+        if not self._settings.logs and not self._settings.sponsored and self._me.incarnation > 0:
             return None  # it begins with what it hears
-        return 0
+        return self._t_join.get(stream, 0)
+
+    # Sponsors
+
+    def needs_sponsors(self, now: Nanos) -> bool:
+        """Whether no logger was there for so long that others may take this member in.
+
+        Only who begins with what comes, and never had a session: where else to begin, a logger alone knows.
+        """
+        settings = self._settings
+        new = settings.start == "new" and self._me.incarnation == 0
+        waits = settings.logs and not self.admitted and not self.leaving
+        return settings.sponsored and new and waits and now - self._last_word > _IN_VAIN * settings.report
+
+    @property
+    def _last_word(self) -> Nanos:
+        return max(self._heard_at, self._moved_at)
+
+    def another_attempt(self) -> int:
+        """What answers the former one does not count any more."""
+        self.attempt += 1
+        self._sponsored_at = self.attempt
+        self._confirmed.clear()
+        return self.attempt
+
+    @property
+    def _with_sponsors(self) -> bool:
+        """Whether the attempt is theirs: a logger that admitted it too would begin elsewhere."""
+        return self.attempt == self._sponsored_at and not self.admitted
+
+    def leave_sponsors(self, now: Nanos) -> None:
+        """Too few answer: ask loggers for a while."""
+        self.attempt += 1
+        self._moved_at = now
+        self._ask()
+
+    def begin_after(self, t_join: dict[MemberId, int]) -> None:
+        """Sponsors have taken this member in; what comes after that is owed to it."""
+        self.admitted = True
+        self._t_join = t_join
+        self._asks_senders = self._settings.at_most_once and self._me.incarnation > 0
+        for stream, seq in sorted(t_join.items()):
+            if self._asks_senders:
+                self.doubt(stream)
+            elif stream not in self._receiver.streams and stream not in self._receiver.ended:
+                self._receiver.open(stream, seq, self.level)
 
     def freeze(self, stream: MemberId) -> None:
         """A stream is being closed of which nothing was heard here: it will come from logs, if at all."""
@@ -265,10 +341,10 @@ class Session:
         self._reminders.clear()
         if self._moving:  # its new logger knows nothing of what it is through with
             vector += [(stream, last, last) for stream, last in self._receiver.ended.entries()]
-        parts = reports(vector)
+        parts = reports((stream, self.bound(stream, seq), known) for stream, seq, known in vector)
         self._reports[self._serial] = _Sent(now, dict(enumerate(parts)))
         for part, through in enumerate(parts):
-            self._out.send(self.logger, Report(self._serial, self._attempt, through, part, len(parts)))
+            self._out.send(self.logger, Report(self._serial, self.attempt, through, part, len(parts)))
 
     def on_reported(self, frame: Reported) -> bool:
         """The logger has heard; returns whether that answers one of the last reports."""

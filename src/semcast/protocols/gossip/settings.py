@@ -42,6 +42,8 @@ class Retention(enum.Enum):
 
 
 MAX_FILTER = 64
+MAX_REGION = 64
+MAX_SPONSORS = 16
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
 
@@ -56,10 +58,17 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many loggers must have a message on disk before it counts as logged; the same for a new session."""
     home: str = ""
     """The logger that a session would rather have, because it is near; any, without."""
+    region: str = ""
+    """Where this one is: who has a region would rather have a logger and peers of it."""
     durable: bool = False
     """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
     presence: Nanos = 0
     """How often members say that they are there; 0 where membership is the list that all begin with."""
+    sponsors: int = 3
+    """Members that must take in who joins where no logger does (5.3, k): so many less one may crash. 0 for
+    nobody: who joins begins with what it hears, or waits for a logger."""
+    join_rounds: int = 5
+    """Rounds after which, without loggers, who joins makes do with fewer sponsors, and who leaves goes."""
     gossip_period: Nanos = 250 * MILLISECOND
     gc_rounds: int = 10
     """GCLIMIT: rounds after which a message is forgotten, if it is logged or there is no logger."""
@@ -86,7 +95,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     paced: bool = True
     """Whether a sender slows down when most receivers cannot follow; without a logger it does not."""
     hold: int = 1024
-    """Messages of a stream that wait for others before them; what comes beyond that is asked for later."""
+    """Messages, of all streams together, that wait for others before them; others are asked for later. A
+    group that loses much at high rates needs room for what comes until a gap is filled."""
     queue_messages: int = 1024
     """Messages that wait for the program; beyond that, what is logged is left to the log."""
     reserve_messages: int = 4096
@@ -155,6 +165,14 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("heartbeat_most must not be below heartbeat_least")
         if self.purging is Purging.HELD:
             raise ValueError("purging=held is for retransmission buffers; choose eager, lazy or off")
+        if not 0 <= self.sponsors <= MAX_SPONSORS:
+            raise ValueError(f"sponsors {self.sponsors}: from 0 to {MAX_SPONSORS}")
+        if self.join_rounds < 1:
+            raise ValueError(f"join_rounds {self.join_rounds}: at least 1")
+        if len(self.region) > MAX_REGION:
+            raise ValueError(f"a region has {MAX_REGION} characters at most")
+        if self.region and not self.presence:
+            raise ValueError("members tell each other their regions: give a presence period")
         if self.presence < 0:
             raise ValueError("presence must not be below 0")
         if self.durable and not self.loggers and not self.presence:
@@ -177,6 +195,11 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
         if (self.log_bytes or self.log_age) and self.retention is not Retention.LIMITS:
             rules.append(Retention.LIMITS.value)
         return "+".join(rules)
+
+    @property
+    def sponsored(self) -> bool:
+        """Whether members take each other in: where they find each other."""
+        return bool(self.presence and self.sponsors)
 
     @property
     def logs(self) -> bool:

@@ -9,6 +9,7 @@ from semcast.protocols.lightweight.ids import Position, ViewId
 from semcast.protocols.lightweight.messages import Cast, Client, Private
 from semcast.protocols.lightweight.notes import Notes
 from semcast.protocols.lightweight.sessions import Session
+from semcast.protocols.lightweight.written import Written
 
 
 class Delivering:
@@ -32,8 +33,9 @@ class Delivering:
         here = self.receivers(map_, cast_)
         if not here:
             return
-        size = sum(map(len, cast_.payloads))
-        event = Delivered(cast_.client, cast_.seq, groups, position, cast_.payloads, size, cast_.items)
+        run = cast_.payloads
+        size = run.size if type(run) is Written else sum(map(len, run))
+        event = Delivered(cast_.client, cast_.seq, groups, position, run, size, cast_.items)
         for session in here.values():
             session.put(event)
         self._stats.delivered += count * len(here)

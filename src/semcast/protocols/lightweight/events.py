@@ -1,6 +1,7 @@
 """What a client of lightweight groups is told, in one stream over all its groups."""
 
 import enum
+from collections.abc import Sequence
 
 import msgspec
 
@@ -52,8 +53,9 @@ class Delivered(msgspec.Struct, frozen=True):
     first: int
     groups: tuple[str, ...]
     position: Position
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     size: int
+    """Bytes that they take, with how they are written where that is known."""
     items: list[str] | None = None
     """What each is about."""
 

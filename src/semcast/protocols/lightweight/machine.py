@@ -80,6 +80,11 @@ class Machine:
         """Behind a transitional event: who goes on with this daemon."""
         self.census: Gathering | None = None
         """As long as the map is not agreed on."""
+        self.censuses = 0
+        """Those that were completed."""
+        self.census_time: Nanos = 0
+        """How long they took."""
+        self._census_since: Nanos = 0
         self.parts: list[bytes] = []
         """Of the own census, which the ring was not given yet."""
         self.tag = b""
@@ -151,7 +156,7 @@ class Machine:
         elif self._void(payload):
             self.stats.stale += 1
             if own:
-                self.requests.again(body, safe=isinstance(message, Cast) and message.safe)
+                self.requests.again(bytes(body), safe=isinstance(message, Cast) and message.safe)
         else:
             self._handle(source, message)
 
@@ -325,6 +330,7 @@ class Machine:
 
     def _begin_census(self) -> None:
         self.census = Gathering(self.members)
+        self._census_since = self.now
         parts = census_of(self.map, self.me, self.settings.census_bytes)
         self.parts = [self._conf_tag + encode(part) for part in parts]
 
@@ -333,6 +339,8 @@ class Machine:
         before = self.map
         self.map, told = census.united()
         self.census, self.tag = None, self._conf_tag
+        self.censuses += 1
+        self.census_time += self.now - self._census_since
         for client, session in self.requests.sessions.items():
             known = self.map.clients.get(client)
             for name in () if known is None else known.groups:

@@ -5,6 +5,7 @@ last configuration with a census; of a census, its own configuration. An operati
 one in force is void, which needs no decoding.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -19,6 +20,7 @@ from semcast.protocols.lightweight.settings import (
     MAX_RUN,
     MAX_TARGETS,
 )
+from semcast.protocols.lightweight.written import run_of
 
 Client = MemberId
 """`alice@d`, with the session in the place of the incarnation."""
@@ -30,6 +32,8 @@ Membership = tuple[Index, Index, Change, bool]
 """The number of the group, that of the epoch in which the client joined, where in it, and whether it was told
 of no view yet."""
 Memberships = Annotated[list[Membership], msgspec.Meta(max_length=MAX_CENSUS)]
+Targets = Annotated[tuple[GroupName, ...], msgspec.Meta(min_length=1, max_length=MAX_TARGETS)]
+Items = Annotated[list[ItemName], msgspec.Meta(max_length=MAX_RUN)]
 
 
 class Came(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -67,14 +71,27 @@ class Cast(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
 
     client: Client
     seq: Number
-    groups: Annotated[tuple[GroupName, ...], msgspec.Meta(min_length=1, max_length=MAX_TARGETS)]
+    groups: Targets
     view: ViewId | None
     safe: bool
     """Whether it is delivered only once every daemon has it."""
-    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1, max_length=MAX_RUN)]
-    items: Annotated[list[ItemName], msgspec.Meta(max_length=MAX_RUN)] | None = None
+    payloads: Sequence[bytes]
+    """A list; of several messages `Written` where they were received."""
+    items: Items | None = None
     """What each message is about, "" for nothing: it replaces those that this client sent to the same groups,
     in the same views, about the same item."""
+
+
+class ReceivedCast(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
+    """The same as it arrives: nobody looks at single messages."""
+
+    client: Client
+    seq: Number
+    groups: Targets
+    view: ViewId | None
+    safe: bool
+    payloads: msgspec.Raw
+    items: Items | None = None
 
 
 class Private(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
@@ -125,7 +142,9 @@ class Census(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
 Operation = Came | Gone | Join | Leave | Cast | Private | Flushed
 Said = Operation | Census
 
-_decoder: "msgspec.msgpack.Decoder[Said]" = msgspec.msgpack.Decoder(Said)
+Received = Came | Gone | Join | Leave | ReceivedCast | Private | Flushed | Census
+
+_decoder: "msgspec.msgpack.Decoder[Received]" = msgspec.msgpack.Decoder(Received)
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -140,17 +159,25 @@ def encode(message: Said) -> bytes:
     return _encoder.encode(message)
 
 
-def body_of(payload: bytes) -> bytes:
+def body_of(payload: bytes) -> memoryview:
     """What comes behind the tag, whatever that is."""
-    return payload[payload[0] + 1 :] if payload else b""
+    return memoryview(payload)[payload[0] + 1 :] if payload else memoryview(b"")
 
 
-def decode(body: bytes) -> Said | None:
+def decode(body: bytes | memoryview) -> Said | None:
     """What was multicast; None where no daemon says such a thing. All daemons come to the same."""
     try:
         said = _decoder.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):  # msgspec leaves the latter to us
         return None
-    if type(said) is Cast and said.items is not None and len(said.items) != len(said.payloads):
+    return _cast_of(said) if isinstance(said, ReceivedCast) else said
+
+
+def _cast_of(said: ReceivedCast) -> Cast | None:
+    try:
+        run = run_of(said.payloads)
+    except ValueError:
         return None
-    return said
+    if not 1 <= len(run) <= MAX_RUN or (said.items is not None and len(said.items) != len(run)):
+        return None
+    return Cast(said.client, said.seq, said.groups, said.view, said.safe, run, said.items)

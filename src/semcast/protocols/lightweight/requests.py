@@ -3,7 +3,7 @@
 The entries of Amir 1995, 5.1: connect, disconnect, join, leave and multicast; `Session.take` is receive.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -56,6 +56,10 @@ class Requests:
         self.sessions: dict[Client, Session] = {}
         self.overfull: list[Session] = []
         """Who has more to take than it may."""
+        self.put_out_for: Counter[str] = Counter()
+        """Clients that were put out, by reason."""
+        self.purged_before = 0
+        """Messages that were dropped for clients that are gone."""
         self.sends: deque[Sending] = deque()
         """What goes to the ring next."""
         self._me = me
@@ -91,7 +95,7 @@ class Requests:
 
     def _begin(self, name: str, full: str, number: int) -> Session:
         if full in self._names:
-            raise Refused(f"{name!r} is taken")
+            raise Refused(f"the name {name!r} is taken: another client of this daemon has it")
         if len(self.sessions) >= self._settings.clients:
             raise Refused(f"there are {self._settings.clients} clients already")
         if number <= self._last.get(full, 0):
@@ -112,17 +116,20 @@ class Requests:
 
     def put_out(self, session: Session, cause: str) -> None:
         """The same, and nobody asked it."""
+        self.put_out_for[cause] += not session.closed
         self._end(session, cause, "out")
 
     def close(self, cause: str) -> None:
-        """The daemon is no more: all are put out."""
+        """The daemon is no more: all are put out. Who only is its client did not ask for that."""
         for session in list(self.sessions.values()):
-            self.put_out(session, cause)
+            own = session.client.name == self._me.name
+            self.put_out(session, cause if own else f"the daemon left: {cause}")
 
     def _end(self, session: Session, cause: str, level: str) -> None:
         if session.closed:
             return
         client = session.client
+        self.purged_before += session.purged
         session.close(cause, out=level == "out")
         del self._names[client.name]
         self._last[client.name] = client.incarnation
@@ -169,18 +176,21 @@ class Requests:
         view: ViewId | None = None,
         safe: bool = False,
         items: Sequence[str] | None = None,
+        at_most: int | None = None,
     ) -> int:
         """A run of messages to groups, whether it is in them or not; returns the number of the first.
 
         `view` is that of a `vs` group of which it is a member. Whoever names none sends as one from outside.
-        `items` says what each message is about.
+        `items` says what each message is about. `at_most` is known where the run came in a frame: they have
+        no more bytes than that.
         """
         if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
             raise Refused(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
         if not 1 <= len(payloads) <= MAX_RUN:
             raise Refused(f"{len(payloads)} messages: 1 to {MAX_RUN}")
-        if sum(map(len, payloads)) > self._settings.run_bytes:
-            raise Refused(f"a run of more than {self._settings.run_bytes} bytes")
+        most = self._settings.run_bytes
+        if (at_most is None or at_most > most) and sum(map(len, payloads)) > most:
+            raise Refused(f"a run of more than {most} bytes")
         if items is not None and (len(items) != len(payloads) or max(map(len, items)) > MAX_ITEM):
             raise Refused(f"one item for each message, of at most {MAX_ITEM} characters")
         for group in groups:

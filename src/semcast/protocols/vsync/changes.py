@@ -73,7 +73,7 @@ def decode(value: bytes, members: Sequence[MemberId]) -> Change | None:
     """What a value says; None if it says nothing about these members."""
     try:
         wire = _decode(value)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     named = (*wire.staying, *wire.providers, *(rank for rank, _ in wire.left))
     if not all(0 <= rank < len(members) for rank in named):

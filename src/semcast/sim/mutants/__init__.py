@@ -9,6 +9,7 @@ from semcast.sim.mutants import (
     clients,
     gossip,
     gossip_loggers,
+    gossip_sponsors,
     lightweight,
     programs,
     replication,
@@ -190,11 +191,15 @@ MUTANTS["rpbcast"] = {
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
     "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
+    **gossip_sponsors.MUTANTS,
     **_LOGGERS,
 }
 MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
 MUTANTS["calls"] = {**calls.MUTANTS}
-MUTANTS["pbcast"] = {"silent-expiry": Mutant(gossip.SilentExpiry)}
+MUTANTS["pbcast"] = {
+    "silent-expiry": Mutant(gossip.SilentExpiry),
+    "sponsor-while-pending": gossip_sponsors.MUTANTS["sponsor-while-pending"],
+}
 
 _HANDOVERS: dict[str, Mutant] = {
     "unseen-views": Mutant(handover=programs.UnseenViews),

@@ -20,6 +20,7 @@ from semcast.protocols.lightweight.messages import (
     Client,
     Flushed,
     Gone,
+    Leave,
     Listed,
     Operation,
     body_of,
@@ -308,7 +309,27 @@ class PlacedWhenOrdered(Machine):
     placing_kind: ClassVar[type[Placing]] = _Hasty
 
 
+class _OutOfOne(Requests):
+    def put_out(self, session: Session, cause: str) -> None:
+        if session.closed or len(session.asked) < 2:
+            super().put_out(session, cause)
+            return
+        self._notes.session(session.client, "out")
+        group = min(session.asked)
+        session.asked.discard(group)
+        session.blocked.clear()
+        session.last += 1
+        self._ask(session, Leave(session.client, session.last, group), 1)
+
+
+class PutOutOfOneGroupOnly(Machine):
+    """Who is too slow is out of one group, and goes on in the others as if nothing had happened."""
+
+    requests_kind: ClassVar[type[Requests]] = _OutOfOne
+
+
 MUTANTS: dict[str, Mutant] = {
+    "put-out-of-one-group-only": Mutant(daemon=PutOutOfOneGroupOnly),
     "join-at-request": Mutant(daemon=JoinAtRequest),
     "census-without-configuration": Mutant(daemon=CensusWithoutConfiguration, by_chance=False),
     "operations-untagged": Mutant(daemon=OperationsUntagged),

@@ -19,8 +19,10 @@ A text in `annotation` is plain, or an object of JSON where that is said.
 - call-said: it is answered: "reply", "error" or "abstains";
 - call-view: the member is told of a view ("view" in `level`), or that it ends ("transitional"); the text
   (JSON) names who is `together` since the view before;
-- call-sent, call-told: a program multicasts a message that has nothing to do with calls, or is given it; the
-  message is named by `sender` and `seq`.
+- call-sent, call-told: a program multicasts messages that have nothing to do with calls, or is given them:
+  `count` of one `sender`, from `seq` on;
+- call-missed: messages of this view were dropped before the program read them: not all that it was told is
+  known.
 """
 
 from semcast.history.events import Event
@@ -62,3 +64,4 @@ SAID = add_kind("call-said", ("sender", "seq", "count", "level"), _of_request)
 VIEW = add_kind("call-view", ("sender", "view", "level", "members", "annotation"), _view)
 SENT = add_kind("call-sent", ("sender", "seq", "count"), _of_request)
 TOLD = add_kind("call-told", ("sender", "seq", "count"), _of_request)
+MISSED = add_kind("call-missed", ())

@@ -1,13 +1,17 @@
 """Who answers whom, and when that counts."""
 
+from collections.abc import Iterator
+
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.history.schema import CAUSAL, TOTAL
-from semcast.specs.calls.kinds import CAME, SAID, SENT, TOLD, VIEW
+from semcast.specs.calls.kinds import CAME, MISSED, SAID, SENT, TOLD, VIEW
 from semcast.specs.calls.story import Call, Member, Story, story_of, text_of, whom
-from semcast.specs.verdict import Findings, Status, Verdict
+from semcast.specs.runs import Runs
+from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 Named = tuple[MemberId, int]
+NO_CAUSAL_ORDER = "no causal order was asked for"
 
 
 def call_replies(history: History) -> Verdict:
@@ -16,6 +20,7 @@ def call_replies(history: History) -> Verdict:
     It counts if its sender was asked, had not departed, and did say it.
     """
     findings = Findings("call_replies")
+    doubts: list[MemberId] = []
     story = story_of(history)
     for process, member in story.members.items():
         for key, said in member.said.items():
@@ -25,11 +30,14 @@ def call_replies(history: History) -> Verdict:
             if len(said) > 1:
                 _found(findings, f"{process} answers twice", *said[:2])
         for call in member.calls.values():
-            _judge_heard(story, call, findings)
-    return findings.verdict()
+            _judge_heard(story, call, findings, doubts)
+    verdict = findings.verdict()
+    if doubts and verdict.status is Status.HOLDS:
+        return unknown("call_replies", f"it is not known whether {doubts[0]} said what counts: not recorded")
+    return verdict
 
 
-def _judge_heard(story: Story, call: Call, findings: Findings) -> None:
+def _judge_heard(story: Story, call: Call, findings: Findings, doubts: list[MemberId]) -> None:
     heard: dict[MemberId, Event] = {}
     departed = {whom(row): row for row in call.departed}
     for row in call.heard:
@@ -39,7 +47,10 @@ def _judge_heard(story: Story, call: Call, findings: Findings) -> None:
         heard[member] = row
         teller = story.members.get(member)
         if teller is None or call.key not in teller.said:
-            _found(findings, f"{member} said nothing to this call, and it counts", row)
+            if member in story.unknown:
+                doubts.append(member)
+            else:
+                _found(findings, f"{member} said nothing to this call, and it counts", row)
         if call.asked is not None and member not in call.expected:
             _found(findings, f"{member} was not asked, and its reply counts", row)
         if member in departed and departed[member].index < row.index:
@@ -82,44 +93,80 @@ def causal_reply(history: History) -> Verdict:
     """
     order = history.info.only.order
     if order not in (CAUSAL, TOTAL):
-        return Verdict("causal_reply", Status.HOLDS, note="no causal order was asked for")
+        return Verdict("causal_reply", Status.HOLDS, note=NO_CAUSAL_ORDER)
     findings = Findings("causal_reply")
     story = story_of(history)
     before = {process: _before_said(member) for process, member in story.members.items()}
     for process, member in story.members.items():
-        told: set[Named] = set()
-        view: tuple[object, ...] | None = None
-        for row in member.rows:
-            if row.kind is VIEW and row.level == "view":
-                view = row.view, row.sender
-            elif row.kind in (TOLD, SENT) and row.sender is not None:
-                told.add((row.sender, row.seq))
-            elif row.kind is CAME:
-                causes, said_in = before.get(whom(row), {}).get((process, row.seq), ([], None))
-                if said_in != view:
-                    continue
-                for name, had_in, cause in causes:
-                    if had_in == view and name not in told:
-                        _found(findings, f"a reply of {whom(row)} comes before its cause", cause, row)
+        _judge_causes(process, member, before, findings)
     return findings.verdict()
 
 
-_Had = list[tuple[Named, object, Event]]
+class _Causes:
+    """What a member had been given in one view, in this order; the same list for all that it said there."""
+
+    def __init__(self, view: object) -> None:
+        self.view = view
+        self.rows: list[Event] = []
 
 
-def _before_said(member: Member) -> dict[Named, tuple[_Had, object]]:
-    """For each request that a member answered: what it had been given by then, and in which views."""
-    had: _Had = []
-    found: dict[Named, tuple[_Had, object]] = {}
+_Said = dict[Named, tuple[_Causes, int]]
+"""For each request that a member answered: what it had been given in that view, and how many rows by then."""
+
+
+def _before_said(member: Member) -> _Said:
+    found: _Said = {}
+    had = _Causes(None)
+    for row in member.rows:
+        if row.kind is VIEW and row.level == "view":
+            had = _Causes((row.view, row.sender)) if had.view != (row.view, row.sender) else had
+        elif row.kind in (TOLD, SENT) and row.sender is not None:
+            had.rows.append(row)
+        elif row.kind is SAID and row.sender is not None:
+            found[row.sender, row.seq] = had, len(had.rows)
+    return found
+
+
+class _Lacking:
+    """Of one such list: how much of it the caller was told."""
+
+    def __init__(self) -> None:
+        self.seen = 0  # so many rows were looked at
+        self.rows: list[tuple[int, Event]] = []  # of these, what it was not told all of, with their places
+
+    def upto(self, causes: _Causes, upto: int, told: dict[MemberId, Runs]) -> list[Event]:
+        """What the caller has still not been told, message by message."""
+        self.rows += enumerate(causes.rows[self.seen : upto], self.seen)
+        self.seen = max(self.seen, upto)
+        self.rows = [(place, row) for place, row in self.rows if any(_untold(row, told))]
+        return [row.only(seq) for place, row in self.rows if place < upto for seq in _untold(row, told)]
+
+
+def _untold(row: Event, told: dict[MemberId, Runs]) -> Iterator[int]:
+    known = told.get(row.sender) if row.sender is not None else None
+    return (seq for seq in range(row.seq, row.last + 1) if known is None or seq not in known)
+
+
+def _judge_causes(
+    process: MemberId, member: Member, before: dict[MemberId, _Said], findings: Findings
+) -> None:
+    told: dict[MemberId, Runs] = {}
+    lacking: dict[_Causes, _Lacking] = {}
+    missed: set[object] = set()  # views of which it is not known what the caller was told
     view: object = None
     for row in member.rows:
         if row.kind is VIEW and row.level == "view":
             view = row.view, row.sender
+        elif row.kind is MISSED:
+            missed.add(view)
         elif row.kind in (TOLD, SENT) and row.sender is not None:
-            had.append(((row.sender, row.seq), view, row))
-        elif row.kind is SAID and row.sender is not None:
-            found[row.sender, row.seq] = ([each for each in had if each[1] == view], view)
-    return found
+            told.setdefault(row.sender, Runs()).add(row.seq, row.last)
+        elif row.kind is CAME and view not in missed:
+            causes, upto = before.get(whom(row), {}).get((process, row.seq), (None, 0))
+            if causes is None or causes.view != view:
+                continue
+            for cause in lacking.setdefault(causes, _Lacking()).upto(causes, upto, told):
+                _found(findings, f"a reply of {whom(row)} comes before its cause", cause, row)
 
 
 def _found(findings: Findings, reason: str, *rows: Event) -> None:

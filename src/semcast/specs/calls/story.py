@@ -143,6 +143,11 @@ class Story:
         self.members = {process: Member(list(history.of(process))) for process in history.processes}
         self.alive = set(history.correct) | (set(history.processes) - set(history.gone))
         self.alive -= set(history.info.cut_off)
+        seen = {who for each in self.members.values() for view in each.views for who in view.members or ()}
+        self.unknown = set(history.info.cut_off) | (
+            seen - {who for who in self.members if self.members[who].rows}
+        )
+        """Of whom it is not known what they said: programs of other languages record nothing."""
 
 
 _STORIES: "WeakKeyDictionary[History, Story]" = WeakKeyDictionary()

@@ -26,6 +26,7 @@ from semcast.specs.gossip.logs import (
 )
 from semcast.specs.gossip.members import gossip_members
 from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.sponsors import gossip_sponsored
 from semcast.specs.gossip.starting import gossip_beginning
 from semcast.specs.verdict import Verdict
 
@@ -44,6 +45,7 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "gossip_closed": gossip_closed,
     "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
+    "gossip_sponsored": gossip_sponsored,
 }
 
 GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {

@@ -175,7 +175,7 @@ def _lacks(
 
 def _excused(ledger: Ledger, session: Session, *, abandoned: bool) -> dict[MemberId, Runs]:
     """What a session may lack: what it gave up for a reason, and what that replaced."""
-    limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+    limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs) or session.orphaned
     levels = [UNWANTED, *(level for level, may in ((EXPIRED, limited), (ABANDONED, abandoned)) if may)]
     given_up = {stream: union(session.lost(stream, level) for level in levels) for stream in ledger.streams}
     return ledger.covered(given_up)

@@ -7,6 +7,11 @@ its incarnations belong together.
   "at-least-once" or "at-most-once";
 - begin: it asks for a session: if it is not known, to begin in this way (`level`, as `starting.py` of the
   protocol says), with the position or time in `order`; `annotation` is what the items it wants begin with;
+- vouched: a sponsor takes in the member in `members`, as of its attempt `order`, and says that it has heard
+  of a stream up to `seq`; one row for each stream, in each answer;
+- joined: sponsors, those in `members`, have taken it in, as of its attempt `order`; `level` says whether
+  these were as many as are set, `seq` ("sponsors"), all that the group had or that answered ("few"), or
+  nobody ("alone");
 - through: its program says that it is through with a stream up to `seq`;
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them),
   "unwanted" (its program has no use for them);
@@ -14,7 +19,8 @@ its incarnations belong together.
   its session goes on;
 - detached: it stops, and its session goes on with the next of its name;
 - leave: it wants to leave: nothing is owed to it any more;
-- disconnect, reconnect: it noticed that no logger hears it, and that one does again;
+- disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
+  does again;
 - letgo: a sender forgets these own messages, because they are logged;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
@@ -47,6 +53,7 @@ NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
     "time",
 )
 LOGGER, PROGRAM = "logger", "program"
+SPONSORS, FEW, ALONE = "sponsors", "few", "alone"
 
 
 def _messages(event: Event) -> str | None:
@@ -84,11 +91,25 @@ def _acknowledge(event: Event) -> str | None:
     return None
 
 
+def _joined(event: Event) -> str | None:
+    if event.level not in (SPONSORS, FEW, ALONE) or bool(event.members) is (event.level == ALONE):
+        return f"joined by {event.level}, with {len(event.members or ())} sponsors"
+    return None
+
+
+def _vouched(event: Event) -> str | None:
+    if event.sender is None or event.members is None or len(event.members) != 1:
+        return "a sponsor of nobody, or without a stream"
+    return None
+
+
 START = add_kind("start", ("sender", "seq", "level"), _start)
 BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
+VOUCHED = add_kind("vouched", ("sender", "seq", "members", "order"), _vouched)
+JOINED = add_kind("joined", ("level", "members", "order", "seq"), _joined)
 THROUGH = add_kind("through", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
-DISCONNECT = add_kind("disconnect", ())
+DISCONNECT = add_kind("disconnect", ("order",))
 RECONNECT = add_kind("reconnect", ())
 LEAVE = add_kind("leave", ())
 FENCED = add_kind("fenced", ())

@@ -1,5 +1,6 @@
 """What a history of this family says about sessions and logs, put together once for its checkers."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     FENCED,
     FORGOT,
+    JOINED,
     KEPT,
     LEAVE,
     LOG,
@@ -25,6 +27,8 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.runs import Runs, union
 
 _NOTHING = Runs()
+_END = (1 << 63) - 1
+_NEVER: Nanos = 1 << 62
 _SETTLED = (Kind.DELIVER, Kind.PURGE, LOST)
 
 
@@ -41,14 +45,16 @@ class Incarnation:
         self.purged: dict[MemberId, Runs] = {}
         self.end: Event | None = None
         """How it ended, if it did."""
+        joined = next((row for row in rows if row.kind is JOINED), None)
+        self.sponsors = () if joined is None else joined.members or ()
+        """Who took it in, where no logger did."""
         self.leaves = next((row for row in rows if row.kind is LEAVE), None)
         """Where it wanted to leave, if it did."""
         self.fenced = any(row.kind in (FENCED, DETACHED) for row in rows)
         """Whether its stream was closed though it was there, or it stopped: then its session goes on."""
-        away = False
+        gaps = unheard(rows)
         for row in rows:
-            away = row.kind is DISCONNECT or (away and row.kind is not RECONNECT)
-            self._take(row, away=away)
+            self._take(row, away=any(row.at > since and row.index < upto for since, upto in gaps))
 
     @property
     def at_most_once(self) -> bool:
@@ -78,6 +84,14 @@ class Session:
     def __init__(self, name: str, incarnations: list[Incarnation]) -> None:
         self.name = name
         self.incarnations = incarnations
+        self.orphaned_at: Nanos = _NEVER
+        """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
+        it is owed then, until a logger hears it."""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether that happened."""
+        return self.orphaned_at < _NEVER
 
     @property
     def last(self) -> Incarnation:
@@ -153,6 +167,9 @@ class Ledger:
             if process.name not in loggers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
+        ends = {each.process: each.end for found in by_name.values() for each in found}
+        for session in self.sessions:
+            session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -272,6 +289,27 @@ def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
         if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
             parts.append([])
     return [part for part in parts if part]
+
+
+def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:
+    """When no logger heard a process: from after a moment, to before the row of this index."""
+    found: list[tuple[Nanos, int]] = []
+    since: Nanos | None = None
+    for row in rows:
+        if row.kind is DISCONNECT and since is None:
+            since = row.at - (row.order or 0)
+        elif row.kind is RECONNECT and since is not None:
+            found.append((since, row.index))
+            since = None
+    return found if since is None else [*found, (since, _END)]
+
+
+def _last_crash(sponsors: tuple[MemberId, ...], ends: dict[MemberId, Event | None]) -> Nanos:
+    """When all of them had crashed; who left, or goes on as another incarnation, had answered for others."""
+    found = [ends.get(sponsor) for sponsor in sponsors]
+    if not found or not all(end is not None and end.kind is not Kind.LEFT for end in found):
+        return _NEVER
+    return max(end.at for end in found if end is not None)
 
 
 def _add(to: dict[MemberId, Runs], stream: MemberId, row: Event) -> None:

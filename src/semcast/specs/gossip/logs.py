@@ -14,6 +14,7 @@ from semcast.specs.gossip.kinds import (
     COMPACTED,
     EXPIRED,
     FORGOT,
+    JOINED,
     KEPT,
     LETGO,
     LIMITS,
@@ -123,7 +124,7 @@ def gossip_forgotten(history: History) -> Verdict:
 
 
 def gossip_admitted(history: History) -> Verdict:
-    """A session receives nothing before as many loggers as were asked for have it on disk.
+    """A session that loggers admit receives nothing before as many as were asked for have it on disk.
 
     Compares moments of several processes, so only simulated runs are judged.
     """
@@ -131,12 +132,14 @@ def gossip_admitted(history: History) -> Verdict:
     if history.info.seed is None or not any(row.kind is ADMIT for row in history.events):
         return unknown("gossip_admitted", "clocks cannot be compared, or no logger says whom it admitted")
     findings = Findings("gossip_admitted")
+    sponsored = {row.process for row in history.events if row.kind is JOINED}  # see gossip_sponsored
     admitted: dict[MemberId, dict[str, Nanos]] = {}
     for row in history.events:
         if row.kind is ADMIT and row.members:
             admitted.setdefault(row.members[0], {}).setdefault(row.process.name, row.at)
     for row in history.events:
-        if row.kind is START and row.sender != row.process and row.level is not None:
+        other = row.sender != row.process and row.process not in sponsored
+        if row.kind is START and other and row.level is not None:
             at = admitted.get(row.process, {}).values()
             if sum(1 for each in at if each <= row.at) < ledger.log_acks:
                 findings.count(1)
@@ -269,7 +272,7 @@ def _collected_early(
 ) -> None:
     assert row.sender is not None
     leaves = session.last.leaves
-    if leaves is not None and leaves.at <= row.at:
+    if (leaves is not None and leaves.at <= row.at) or session.orphaned_at <= row.at:
         return
     counted = session.incarnations
     if any(each.at_most_once for each in counted):

@@ -26,7 +26,7 @@ def gossip_beginning(history: History) -> Verdict:
     for session in ledger.sessions:
         first = session.incarnations[0]
         asked = next((row for row in history.of(first.process) if row.kind is BEGIN), None)
-        if asked is None or first.at_most_once:
+        if asked is None or first.at_most_once or first.sponsors:
             continue
         admitted = _admitted(first, asked)
         for stream, start in first.starts.items():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from semcast.history.events import History
+from semcast.specs.lightweight.fate import one_fate
 from semcast.specs.lightweight.heard import lw_heard, lw_purged
 from semcast.specs.lightweight.messages import lw_open, lw_order, lw_private, lw_sending_view
 from semcast.specs.lightweight.rest import lw_gone, lw_settled
@@ -22,4 +23,5 @@ LIGHTWEIGHT: dict[str, Callable[[History], Verdict]] = {
     "lw_settled": lw_settled,
     "lw_heard": lw_heard,
     "lw_purged": lw_purged,
+    "one_fate": one_fate,
 }

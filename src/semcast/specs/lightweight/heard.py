@@ -9,7 +9,7 @@ from semcast.core.ids import MemberId
 from semcast.history.events import History
 from semcast.specs.lightweight.kinds import ASK, DELIVER, HEARD, LEFT, PRIVATE, TRANSITIONAL, VIEW
 from semcast.specs.lightweight.story import Row, Story, story_of
-from semcast.specs.verdict import Findings, Verdict
+from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 Thing = tuple[str, str, object]
 """What a program is told: a kind, a sender or a group, and a number or a view."""
@@ -22,7 +22,10 @@ def lw_heard(history: History) -> Verdict:
     """
     findings = Findings("lw_heard")
     story = story_of(history)
+    doubts = _doubts(history, story)
     for client, heard in _programs(story).items():
+        if client in doubts:
+            continue
         told = list(_told(story, client))
         place = 0
         for thing, row in _heard(heard):
@@ -36,7 +39,7 @@ def lw_heard(history: History) -> Verdict:
                 if missed[0] != "deliver":
                     _found(findings, f"{client} never heard {missed}", before, row)
             place += 1
-    return findings.verdict()
+    return _judged(findings, doubts)
 
 
 def lw_purged(history: History) -> Verdict:
@@ -48,7 +51,10 @@ def lw_purged(history: History) -> Verdict:
     findings = Findings("lw_purged")
     story = story_of(history)
     about = _abouts(story)
+    doubts = _doubts(history, story)
     for client, heard in _programs(story).items():
+        if client in doubts:
+            continue
         told = list(_told(story, client))
         things = dict(_heard(heard))
         receipts = [row for row in heard if row.event.level == "purged"]
@@ -58,11 +64,26 @@ def lw_purged(history: History) -> Verdict:
             (kind, sender, seq), row = told[place]
             if kind != "deliver" or (kind, sender, seq) in things:
                 continue
-            if not _replaced(told, place, about):
+            if (sender, seq) not in about:
+                doubts.append(client)  # the daemon of its sender recorded nothing
+            elif not _replaced(told, place, about):
                 _found(findings, f"{client} did not hear ({sender},{seq}), which nothing replaced", row)
             elif not any(_covers(receipt, sender, seq) for receipt in receipts):
                 _found(findings, f"{client} was not told that it missed ({sender},{seq})", row)
-    return findings.verdict()
+    return _judged(findings, doubts)
+
+
+def _doubts(history: History, story: Story) -> list[MemberId]:
+    """Programs whose daemon did not record what it told them, or not all of it."""
+    recorded = story.daemons.keys() - set(history.info.cut_off)
+    return [client for client in _programs(story) if story.home.get(client) not in recorded]
+
+
+def _judged(findings: Findings, doubts: list[MemberId]) -> Verdict:
+    verdict = findings.verdict()
+    if doubts and verdict.status is Status.HOLDS:
+        return unknown(findings.name, f"not all daemons recorded what {doubts[0]} was told")
+    return verdict
 
 
 def _programs(story: Story) -> dict[MemberId, list[Row]]:
@@ -120,7 +141,8 @@ def _replaced(
 ) -> bool:
     _, sender, seq = told[place][0]
     groups, item = about.get((sender, seq), ((), ""))
-    for (kind, name, what), _ in told[place + 1 :]:
+    for later in range(place + 1, len(told)):
+        kind, name, what = told[later][0]
         if kind in ("view", "left") and name in groups:
             return False
         if item and kind == "deliver" and name == sender and about.get((name, what)) == (groups, item):

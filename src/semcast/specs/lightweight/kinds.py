@@ -21,8 +21,10 @@ what a client is told is told in this order.
 - lw-private: it is given a private message ("delivered" in `level`), or told that its own is "undeliverable";
 - lw-left: it is told that it is out of a `group`;
 - lw-heard: a program (`sender`) at the other end of a connection has heard of messages `by` somebody
-  ("deliver" or "private" in `level`), of a "view" or "transitional", that it "left" a group, or that
-  messages from `seq` on, `count` numbers, were "purged" because it was slow;
+  ("deliver" or "private" in `level`), of a "view" or "transitional", that it "left" a group, that
+  messages from `seq` on, `count` numbers, were "purged" because it was slow, or that it is "out"; its session
+  was "opened" before. Simulated daemons write these rows for their programs; live ones do so themselves, and
+  have no others;
 - lw-placed: it is told that its requests up to `seq` have a place; these `members` have them.
 """
 

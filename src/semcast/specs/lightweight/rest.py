@@ -70,10 +70,11 @@ def _clients(rows: list[Row]) -> dict[MemberId, set[str]]:
                 found[row.client] = set()
             else:
                 found.pop(row.client, None)
-        elif row.kind is ASK and row.event.level == "join":
-            found[row.client].update(row.text.groups)
-        elif row.kind is ASK and row.event.level == "leave":
-            found[row.client].difference_update(row.text.groups)
+        elif row.kind is ASK and row.client in found:  # else `one_fate` is broken
+            if row.event.level == "join":
+                found[row.client].update(row.text.groups)
+            elif row.event.level == "leave":
+                found[row.client].difference_update(row.text.groups)
     return found
 
 

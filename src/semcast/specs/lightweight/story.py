@@ -102,8 +102,13 @@ class Story:
         """Groups with sending view delivery."""
         self.home: dict[MemberId, MemberId] = {}
         """The daemon of each client."""
+        self.programs: dict[MemberId, list[Row]] = {}
+        """What programs heard that recorded it themselves, in order."""
         for process in history.processes:
             rows = [Row(event, _text(event)) for event in history.of(process) if event.kind in _OURS]
+            if rows and all(row.kind is HEARD for row in rows):
+                self.programs[process] = rows
+                continue
             self.daemons[process] = rows
             for row in rows:
                 if row.kind in _HEARD:
@@ -112,12 +117,12 @@ class Story:
                     self.vs.add(row.text.group)
                 elif row.kind is SESSION:
                     self.home[row.client] = process
-        self.alive = [process for process in history.processes if process not in history.gone]
+        self.alive = [process for process in self.daemons if process not in history.gone]
         """Daemons that were there at the end."""
 
     def rows(self, *kinds: Kind) -> Iterator[Row]:
-        """All rows of some kinds, daemon by daemon."""
-        for rows in self.daemons.values():
+        """All rows of some kinds, process by process."""
+        for rows in (*self.daemons.values(), *self.programs.values()):
             yield from (row for row in rows if row.kind in kinds)
 
 

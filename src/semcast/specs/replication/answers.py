@@ -15,7 +15,7 @@ from semcast.specs.replication.kinds import (
     SNAPSHOT,
     STORE,
 )
-from semcast.specs.replication.ledger import ANSWERS, FOREVER, Action, Ledger, Life, ledger_of, text_of
+from semcast.specs.replication.ledger import ANSWERS, FOREVER, Action, Ledger, Life, Place, ledger_of, text_of
 from semcast.specs.replication.rest import blocked
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -33,25 +33,30 @@ def repl_answered(history: History) -> Verdict:
     """What was answered at a position is there for ever, at all servers, through crashes of all."""
     ledger = ledger_of(history)
     findings = Findings("repl_answered")
+    green = _greens_by_position(ledger)
     for _, reply in _answers(ledger, "strict"):
         assert reply.sender is not None
         assert reply.order is not None
         action = reply.sender, reply.seq
         wanted = ledger.client_of(action)
-        for life in ledger.lives:
-            for position, place in life.places():
-                if position != reply.order or position > life.counts_upto:
-                    continue
-                client = ledger.client_of(place.action)
-                if place.action != action and (client is None or client != wanted):
-                    findings.count(1)
-                    reason = (
-                        f"({reply.sender},{reply.seq}) was answered at {reply.order}, where {life.process}"
-                    )
-                    findings.example(
-                        f"{reason} has ({place.action[0]},{place.action[1]})", reply, place.event
-                    )
+        for life, place in green.get(reply.order, ()):
+            client = ledger.client_of(place.action)
+            if place.action != action and (client is None or client != wanted):
+                findings.count(1)
+                reason = f"({reply.sender},{reply.seq}) was answered at {reply.order}, where {life.process}"
+                findings.example(f"{reason} has ({place.action[0]},{place.action[1]})", reply, place.event)
     return findings.verdict()
+
+
+def _greens_by_position(ledger: Ledger) -> dict[int, list[tuple[Life, Place]]]:
+    """Which actions have this place for ever, at which servers."""
+    found: dict[int, list[tuple[Life, Place]]] = {}
+    for life in ledger.lives:
+        upto = life.counts_upto
+        for position, place in life.places():
+            if position <= upto:
+                found.setdefault(position, []).append((life, place))
+    return found
 
 
 def repl_queued(history: History) -> Verdict:

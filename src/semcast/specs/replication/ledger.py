@@ -4,13 +4,15 @@ A server is followed across its restarts by its store. A green action *counts* i
 or had it on its disk, or answered from it: then it stands for ever.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from semcast.core.annotations import Item
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.replication.kinds import (
@@ -75,8 +77,11 @@ class Life:
         self.installs = [event for event in events if event.kind is INSTALL]
         self.put_back = any(event.kind is PUT_BACK for event in events)
         """Whether its disk was put back to an old copy in the end."""
-        self.durable = self._durable(DURABLE, "order")
-        self.durable_primary = self._durable(DURABLE, "view")
+        self._synced = [event for event in events if event.kind is DURABLE]
+        answered = [event.order or 0 for event in events if event.kind is REPLY and event.level == "strict"]
+        self._answered = max(answered, default=0)
+        self.durable = self._durable("order")
+        self.durable_primary = self._durable("view")
         self.following: Life | None = None
         """The next one of the same store."""
         self.rolled_back = False
@@ -84,9 +89,24 @@ class Life:
         self.given_up = FOREVER
         """Greens behind this position count only where others have them: an operator made the others go on
         without this server, or put its disk back."""
+        self.given_up_at: Nanos = 0
+        """When an operator made the others go on without it."""
 
-    def _durable(self, kind: Kind, column: str) -> int:
-        return max((getattr(event, column) or 0 for event in self.events if event.kind is kind), default=0)
+    def _durable(self, column: str) -> int:
+        return max((getattr(event, column) or 0 for event in self._synced), default=0)
+
+    @cached_property
+    def _disk(self) -> tuple[list[Nanos], list[int]]:
+        """The times of its syncs, and the line that the disk had after each."""
+        synced = sorted(self._synced, key=lambda event: event.at)
+        lines = accumulate((event.order or 0 for event in synced), max)
+        return [event.at for event in synced], list(lines)
+
+    def on_disk(self, at: Nanos) -> int:
+        """The line that the disk has at this time, by the syncs of this life."""
+        times, lines = self._disk
+        done = bisect_right(times, at)
+        return lines[done - 1] if done else 0
 
     def has_lost(self, earlier: "list[Life]") -> bool:
         """Whether it lacks what its disk had in lives before the disk was put back."""
@@ -101,11 +121,8 @@ class Life:
         """Greens up to here stand for ever."""
         if not self.crashed:
             return self.given_up
-        answered = [
-            event.order or 0 for event in self.events if event.kind is REPLY and event.level == "strict"
-        ]
         after = 0 if self.following is None else self.following.recovered
-        return min(self.given_up, max(self.recovered, self.durable, after, *answered, 0))
+        return min(self.given_up, max(self.recovered, self.durable, after, self._answered))
 
     @property
     def installs_upto(self) -> int:
@@ -114,6 +131,11 @@ class Life:
             return FOREVER
         after = 0 if self.following is None else self.following.recovered_primary
         return max(self.durable_primary, after)
+
+    def stands(self, install: Event) -> bool:
+        """Whether a primary stands for ever. One that an operator gave up, with all who had it, does not."""
+        lost = install.at <= self.given_up_at and (install.order or 0) > self.given_up
+        return (install.view or 0) <= self.installs_upto and not lost
 
     def steps(self) -> Iterator[tuple[int, Place | None]]:
         """The same with snapshots, which have a position and no action."""
@@ -159,10 +181,14 @@ class Ledger:
                 life.rolled_back = life.has_lost(earlier)
             earlier.append(life)
             named.append(life)
-        self.forgotten = self._forgotten()
-        """Servers that an operator gave up, each with the position behind which the order is another."""
+        self._given_up = self._gone_without()
+        self.forgotten = frozenset(self._given_up)
+        """Servers that an operator gave up."""
         for life in self.lives:
-            life.given_up = min(self.forgotten.get(life.server, FOREVER), self._kept_by_disk(life))
+            whole = self._given_up.get(life.server)
+            given_up = FOREVER if whole is None else whole.order or 0
+            life.given_up = min(given_up, self._kept_by_disk(life))
+            life.given_up_at = 0 if whole is None else whole.at
         self.order: dict[int, Place] = {}
         """The global order, as far as it counts: whoever was first to say."""
         self.positions: dict[Action, int] = {}
@@ -184,9 +210,13 @@ class Ledger:
         later = lives[lives.index(life) :]
         return min((after.recovered for before, after in pairwise(later) if before.put_back), default=FOREVER)
 
-    def _forgotten(self) -> dict[MemberId, int]:
-        """By the first primary after each time: who was in one before, and is not of the group any more."""
-        found: dict[MemberId, int] = {}
+    def _gone_without(self) -> dict[MemberId, Event]:
+        """Servers that an operator gave up, each with the first primary without it.
+
+        They were in a primary before, and are not of the group any more. Behind the position of that
+        primary the order is another.
+        """
+        found: dict[MemberId, Event] = {}
         installs = [(life, install) for life in self.lives for install in life.installs]
         for life, install in installs:
             if text_of(install) != WHOLE:
@@ -195,7 +225,9 @@ class Ledger:
             before = [each for _, each in installs if (each.view or 0) < (install.view or 0)]
             for server in {server for each in before for server in installed(each)}:
                 if server not in (rest.members or ()):
-                    found[server] = min(found.get(server, FOREVER), install.order or 0)
+                    other = found.setdefault(server, install)
+                    if (install.order or 0) < (other.order or 0):
+                        found[server] = install
         return found
 
     def alive(self) -> list[Life]:

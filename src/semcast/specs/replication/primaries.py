@@ -25,7 +25,7 @@ def repl_one_primary(history: History) -> Verdict:
                 findings.count(1)
                 findings.example(f"{life.process} installs primary {number} after {last}", install)
             last = number
-            if number > life.installs_upto:
+            if not life.stands(install):
                 continue
             other = known.setdefault(number, install)
             if _same(other) != _same(install):
@@ -116,7 +116,7 @@ def _membership(history: History, name: str, *, removed: bool) -> Verdict:
     groups = _groups(history)
     for life in ledger_of(history).lives:
         for install in life.installs:
-            if (install.view or 0) > life.installs_upto:
+            if not life.stands(install):
                 continue
             position, number = install.order or 0, install.view or 0
             line = max((at for at in groups if at[0] <= position and at[1] <= number), default=None)

@@ -9,12 +9,7 @@ from semcast.specs.verdict import Findings, Verdict, unknown
 
 
 def _last_install(ledger: Ledger) -> Event | None:
-    found = [
-        install
-        for life in ledger.lives
-        for install in life.installs
-        if (install.view or 0) <= life.installs_upto
-    ]
+    found = [install for life in ledger.lives for install in life.installs if life.stands(install)]
     return max(found, key=lambda install: install.view or 0, default=None)
 
 
@@ -157,13 +152,10 @@ def _has_on_disk(ledger: Ledger, server: MemberId, white: Event) -> bool:
     lives = ledger.by_server.get(server, [])
     if any(life.began > white.at and life.recovered < line and not life.rolled_back for life in lives):
         return False
-    for life in lives:
-        if life.recovered >= line and life.began <= white.at:
-            return True
-        told = [event for event in life.events if event.kind is DURABLE and event.at <= white.at]
-        if any((event.order or 0) >= line for event in told):
-            return True
-    return False
+    return any(
+        (life.recovered >= line and life.began <= white.at) or life.on_disk(white.at) >= line
+        for life in lives
+    )
 
 
 def repl_exchange_once(history: History) -> Verdict:

@@ -27,11 +27,17 @@ from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED,
 from semcast.specs.gossip.ledger import Session
 from semcast.specs.gossip.logs import gossip_admitted, gossip_forgotten
 from semcast.specs.gossip.members import gossip_members
+from semcast.specs.gossip.sponsors import gossip_sponsored
 
 _SPAN = ("debtor", "author", "first", "last")
 
 
-MEMBERS, ADMITTED, FORGOTTEN = BY_OUTLINE = "gossip_members", "gossip_admitted", "gossip_forgotten"
+MEMBERS, ADMITTED, FORGOTTEN, SPONSORED = BY_OUTLINE = (
+    "gossip_members",
+    "gossip_admitted",
+    "gossip_forgotten",
+    "gossip_sponsored",
+)
 """Judged by views, and by the outline of a run: few rows."""
 
 _OBLIGATIONS = (
@@ -68,6 +74,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
         found.verdicts.append((run, gossip_members(whole)))
     found.verdicts += [(run, gossip_admitted(known[run].history)) for run in runs.get(ADMITTED, ())]
     found.verdicts += [(run, gossip_forgotten(known[run].history)) for run in runs.get(FORGOTTEN, ())]
+    found.verdicts += [(run, gossip_sponsored(known[run].history)) for run in runs.get(SPONSORED, ())]
     return found
 
 
@@ -169,8 +176,9 @@ class _Obligations:
         )
         always = rows.delivered.join(there, "who").join(partly, "who", "left_anti")
         some = rows.of(Kind.DELIVER).join(there, "who").join(partly, "who", "left_semi")
-        away = fn.broadcast(table(gaps, "whose", "from", "upto"))
-        inside = (fn.col("who") == fn.col("whose")) & fn.col("index").between(fn.col("from"), fn.col("upto"))
+        away = fn.broadcast(table(gaps, "whose", "since", "upto"))
+        inside = (fn.col("at_ns") > fn.col("since")) & (fn.col("index") < fn.col("upto"))
+        inside &= fn.col("who") == fn.col("whose")
         heard = some.join(away, inside, "left_anti")
         agreed = anybody(always.select(*_SPAN[1:]).union(heard.select(*_SPAN[1:])))
         self._ask_sessions(name, runs, rows.run_index.keep(agreed))
@@ -182,7 +190,7 @@ class _Obligations:
             known = self._rows.known[run]
             for session in known.there:
                 debtor = self._debtor(name, run, session.last.process, "has neither this nor a replacement")
-                self._session_holds(run, debtor, session, known.excuses)
+                self._session_holds(run, debtor, session, known.excuses(session))
                 for stream in self._rows.streams(run):
                     begin = known.begin(session, stream)
                     if begin is not None:

@@ -25,16 +25,19 @@ from semcast.specs.gossip.kinds import (
     EXPIRED,
     FENCED,
     FORGOT,
+    JOINED,
     LEAVE,
     LIMITS,
     OPENED,
     RECONNECT,
     START,
     UNWANTED,
+    VOUCHED,
 )
-from semcast.specs.gossip.ledger import Session, ledger_of
+from semcast.specs.gossip.ledger import Session, ledger_of, unheard
 
-_KINDS = (START, BEGIN, ADMIT, OPENED, FORGOT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT, *GONE)
+_SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
+_KINDS = (*_SESSIONS, OPENED, FORGOT, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -157,11 +160,10 @@ class Outline:
         """The sessions that are there at the end."""
         return [session for session in self.ledger.sessions if session.there]
 
-    @property
-    def excuses(self) -> list[str]:
+    def excuses(self, session: Session) -> list[str]:
         """The reasons for which a session may give messages up."""
         ledger = self.ledger
-        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs)
+        limited = ledger.disk_lost or any(LIMITS in log.retention for log in ledger.logs) or session.orphaned
         given_up = ((EXPIRED, limited), (ABANDONED, ledger.disk_lost), (UNWANTED, True))
         return [level for level, may in given_up if may]
 
@@ -205,23 +207,17 @@ class Outline:
                     yield LogPart(process, rank, first, _END, number)
 
     def away(self) -> Iterator[tuple[MemberId, int, int]]:
-        """The rows of sessions that no logger heard: the process, the first and the last."""
+        """The rows of sessions that no logger heard: the process, after which moment, before which row."""
         for process in self.history.processes:
-            since: int | None = None
-            for row in self.history.of(process):
-                if row.kind is DISCONNECT and since is None:
-                    since = row.index
-                elif row.kind is RECONNECT and since is not None:
-                    yield process, since, row.index
-                    since = None
-            if since is not None:
-                yield process, since, _END
+            for since, upto in unheard(self.history.of(process)):
+                yield process, since, upto
 
     def owed(self) -> Iterator[Owed]:
         """At which moments a session is owed which part of a stream, if a log collects it as stable."""
         for number, session in enumerate(self.ledger.sessions):
             incarnations = session.incarnations
             leaves = _END if session.last.leaves is None else session.last.leaves.at
+            leaves = min(leaves, session.orphaned_at)
             alone = any(each.at_most_once for each in incarnations)
             for place, each in enumerate(incarnations):
                 since, until = 0, leaves
