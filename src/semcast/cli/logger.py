@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from semcast.cli.errors import JobError, UsageError
-from semcast.cli.live import plain, stopping_on_signals, why
+from semcast.cli.live import plain, stopping_on_signals, stopping_when_closed, why
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.storage.errors import StorageError
 
@@ -35,6 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--with", dest="loggers", metavar="A,B", help="names of all loggers, where there are several"
     )
+    parser.add_argument("--region", help="where the logger is: members that say the same prefer it")
     parser.add_argument("--acks", type=int, metavar="N", help="loggers that must have a message")
     parser.add_argument(
         "--retention",
@@ -61,6 +62,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all members")
     parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # of our own processes
     parser.set_defaults(run=run)
 
 
@@ -111,6 +113,7 @@ async def _log(args: argparse.Namespace) -> int:
         settings = {
             "retention": args.retention,
             "loggers": None if args.loggers is None else args.loggers.split(","),
+            "region": args.region,
             "log_acks": args.acks,
             "log_messages": args.messages,
             "log_bytes": args.bytes,
@@ -123,7 +126,8 @@ async def _log(args: argparse.Namespace) -> int:
         }
         served = Served(groups=groups, settings=settings, bind=args.bind, metrics=args.metrics)
         with stopping_on_signals() as stopped:
-            await _serve(LoggerNode(home, served), stopped, say)
+            async with stopping_when_closed(stopped, watched=args.until_closed):
+                await _serve(LoggerNode(home, served), stopped, say)
     finally:
         home.close()
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import Delivery, Left, Note, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
@@ -18,6 +18,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.belonging import Belonging
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
@@ -25,7 +26,6 @@ from semcast.protocols.gossip.frames import (
     Acknowledged,
     Closed,
     Confirm,
-    Data,
     Digest,
     Disown,
     Farewell,
@@ -58,7 +58,7 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.sending import Sending
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
-from semcast.protocols.gossip.sponsor_frames import Enrolled, Vouch
+from semcast.protocols.gossip.sponsor_frames import Apply, Enrolled, Vouch
 from semcast.protocols.gossip.supplying import Supplying
 from semcast.protocols.gossip.timers import GossipTimer
 
@@ -147,7 +147,7 @@ class Member(Stack):
             Idle: lambda now, source, frame: self.desk.mark_idle(now, source, frame.seq),
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
-            Say: self._on_say,
+            Say: lambda _now, source, frame: self.out.send(source, Said(frame.fresh, self.sender.seq)),
             Said: lambda _now, source, frame: self.incoming.on_said(source, frame),
             Presence: self.belonging.on_presence,
             Members: self.belonging.on_members,
@@ -243,6 +243,20 @@ class Member(Stack):
             raise ValueError("safe order is not offered by this stack")
         return self.sending.multicast(now, payloads, annotation)
 
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Messages that have an annotation each: updates of items leave in runs."""
+        items = [note.item for note in annotations if type(note) is Item]
+        if len(items) < len(payloads) or safe:
+            return super().multicast_each(now, payloads, annotations, safe=safe)
+        return self.sending.multicast_updates(now, payloads, items)
+
     def _hindrance(self) -> str | None:
         """What else keeps this member from sending: nobody would be owed what it sends before it is one."""
         return "sponsors" if self._looking() else None
@@ -279,8 +293,9 @@ class Member(Stack):
             if source != self._me and not self._left:
                 self.finding.on_looking(now, source)
             return
-        away = self._disconnected or self._left or source == self._me
-        if self.belonging.takes(now, source, frame, away=away):
+        if type(frame) is Apply:
+            if source != self._me and not self._left and not self._disconnected:
+                self.belonging.sponsoring.on_apply(now, source, frame)
             return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
@@ -308,9 +323,6 @@ class Member(Stack):
     def _hear_of(self, now: Nanos, sender: MemberId, seq: int) -> None:
         self.incoming.hear_of(now, sender, seq)
 
-    def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
-        self.out.send(source, Said(frame.fresh, self.sender.seq))
-
     # Who is there
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
@@ -325,7 +337,6 @@ class Member(Stack):
         return not self.settings.logs and not self.session.admitted
 
     def _on_joined(self, now: Nanos) -> None:
-        """Sponsors have taken it in."""
         self.belonging.say_present(now)
         self.sending.unblock()
 
