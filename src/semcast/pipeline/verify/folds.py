@@ -209,14 +209,15 @@ def _folded(rows: Rows, segment: Ints) -> Iterator[_Told]:
     on_ring = rows.scope != NOTHING
     growing = placed & ~on_ring
     if growing.any():
-        yield _growing(rows.only(growing), segment[growing])
+        yield _growing(rows, segment, np.flatnonzero(growing))
     if placed.any():
-        yield _prints(rows.only(delivered), segment[delivered]) | {"mark": ON_RING if on_ring.any() else 0}
+        mark = ON_RING if on_ring.any() else 0
+        yield _prints(rows, segment, np.flatnonzero(delivered)) | {"mark": mark}
     elif delivered.any():
         yield _unplaced(segment[delivered], (rows.last - rows.first + 1)[delivered])
     placed_sends = (rows.order >= 0) & ~delivered
     if placed_sends.any():
-        yield _prints(rows.only(placed_sends), segment[placed_sends]) | {"mark": 1}
+        yield _prints(rows, segment, np.flatnonzero(placed_sends)) | {"mark": 1}
 
 
 def _table(told: _Told) -> pa.RecordBatch:
@@ -326,16 +327,17 @@ def _contents(rows: Rows, segment: Ints, sent: Ints, order: Ints) -> _Told:
     }
 
 
-def _growing(rows: Rows, segment: Ints) -> _Told:
-    order = np.argsort(rows.place, kind="stable")
-    place, at = rows.place[order], rows.order[order]
-    end = at + (rows.last - rows.first)[order]
-    begins = changes(segment[order])
+def _growing(rows: Rows, segment: Ints, some: Ints) -> _Told:
+    """Of some rows; only the columns that are needed are taken out."""
+    some = some[np.argsort(rows.place[some], kind="stable")]
+    segment, place, at = segment[some], rows.place[some], rows.order[some]
+    end = at + rows.last[some] - rows.first[some]
+    begins = changes(segment)
     begins[1:] |= at[1:] <= end[:-1]
     ends = np.append(begins[1:], True)
     return {
         "what": GROWING,
-        "segment": segment[order][begins],
+        "segment": segment[begins],
         "begin": place[begins] & INDEX,
         "end": place[ends] & INDEX,
         "first": at[begins],
@@ -343,24 +345,25 @@ def _growing(rows: Rows, segment: Ints) -> _Told:
     }
 
 
-def _prints(rows: Rows, segment: Ints) -> _Told:
-    count, placed = rows.last - rows.first + 1, rows.order >= 0
-    shift = np.where(placed, rows.order - rows.first, NOTHING)
-    order = _by_few(segment, rows.author)
-    segment, author = segment[order], rows.author[order]
+def _prints(rows: Rows, segment: Ints, some: Ints) -> _Told:
+    """Of some rows."""
+    some = some[_by_few(segment[some], rows.author[some])]
+    segment, author, first, at = (column[some] for column in (segment, rows.author, rows.first, rows.order))
+    beyond, placed = rows.last[some] + 1, at >= 0
+    shift = np.where(placed, at - first, NOTHING)
     begins = np.flatnonzero(changes(segment, author))
 
     def total(values: Ints) -> Ints:
-        return np.add.reduceat(values[order], begins)
+        return np.add.reduceat(values, begins)
 
     return {
         "what": PRINT,
         "segment": segment[begins],
         "author": author[begins],
-        "begin": total(count),
-        "end": total(np.where(placed, 0, count)),
-        "first": total(_hash(rows.first, 0) - _hash(rows.last + 1, 0)),
-        "last": total(_hash(rows.first, shift) - _hash(rows.last + 1, shift)),
+        "begin": total(beyond - first),
+        "end": total(np.where(placed, 0, beyond - first)),
+        "first": total(_hash(first, 0) - _hash(beyond, 0)),
+        "last": total(_hash(first, shift) - _hash(beyond, shift)),
     }
 
 
