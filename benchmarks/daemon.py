@@ -22,8 +22,8 @@ FANS = 100
 class Process:
     """A program of the benchmark, or a daemon."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
-        command = [sys.executable, "-m", module, *arguments]
+    def __init__(self, module: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
+        command = [*prefix, sys.executable, "-m", module, *arguments]
         self.process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -75,23 +75,23 @@ def program(*arguments: str) -> Process:
     return Process("benchmarks.daemonclients", *arguments)
 
 
-def _together(programs: Sequence[Process]) -> tuple[float, float]:
-    """Let all begin; returns how long the slowest took, and the processor's time of all."""
+def _together(programs: Sequence[Process], hosts: Sequence[Process]) -> tuple[float, float]:
+    """Let all begin; returns how long the slowest took, and the processor's time of all from then on."""
     for each in programs:
         each.says()
+    before = sum(each.cpu() for each in hosts)
     for each in programs:
         each.go_on()
     found = [each.says() for each in programs]
-    return max(each["seconds"] for each in found), sum(each["cpu"] for each in found)
+    used = sum(each.cpu() for each in hosts) - before
+    return max(each["seconds"] for each in found), used + sum(each["cpu"] for each in found)
 
 
 def _rate(places: Sequence[tuple[str, str]], hosts: Sequence[Process] = ()) -> tuple[float, float]:
     """Messages a second, and a CPU second, of three programs that all send and all receive."""
     programs = [program("member", where, through, "3", str(COUNT), str(RUN)) for where, through in places]
-    before = sum(each.cpu() for each in hosts)
     try:
-        seconds, cpu = _together(programs)
-        cpu += sum(each.cpu() for each in hosts) - before
+        seconds, cpu = _together(programs, hosts)
     finally:
         for each in programs:
             each.end()
@@ -103,9 +103,12 @@ def through_daemons() -> list[Row]:
     direct, direct_cpu = _rate([(f"bench-{uuid.uuid4().hex}", "direct")] * 3)
     with daemons(3, "--leave-after", "60", "--queue-bytes", "256MiB") as hosts:
         light, light_cpu = _rate([(path, "daemon") for _, path in hosts], [host for host, _ in hosts])
+    from benchmarks import corosyncpeer  # noqa: PLC0415 (its clients are processes as those here)
+
     return [
         against("3 daemons, a client each, 64 B in lists / direct members", light, "msg/s", direct, ">= 0.5"),
         against("the same, a CPU second / direct members", light_cpu, "msg/CPU s", direct_cpu, ""),
+        corosyncpeer.row(light),
     ]
 
 

@@ -38,6 +38,7 @@ class FakeLink:
         self.over = False
         self.sessions = 0
         self.refuses = False
+        self.holds = False
         self.closed = False
         self._events: deque[Sequence[ClientEvent]] = deque()
         self._heard: Callable[[], None] = lambda: None
@@ -51,7 +52,7 @@ class FakeLink:
             raise GroupError("nobody lets this program in")
         self.sessions += 1
         self.over = False
-        return Terms(MemberId("me", self.sessions), 100, 1000, 10)
+        return Terms(MemberId("me", self.sessions), 100, 1000, 10, holds=self.holds)
 
     async def close(self) -> None:
         self.closed = True

@@ -20,9 +20,11 @@ ME, AGAIN = MemberId("me", 1), MemberId("me", 2)
 QUEUE = 8
 
 
-def play(scenario: Callable[[FakeLink, semcast.Domain], Coroutine[Any, Any, None]]) -> FakeLink:
+def play(
+    scenario: Callable[[FakeLink, semcast.Domain], Coroutine[Any, Any, None]], link: FakeLink | None = None
+) -> FakeLink:
     """A program in group `a` of a domain."""
-    link = FakeLink()
+    link = link or FakeLink()
 
     async def run() -> None:
         async with asyncio.timeout(10), semcast.Domain("floor", link, queue=QUEUE) as floor:
@@ -196,6 +198,70 @@ def test_who_waits_while_it_reads_is_told_to_read() -> None:
         assert await answering == ["sent", "backlog"]
 
     play(scenario)
+
+
+def answering(group: semcast.LightGroup, floor: semcast.Domain) -> Coroutine[Any, Any, str]:
+    """A program that answers the first message from the loop in which it reads."""
+
+    async def answer() -> str:
+        async for _, event in floor:
+            if isinstance(event, semcast.Message):
+                try:
+                    await group.send(b"answer")
+                except semcast.BacklogError:
+                    return "backlog"
+                return "sent"
+        raise AssertionError
+
+    return answer()
+
+
+def test_who_answers_while_it_reads_waits_for_room_however_much_it_has_not_read() -> None:
+    """Its daemon gives room, whether it reads or not. One that stood still for 5 s had ended programs."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert link.untaken
+        assert not outcome.done()
+        link.give_room(10)
+        assert await outcome == "sent"
+
+    play(scenario)
+
+
+def test_who_was_put_out_while_it_waited_for_room_reads_on() -> None:
+    """That it was stands behind what it has not read."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        await asyncio.sleep(0)
+        link.put_out()
+        assert await outcome == "backlog"
+
+    play(scenario)
+
+
+def test_who_holds_up_all_others_has_to_read_before_it_can_send() -> None:
+    """With the policy `block` its daemon takes nothing, from it either, until it reads."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        group = await joined(link, floor)
+        link.room = 0
+        outcome = await started(answering(group, floor))
+        link.tell(*(message("a", number) for number in range(1, 20 * QUEUE)))
+        assert await outcome == "backlog"
+
+    link = FakeLink()
+    link.holds = True
+    play(scenario, link)
 
 
 def test_a_program_that_only_sends_is_given_nothing() -> None:

@@ -74,6 +74,7 @@ def test_only_a_logger_logs() -> None:
         ({"retention": "some"}, "retention 'some': there are live, stable, limits"),
         ({"policy": "leave"}, "policy 'leave'"),
         ({"protocol": "pbcast", "durable": True}, "knows no loggers"),
+        ({"sponsors": 17}, "sponsors 17: from 0 to 16"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:

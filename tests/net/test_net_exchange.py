@@ -218,3 +218,17 @@ def test_an_inbox_is_bounded_also_against_the_smallest() -> None:
 
 def test_many_groups_have_less_in_a_turn_each_but_never_too_little() -> None:
     assert [budget(groups) for groups in (0, 1, 2, 8, 100)] == [1 << 20, 1 << 20, 1 << 19, 1 << 17, 1 << 17]
+
+
+def test_sockets_are_emptied_between_the_turns_of_busy_groups(office: Office) -> None:
+    """They hold what the flow control of one group allows, not that of all."""
+    [large] = office.says(0, bytes(50_000))
+    office.exchange._sort(1, [(large, office.mouth.address, False)] * 2)
+    office.mouth.send(office.says(1), [office.exchange.endpoint.address])
+    deadline = time.monotonic() + 5.0
+    while 1 not in office.woken:
+        office.exchange._sort(1, [(large, office.mouth.address, False)] * 2)
+        office.hubs[0].run(1, ())
+        assert time.monotonic() < deadline
+    office.hubs[1].run(1, ())
+    assert office.stacks[1].heard == [Say(b"hello")]

@@ -133,6 +133,8 @@ def by_hand() -> Iterator[History]:
     forgets.row(L, "closed", sender=P, seq=1).row(other, "closed", sender=P, seq=2)
     forgets.about(other, "log", 1).about(P, "multicast", 9).about(other, "log", 9)
     for run, rows in (
+        ("sponsored", _sponsored(0).rows),
+        ("sponsored-late", _sponsored(1).rows),
         ("rules", rules.rows),
         ("forgets", forgets.rows),
         ("again", script.rows),
@@ -153,6 +155,15 @@ def by_hand() -> Iterator[History]:
             name = f"{run}-{'over' if quiesced else 'cut'}"
             info = RunInfo.one(name, "g", "rpbcast", 1, members, None, uniform=False, quiesced=quiesced)
             yield History(info, rows)
+
+
+def _sponsored(start: int) -> Script:
+    """A member that another took in, which crashed; what it is owed was collected then."""
+    script = Script().opened().row(P, "joined", level="alone", order=2, seq=1).start(P)
+    script.row(P, "vouched", sender=P, seq=0, members=(Q,), order=2)
+    script.row(Q, "joined", level="sponsors", members=(P,), order=2, seq=1).start(Q, start)
+    script.about(P, "multicast", 1).about(P, "deliver", 1).about(L, "log", 1).row(P, "crash")
+    return script.about(L, "collect", 1, level="stable").about(Q, "lost", 1, level="expired")
 
 
 def _at_most_once(row: Event, process: MemberId) -> Event:

@@ -79,6 +79,8 @@ CAUGHT_AT = {
     ("rpbcast", "counts-one-logger-twice"): 13,
     ("rpbcast", "hearsay-keeps-alive"): 7,
     ("pbcast", "silent-expiry"): 1,
+    ("pbcast", "sponsor-while-pending"): 3,
+    ("rpbcast", "sponsor-while-pending"): 7,
     ("rpbcast", "forgotten-awaited"): 9,
     ("rpbcast", "forgotten-comes-back"): 65,
     ("replication", "estranged-takes-part"): 13,

@@ -215,3 +215,52 @@ def test_a_session_that_begins_before_enough_loggers_have_it() -> None:
     assert "gossip_admitted" in script.start(Q).broken()
     script = Script().row(L, "opened", order=1, level="live", count=2).row(L, "admit", members=(Q,), order=1)
     assert "gossip_admitted" not in script.row(other, "admit", members=(Q,), order=1).start(Q).broken()
+
+
+def vouched(seq: int = 3, attempt: int = 2) -> Script:
+    """P, which is a member, takes in Q."""
+    script = Script().row(P, "joined", level="alone", order=2, seq=1).start(P)
+    return script.row(P, "vouched", sender=P, seq=seq, members=(Q,), order=attempt)
+
+
+def joined(script: Script, *sponsors: MemberId, wanted: int = 1, level: str = "sponsors") -> Script:
+    return script.row(Q, "joined", level=level, members=sponsors, order=2, seq=wanted)
+
+
+def test_who_sponsors_take_in_starts_where_they_said() -> None:
+    """Property 5.2: after each of their words, and after nothing that none of them had heard of."""
+    assert joined(vouched(), P).start(Q, 3).broken() == set()
+    assert joined(vouched(), P).start(Q, 2).broken() == {"gossip_sponsored"}
+    assert joined(vouched(), P).start(Q, 4).broken() == {"gossip_sponsored"}
+    again = vouched().row(P, "vouched", sender=P, seq=5, members=(Q,), order=2)
+    assert joined(again, P).start(Q, 4).broken() == set()
+    unheard = joined(vouched(), P).row(Q, "start", sender=L, seq=1, level=LEAST)
+    assert "gossip_sponsored" in unheard.broken()
+
+
+def test_too_few_sponsors_or_answers_to_another_attempt() -> None:
+    assert "gossip_sponsored" in joined(vouched(), P, wanted=2).start(Q, 3).broken()
+    assert "gossip_sponsored" not in joined(vouched(), P, wanted=2, level="few").start(Q, 3).broken()
+    assert "gossip_sponsored" in joined(vouched(attempt=1), P).start(Q, 3).broken()
+    assert "gossip_sponsored" in joined(vouched(), P, L, wanted=2).start(Q, 3).broken()
+
+
+def test_a_sponsor_that_was_no_member_itself() -> None:
+    script = Script().row(P, "vouched", sender=P, seq=0, members=(Q,), order=2)
+    assert script.broken() == {"gossip_sponsored"}
+    script = Script().opened().row(L, "admit", members=(P,), order=1)
+    assert "gossip_sponsored" not in script.row(P, "vouched", sender=P, seq=0, members=(Q,), order=2).broken()
+
+
+def test_what_a_sponsored_session_is_owed_is_not_collected_unless_all_its_sponsors_crashed() -> None:
+    def collected(script: Script) -> set[str]:
+        script.about(P, "multicast", 1).about(P, "deliver", 1).about(L, "log", 1).about(P, "letgo", 1)
+        return script.about(L, "collect", 1, level="stable").broken()
+
+    other = MemberId("s")
+    script = Script().opened().start(P).row(other, "joined", level="alone", order=2, seq=1)
+    script.row(other, "vouched", sender=P, seq=0, members=(Q,), order=2)
+    assert "gossip_collection" in collected(joined(script, other).start(Q))
+    script = Script().opened().start(P).row(other, "joined", level="alone", order=2, seq=1)
+    script.row(other, "vouched", sender=P, seq=0, members=(Q,), order=2)
+    assert "gossip_collection" not in collected(joined(script, other).start(Q).row(other, "crash"))

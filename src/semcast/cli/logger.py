@@ -35,6 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--with", dest="loggers", metavar="A,B", help="names of all loggers, where there are several"
     )
+    parser.add_argument("--region", help="where the logger is: members that say the same prefer it")
     parser.add_argument("--acks", type=int, metavar="N", help="loggers that must have a message")
     parser.add_argument(
         "--retention",
@@ -112,6 +113,7 @@ async def _log(args: argparse.Namespace) -> int:
         settings = {
             "retention": args.retention,
             "loggers": None if args.loggers is None else args.loggers.split(","),
+            "region": args.region,
             "log_acks": args.acks,
             "log_messages": args.messages,
             "log_bytes": args.bytes,

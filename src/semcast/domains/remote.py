@@ -200,7 +200,8 @@ class RemoteLink:
         welcome = self._caller.welcome
         assert welcome is not None
         most = max(1, welcome.messages // 4)
-        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain)
+        holds = self._options[2] == "block"
+        return Terms(welcome.member, most, welcome.run_bytes, MAX_MEMBERSHIPS, welcome.domain, holds)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

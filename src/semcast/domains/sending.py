@@ -167,8 +167,13 @@ class SendingSide(ABC):
                 return False
             return self._desk.room_for(count, size)
 
+        def after_reading() -> bool:
+            """Whether it can only be so once this program has read more: otherwise its daemon gives room."""
+            desk = self._desk
+            return desk.link.over or desk.terms.holds or (seat is not None and not seat.may_send)
+
         if not open_for_it():
             try:
-                await self._waiting.until(open_for_it, timeout)
+                await self._waiting.until(open_for_it, timeout, after_reading=after_reading)
             except TimeoutError:
                 raise SendTimeoutError(f"{self.name}: no room to send for {timeout} s") from None

@@ -35,19 +35,26 @@ class Waiting:
         self._changed.set()
 
     async def until(
-        self, ready: Callable[[], bool], timeout: float | None = None, on: asyncio.Event | None = None
+        self,
+        ready: Callable[[], bool],
+        timeout: float | None = None,
+        on: asyncio.Event | None = None,
+        after_reading: Callable[[], bool] = lambda: True,
     ) -> None:
         """Return once this is so; TimeoutError after so many seconds.
 
-        Where many wait, each for something of its own, `on` is set when that may be so.
+        Where many wait, each for something of its own, `on` is set when that may be so. `after_reading`
+        tells whether it comes behind what the program has not read.
         """
         self._check_open()
         if not ready():
             async with asyncio.timeout(timeout):
-                await self._stay(ready, on)
+                await self._stay(ready, on, after_reading)
             self._yielded_at = time.monotonic_ns()
 
-    async def _stay(self, ready: Callable[[], bool], on: asyncio.Event | None) -> None:
+    async def _stay(
+        self, ready: Callable[[], bool], on: asyncio.Event | None, after_reading: Callable[[], bool]
+    ) -> None:
         stream = self.desk.stream
         reads = stream.read_here()
         changed = self._changed if reads or on is None else on  # who reads must see what fills up meanwhile
@@ -55,7 +62,7 @@ class Waiting:
         try:
             self.desk.hear()  # there is more room while who reads waits
             while not ready():
-                self._give_up_if(reads and stream.full())
+                self._give_up_if(reads and stream.full() and after_reading())
                 changed.clear()
                 await changed.wait()
                 self._check_open()

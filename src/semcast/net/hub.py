@@ -34,6 +34,8 @@ _INTRODUCTIONS: Nanos = 100 * MILLISECOND
 _FIRST_PROBES = 32
 """In a second: who makes up addresses must not make us send large datagrams to all of them."""
 _SOURCES_OF_PIECES = 64
+_BUSY = 1 << 16
+"""Bytes in a turn that takes so long that sockets may fill meanwhile."""
 _PIECE = bytes([PIECE_VERSION])
 
 
@@ -168,7 +170,11 @@ class Hub:
     def run(self, now: Nanos, _ready: Collection[int]) -> None:
         """Take in what arrived, and give the seat its turn."""
         if self._seat is not None:
+            stats = self._account.stats
+            before = stats.bytes_in + stats.bytes_out
             self._guarded(now, self._seat.run, self.receive(now) if self._inbox else ())
+            if stats.bytes_in + stats.bytes_out - before > _BUSY:
+                self._exchange.relieve(now)
         self._after(now)
 
     def next_at(self) -> Nanos:

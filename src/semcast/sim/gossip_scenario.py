@@ -36,6 +36,8 @@ class Strangers(GossipSettings, frozen=True, kw_only=True):
     """How many of the others a member knows to begin with, of 1."""
     named: bool = True
     """Whether members know the names of loggers."""
+    regions: int = 0
+    """How many regions there are, members and loggers by turns in each."""
 
 
 _TROUBLE = (
@@ -100,6 +102,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         duration=duration,
     )
     scenario = _sponsored(Random(f"sponsors/{protocol.value}/{seed}"), scenario, count)
+    scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
     if durable:
         scenario = _from_position(Random(f"position/{protocol.value}/{seed}"), scenario, senders)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
@@ -144,6 +147,20 @@ def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[s
         ),
         late=times,
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+    )
+
+
+def _in_regions(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """Now and then members are in two regions with a logger each, and one of them is cut off."""
+    settings, at = scenario.settings, rng.randrange(scenario.duration)
+    if count < 2 or not isinstance(settings, Strangers) or rng.random() < 0.5:
+        return scenario
+    sides = tuple(range(0, scenario.size, 2)), tuple(range(1, scenario.size, 2))
+    cut = Partition(at, rng.choice((100, 400, 1000)) * MILLISECOND, sides)
+    return msgspec.structs.replace(
+        scenario,
+        settings=msgspec.structs.replace(settings, regions=2),
+        faults=tuple(sorted((*scenario.faults, cut), key=lambda fault: fault.at)),
     )
 
 

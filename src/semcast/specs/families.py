@@ -73,7 +73,8 @@ def _replication(_info: GroupInfo) -> Collection[str]:
 
 
 def _pbcast(_info: GroupInfo) -> Collection[str]:
-    return _STATIC | {"gossip_start", "gossip_receipts", "gossip_progress", "gossip_members"}
+    joining = {"gossip_start", "gossip_members", "gossip_sponsored"}
+    return _STATIC | joining | {"gossip_receipts", "gossip_progress"}
 
 
 def _logged(_info: GroupInfo) -> Collection[str]:

@@ -21,7 +21,7 @@ from semcast.protocols.gossip import (
     Retention,
     Seeker,
 )
-from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, MAX_REGION, MAX_SPONSORS, StartMode
 
 _KIND = (MemberId("gossip"),)
 """Tells its datagrams from those of other families."""
@@ -52,6 +52,12 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     """Names of all loggers, where there are several, the same everywhere; one is found without."""
     home: str = ""
     """The logger that this member would rather have, because it is near; any, without."""
+    region: str = ""
+    """Where this member is, such as a site: it prefers the loggers and peers that say the same."""
+    sponsors: int = 3
+    """Members that must take in who joins where no logger does; so many less one may crash. Where there are
+    loggers, and all are away, fewer never do. 0: who joins waits for a logger, or begins with what it hears.
+    The same at all members."""
     client: bool = False
     """Be no member, and only ask a logger: `semcast.log` does."""
     log_acks: int = 1
@@ -105,6 +111,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError(f"name {self.name!r} {role} the loggers {', '.join(self.loggers)}")
         if self.loggers and self.home and self.home not in self.loggers:
             raise ConfigurationError(f"home {self.home!r} is none of the loggers {', '.join(self.loggers)}")
+        if len(self.region) > MAX_REGION:
+            raise ConfigurationError(f"region of {len(self.region)} characters: at most {MAX_REGION}")
+        if not 0 <= self.sponsors <= MAX_SPONSORS:
+            raise ConfigurationError(f"sponsors {self.sponsors}: from 0 to {MAX_SPONSORS}")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
         if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
@@ -126,6 +136,8 @@ def gossip_settings(settings: GroupSettings, frame_bytes: int) -> GossipSettings
         loggers=settings.loggers,
         log_acks=settings.log_acks,
         home=settings.home,
+        sponsors=settings.sponsors,
+        region=settings.region,
         gossip_period=_PERIOD,
         resend=_RESEND,
         report=_REPORT,

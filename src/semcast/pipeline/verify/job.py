@@ -1,15 +1,16 @@
 """The job behind `semcast verify`: reads histories, asks the forms, gathers what they found."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind
 from semcast.history.schema import KINDS, SCHEMA
-from semcast.pipeline.frames import TEXT, brought, settled, small_frame
+from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
-from semcast.pipeline.session import at_once, unconstrained
+from semcast.pipeline.session import at_once, in_one_process, unconstrained
 from semcast.pipeline.verify import basic, memory, replacements
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
@@ -94,8 +95,8 @@ def verify(
     """Judge every run; raises HistoryError where the histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
     small = recorded.rows <= options.small_rows
-    with at_once(spark) if small else unconstrained(spark):
-        verdicts = _Job(spark, recorded, options, wanted, progress, small=small).run()
+    with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
+        verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
     return Report(recorded.runs, recorded.rows, verdicts)
 
 
@@ -109,6 +110,7 @@ class _Job:
         options: Options,
         wanted: dict[str, list[str]],
         progress: Progress,
+        kept: ExitStack,
         *,
         small: bool,
     ) -> None:
@@ -119,11 +121,9 @@ class _Job:
         self._progress = progress
         self._small = small
         rows = by_group((held_rows if small else read_rows)(spark, recorded.files), recorded.runs)
-        # Plans have the rows in many places, and begin at what is settled. What the driver holds would be
-        # worked on while each is made, and of what Spark caches each would repeat how it came about.
-        self._rows = settled(rows.coalesce(1)) if small else rows
+        self._rows = self._begin_at(rows.coalesce(1), kept) if small else rows
         events = events_of(self._rows)
-        self._events = settled(events) if small else events
+        self._events = self._begin_at(events, kept) if small else events
         self._evidence = Evidence(recorded.runs)
         self._given_of: dict[frozenset[str], Given] = {}
 
@@ -150,6 +150,14 @@ class _Job:
             *self._in_memory(held),
         ]
         return self._judge(self._keep(self._judged(found)))
+
+    def _begin_at(self, rows: DataFrame, kept: ExitStack) -> DataFrame:
+        """Few rows, which plans have in many places.
+
+        What the driver holds would be worked on while each is made, and of what Spark caches each repeats how
+        it came about; but a lost executor does not take that with it.
+        """
+        return settled(rows) if in_one_process(self._spark) else keep(rows, kept)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute it now, and once: what builds on it starts from the rows, not from how they came about."""

@@ -42,7 +42,8 @@ class Finding:
         self._stats.control_frames += 1
         looking = self.looking()
         hurried = looking or roster.alone
-        self._out.announce(Presence(Standing.LOOKING if looking else roster.standing, hurried))
+        standing = Standing.LOOKING if looking else roster.standing
+        self._out.announce(Presence(standing, hurried, roster.regions.mine))
         pause = max(1, period // _HURRY) if hurried else period
         return pause - self._rng.randrange(pause // 4 + 1)
 
@@ -53,6 +54,7 @@ class Finding:
 
     def on_presence(self, now: Nanos, source: MemberId, frame: Presence) -> None:
         """Somebody is there; who knows nobody is told of others."""
+        self.roster.regions.said(source, frame.region)
         self.roster.present(now, source, frame.standing)
         if frame.asks:
             self.on_looking(now, source)

@@ -17,7 +17,7 @@ from semcast.core.ids import MAX_NAME, MemberId
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip.data import Data, Number, Seq
 from semcast.protocols.gossip.queries import QUERIES
-from semcast.protocols.gossip.settings import MAX_FILTER, StartMode
+from semcast.protocols.gossip.settings import MAX_FILTER, MAX_REGION, StartMode
 from semcast.protocols.gossip.spans import Span
 
 CONTROL = 1000
@@ -256,6 +256,8 @@ class Presence(Frame, frozen=True, array_like=True, tag=110, gc=False):
     standing: Standing
     asks: bool = False
     """Whether it knows nobody, and wants to be told."""
+    region: Annotated[str, msgspec.Meta(max_length=MAX_REGION)] = ""
+    """Where it is."""
 
 
 class Members(Frame, frozen=True, array_like=True, tag=111, gc=False):

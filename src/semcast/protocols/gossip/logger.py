@@ -139,7 +139,7 @@ class Logger(Stack):
         self._round = 0
         self._handlers: dict[type[Frame], Handler] = {
             Data: self.intake.on_data,
-            Idle: self._on_idle,
+            Idle: lambda _now, source, frame: self.intake.mark_idle(source, frame.seq),
             Gossip: self._on_gossip,
             Heartbeats: self._on_heartbeats,
             Want: self._on_want,
@@ -154,7 +154,7 @@ class Logger(Stack):
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
-            Members: self._on_members,
+            Members: lambda now, _source, frame: self.roster.learn(now, frame.known),
         }
         self._colleague_handlers: dict[type[Frame], Handler] = {
             Promise: self._on_promise,
@@ -418,9 +418,6 @@ class Logger(Stack):
     def _flush(self, now: Nanos) -> None:
         self.intake.flush(now)
 
-    def _on_idle(self, _now: Nanos, source: MemberId, frame: Idle) -> None:
-        self.intake.mark_idle(source, frame.seq)
-
     def _on_heartbeats(self, _now: Nanos, _source: MemberId, frame: Heartbeats) -> None:
         for sender, seq in frame.marks:
             self.intake.mark_idle(sender, seq)
@@ -457,9 +454,6 @@ class Logger(Stack):
         if row is not None and frame.standing is Standing.AWAY:
             row.away = True  # not forgotten: what it is owed stays
         self.finding.on_presence(now, source, frame)
-
-    def _on_members(self, now: Nanos, _source: MemberId, frame: Members) -> None:
-        self.roster.learn(now, frame.known)
 
     def _say_present(self, now: Nanos) -> None:
         pause = self.finding.say_present()

@@ -147,7 +147,7 @@ class Member(Stack):
             Idle: lambda now, source, frame: self.desk.mark_idle(now, source, frame.seq),
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
-            Say: self._on_say,
+            Say: lambda _now, source, frame: self.out.send(source, Said(frame.fresh, self.sender.seq)),
             Said: lambda _now, source, frame: self.incoming.on_said(source, frame),
             Presence: self.belonging.on_presence,
             Members: self.belonging.on_members,
@@ -322,9 +322,6 @@ class Member(Stack):
     def _hear_of(self, now: Nanos, sender: MemberId, seq: int) -> None:
         self.incoming.hear_of(now, sender, seq)
 
-    def _on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
-        self.out.send(source, Said(frame.fresh, self.sender.seq))
-
     # Who is there
 
     def member_failed(self, now: Nanos, member: MemberId) -> None:
@@ -339,7 +336,6 @@ class Member(Stack):
         return not self.settings.logs and not self.session.admitted
 
     def _on_joined(self, now: Nanos) -> None:
-        """Sponsors have taken it in."""
         self.belonging.say_present(now)
         self.sending.unblock()
 

@@ -18,6 +18,7 @@ from semcast.core.views import View
 from semcast.protocols.gossip.frames import Known, Members, Standing, knowns
 from semcast.protocols.gossip.idle import salt_of
 from semcast.protocols.gossip.peers import Peers
+from semcast.protocols.gossip.regions import Regions
 from semcast.protocols.gossip.settings import GossipSettings
 
 _MOST = 8192
@@ -71,6 +72,7 @@ class Roster:
         self._me = me
         self._settings = settings
         self._peers = peers
+        self.regions = Regions(settings.region, peers)
         self._fixed = not settings.presence
         self._entries: dict[str, Entry] = {}
         self._digest = 0
@@ -251,6 +253,7 @@ class Roster:
         self._loggers = None
         if entry.standing is Standing.GONE:
             self._peers.forget(entry.member.name)
+            self.regions.forget(entry.member.name)
         elif entry.member.name != self._me.name:
             self._peers.meet(entry.member)
 

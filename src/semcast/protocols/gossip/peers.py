@@ -11,6 +11,8 @@ from semcast.protocols.gossip.weights import Weights
 _POWERS = {Choice.UNIFORM: 0, Choice.LINEAR: 1, Choice.QUADRATIC: 2}
 _ASKED = 64
 """Rounds of which it is remembered when they were, and whom they were for."""
+_NEAR = 0.875
+"""Of all rounds, those that go to a peer of the own region, where there is one."""
 _UNIT = 10**18
 """A weight is a share of this: a whole number."""
 
@@ -25,6 +27,8 @@ class Peers:
     def __init__(self, others: Iterable[MemberId], choice: Choice, rng: Random) -> None:
         self._power = _POWERS[choice]
         self._rng = rng
+        self.near: tuple[str, ...] = ()
+        """Names of those in the own region."""
         self._members: list[MemberId] = []
         self._places: dict[str, int] = {}
         self._weights = Weights()
@@ -70,6 +74,10 @@ class Peers:
         """A target; None if there is nobody."""
         if not self._members:
             return None
+        if self.near and self._rng.random() < _NEAR:
+            place = self._places.get(self._rng.choice(self.near))
+            if place is not None:
+                return self._members[place]
         if self._power == 0 or not self._sorted:
             return self._rng.choice(self._members)
         median = self._sorted[len(self._sorted) // 2]

@@ -42,6 +42,7 @@ class Retention(enum.Enum):
 
 
 MAX_FILTER = 64
+MAX_REGION = 64
 MAX_SPONSORS = 16
 StartMode = Literal["new", "all", "compacted", "acknowledged", "position", "time"]
 """See `starting.py`."""
@@ -57,6 +58,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many loggers must have a message on disk before it counts as logged; the same for a new session."""
     home: str = ""
     """The logger that a session would rather have, because it is near; any, without."""
+    region: str = ""
+    """Where this one is: who has a region would rather have a logger and peers of it."""
     durable: bool = False
     """Whether there are loggers though none is named: who is one says so. Without any: pbcast's promise."""
     presence: Nanos = 0
@@ -166,6 +169,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"sponsors {self.sponsors}: from 0 to {MAX_SPONSORS}")
         if self.join_rounds < 1:
             raise ValueError(f"join_rounds {self.join_rounds}: at least 1")
+        if len(self.region) > MAX_REGION:
+            raise ValueError(f"a region has {MAX_REGION} characters at most")
+        if self.region and not self.presence:
+            raise ValueError("members tell each other their regions: give a presence period")
         if self.presence < 0:
             raise ValueError("presence must not be below 0")
         if self.durable and not self.loggers and not self.presence:

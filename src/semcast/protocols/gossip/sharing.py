@@ -1,6 +1,7 @@
 """How loggers share sessions: each row goes to all, and is looked for at all before a session begins anew."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
@@ -115,6 +116,7 @@ class Sharing:
             for row in search.rows(now):
                 if self._books.rows.merge(row):
                     self._journal.write(admitted(row))
+                    self._journal.then(partial(self._tell_admitted, row))
             found(now, search.member, search.frame)
 
     # A session is shared
@@ -137,5 +139,8 @@ class Sharing:
     def _take(self, source: MemberId, serial: int, row: Row) -> None:
         if self._books.rows.merge(row):
             self._colleagues.changed(row.member.name, source)
-            self._out.deliver(Note("admit", members=(row.member,), order=row.attempt))
+            self._tell_admitted(row)
         self._out.send(source, Shared(serial))
+
+    def _tell_admitted(self, row: Row, _now: Nanos = 0) -> None:
+        self._out.deliver(Note("admit", members=(row.member,), order=row.attempt))

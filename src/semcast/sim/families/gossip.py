@@ -10,7 +10,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.sim.absence import Absence
-from semcast.sim.cluster import QUIET
+from semcast.sim.cluster import QUIET, member_names
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.gossip_scenario import Strangers, draw_gossip, loggers_of
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -38,9 +38,19 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
 
     def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
         kind: type[Member | Logger] = logger if me.name in settings.loggers else member
-        return kind(me, _known(scenario, me, members), told, rng, out)
+        return kind(me, _known(scenario, me, members), _placed(scenario, me, told), rng, out)
 
     return build
+
+
+def _placed(scenario: Scenario, me: MemberId, told: GossipSettings) -> GossipSettings:
+    """With the region of a member, where there are some."""
+    settings = scenario.settings
+    if not isinstance(settings, Strangers) or not settings.regions:
+        return told
+    names = [member.name for member in member_names(scenario.size)]
+    number = next(place for place, name in enumerate(names) if me.name.startswith(name))
+    return msgspec.structs.replace(told, region=f"r{number % settings.regions}")
 
 
 def _known(scenario: Scenario, me: MemberId, members: Sequence[MemberId]) -> Sequence[MemberId]:

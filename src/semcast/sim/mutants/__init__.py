@@ -199,7 +199,6 @@ MUTANTS["calls"] = {**calls.MUTANTS}
 MUTANTS["pbcast"] = {
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "sponsor-while-pending": gossip_sponsors.MUTANTS["sponsor-while-pending"],
-    "joins-before-sponsors": gossip_sponsors.MUTANTS["joins-before-sponsors"],
 }
 
 _HANDOVERS: dict[str, Mutant] = {

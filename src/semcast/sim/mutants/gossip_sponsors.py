@@ -42,13 +42,9 @@ class JoinsBeforeSponsors(Member):
 
 
 class _HastyApplying(Applying):
-    def _enough(self, found: int) -> bool:
-        return found > 0 or super()._enough(found)
-
-    def _begin(self, now: Nanos, found: dict[MemberId, dict[MemberId, int]]) -> None:
-        extra = {MemberId(f"{who.name} again", who.incarnation): known for who, known in found.items()}
-        few = len(found) < self._settings.sponsors
-        super()._begin(now, {**found, **extra} if few and found else found)
+    def on_vouch(self, now: Nanos, source: MemberId, frame: Vouch) -> None:
+        super().on_vouch(now, source, frame)
+        super().on_vouch(now, MemberId(f"{source.name} again", source.incarnation), frame)
 
 
 class _HastyBelonging(Belonging):
@@ -136,8 +132,8 @@ class LeaveAsPrinted(Member):
 
 MUTANTS = {
     "sponsor-while-pending": Mutant(SponsorWhilePending),
-    "joins-before-sponsors": Mutant(JoinsBeforeSponsors),
-    "counts-one-sponsor-twice": Mutant(CountsOneSponsorTwice),
+    "joins-before-sponsors": Mutant(JoinsBeforeSponsors, by_chance=False),
+    "counts-one-sponsor-twice": Mutant(CountsOneSponsorTwice, by_chance=False),
     "answers-to-former-attempts": Mutant(AnswersToFormerAttempts, by_chance=False),
     "ack-before-membership": Mutant(AckBeforeMembership, by_chance=False),
     "leave-without-list": Mutant(LeaveWithoutList, by_chance=False),

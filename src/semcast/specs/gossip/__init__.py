@@ -45,6 +45,7 @@ GOSSIP: dict[str, Callable[[History], Verdict]] = {
     "gossip_closed": gossip_closed,
     "gossip_admitted": gossip_admitted,
     "gossip_members": gossip_members,
+    "gossip_sponsored": gossip_sponsored,
 }
 
 GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
@@ -54,6 +55,5 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
     "gossip_forgotten": gossip_forgotten,
-    "gossip_sponsored": gossip_sponsored,
 }
 """What must hold of a log beyond that; these are judged in memory only."""
