@@ -4,14 +4,13 @@ from collections.abc import Callable
 from random import Random
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Frame
 from semcast.protocols.gossip.applying import Applying
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import Members, Presence
 from semcast.protocols.gossip.homing import Homing
 from semcast.protocols.gossip.session import Session
-from semcast.protocols.gossip.sponsor_frames import Apply, Enrolled, Vouch
+from semcast.protocols.gossip.sponsor_frames import Enrolled, Vouch
 from semcast.protocols.gossip.sponsoring import Sponsoring
 from semcast.protocols.gossip.timers import GossipTimer
 
@@ -53,14 +52,6 @@ class Belonging:
         session.bound = self.sponsoring.bound
         session.tells_others = self.applying.leave
         session.may_leave = lambda: not self.sponsoring.owes
-
-    def takes(self, now: Nanos, source: MemberId, frame: Frame, *, away: bool) -> bool:
-        """Whether that is what who is no member may say: that it wants to be one, or goes."""
-        if type(frame) is not Apply:
-            return False
-        if not away:
-            self.sponsoring.on_apply(now, source, frame)
-        return True
 
     def say_present(self, now: Nanos) -> None:
         """To anybody: this member is there."""

@@ -58,7 +58,7 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.sending import Sending
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
-from semcast.protocols.gossip.sponsor_frames import Enrolled, Vouch
+from semcast.protocols.gossip.sponsor_frames import Apply, Enrolled, Vouch
 from semcast.protocols.gossip.supplying import Supplying
 from semcast.protocols.gossip.timers import GossipTimer
 
@@ -293,8 +293,9 @@ class Member(Stack):
             if source != self._me and not self._left:
                 self.finding.on_looking(now, source)
             return
-        away = self._disconnected or self._left or source == self._me
-        if self.belonging.takes(now, source, frame, away=away):
+        if type(frame) is Apply:
+            if source != self._me and not self._left and not self._disconnected:
+                self.belonging.sponsoring.on_apply(now, source, frame)
             return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
