@@ -77,7 +77,7 @@ CAUGHT_AT = {
     ("rpbcast", "confirm-before-replicated"): 8,
     ("rpbcast", "collects-own-sessions-only"): 8,
     ("rpbcast", "counts-one-logger-twice"): 13,
-    ("rpbcast", "hearsay-keeps-alive"): 7,
+    ("rpbcast", "hearsay-keeps-alive"): 11,
     ("pbcast", "silent-expiry"): 1,
     ("pbcast", "sponsor-while-pending"): 3,
     ("rpbcast", "sponsor-while-pending"): 7,
