@@ -67,7 +67,7 @@ check: install
 bench: install
 	$(BIN)/python -m benchmarks --write
 
-# Every sweep that has not run yet (some 25 minutes of one core), then the page.
+# Every sweep that has not run yet (some 50 minutes of one core), then the page.
 report: install
 	$(BIN)/semcast report --run
 

@@ -23,6 +23,9 @@ COUNT = int(os.environ.get("SEMCAST_BENCH_LOGGED", "50_000"))
 ASKED = 500
 """Messages for whose log a publisher waits, one by one."""
 MANY = 500
+MISSED = int(os.environ.get("SEMCAST_BENCH_MISSED", "1_000_000"))
+"""Updates that a session misses while it is away."""
+ITEMS = 1000
 
 
 def run() -> list[Row]:
@@ -31,6 +34,7 @@ def run() -> list[Row]:
     free = _rate(Case(stack="gossip", order="fifo", count=COUNT))
     small = asyncio.run(_log(64, COUNT))
     large = asyncio.run(_log(1024, COUNT // 2))
+    updates = asyncio.run(_away(MISSED))
     return [
         against("gossip, 64 B, no logger / s-rm", free, "messages/s", static, ">= 0.8"),
         against("64 B, synced ingest / s-rm", small[0], "messages/s", static, ">= 100,000"),
@@ -39,6 +43,8 @@ def run() -> list[Row]:
         against("logged, median / 3 ms", small[1], "ms", 3.0, "<= 1"),
         against("64 B, replay / s-rm", small[2], "messages/s", static, ">= 200,000"),
         against("1 KiB, replay / s-rm", large[2], "messages/s", static, ">= 60,000"),
+        against("64 B, synced ingest of updates / plain", updates[0], "messages/s", small[0], ""),
+        against(f"away for {MISSED:,} of {ITEMS:,} items / for one", updates[1], "s", updates[2], "< 1 s"),
         *logpeers.rows(logpeers.Rates(small[0], small[2]), 64),
         *logpeers.rows(logpeers.Rates(large[0], large[2]), 1024),
     ]
@@ -67,6 +73,42 @@ async def _log(size: int, count: int) -> tuple[float, float, float]:
             began = time.perf_counter()
             read = await _read(group, count + ASKED + 2)
             return ingest, 1e3 * waits[ASKED // 2], read / (time.perf_counter() - began)
+
+
+async def _away(count: int) -> tuple[float, float, float]:
+    """Updates a second that are synced; seconds until a session has caught up with them, and with one more.
+
+    From the moment at which its program starts to subscribe until it was given the last of them.
+    """
+    group = f"bench-away-{token_hex(4)}"
+    with _logger(group):
+        async with semcast.join(
+            group, stack="gossip", name="p", receive=False, durable=True, bind="127.0.0.1:0"
+        ) as publisher:
+            await publisher.send(b"first", logged=True)
+            await _catch_up(group, b"first")
+            payload = bytes(64)
+            began = time.perf_counter()
+            for start in range(0, count, MANY):
+                await publisher.send_items(
+                    [(f"item {each % ITEMS}", payload) for each in range(start, start + MANY)]
+                )
+            await publisher.send(b"last", logged=True)
+            ingest = count / (time.perf_counter() - began)
+            many = await _catch_up(group, b"last")
+            await publisher.send(b"one more", logged=True)
+            return ingest, many, await _catch_up(group, b"one more")
+
+
+async def _catch_up(group: str, last: bytes) -> float:
+    began = time.perf_counter()
+    async with semcast.subscribe(
+        group, durable="desk", start="all", queue_messages=1 << 16, bind="127.0.0.1:0"
+    ) as log:
+        async for batch in log:
+            if any(message.payload == last for message in batch):
+                return time.perf_counter() - began
+    raise AssertionError("a subscription does not end by itself")
 
 
 async def _logged(publisher: semcast.Group) -> float:

@@ -11,7 +11,7 @@ from semcast.chaos.roster import Member
 from semcast.core import MemberId, Message, MessageId, View
 from semcast.core.events import Note
 from semcast.history import Kind, RunInfo, read_history
-from semcast.history.journal import FamilyRow, JournalWriter, SentRow, ViewRow
+from semcast.history.journal import DeliveredRow, FamilyRow, JournalWriter, SentRow, ViewRow
 
 A, B = MemberId("a", 1), MemberId("b", 5)
 INFO = RunInfo.one(
@@ -174,3 +174,16 @@ def test_what_holds_of_the_whole_may_be_wrong_at_rest(tmp_path: Path) -> None:
     found = {each.property: each for each in judge(tmp_path, rest=5).findings}["lw_settled"]
     assert (found.status, found.count) == ("violated", 1)
     assert "nothing came of it" in found.why
+
+
+def test_groups_are_named_only_where_something_is_wrong(tmp_path: Path) -> None:
+    for group, delivered in (("g", 3), ("h", 4)):
+        info = msgspec.structs.replace(INFO, groups=(msgspec.structs.replace(INFO.only, name=group),))
+        writer = JournalWriter(tmp_path, A, info)
+        sent, told = SentRow(1, 3, 30, 1, False, None), DeliveredRow(A, 1, delivered, 30)
+        writer.append(1, [ViewRow(View(1, (A,)), False), sent, told])
+        writer.close(3)
+    by_name = {each.property: each for each in judge(tmp_path).findings}
+    assert by_name["integrity"].status == "violated"
+    assert by_name["integrity"].why.startswith("h: ")
+    assert by_name["buffer_bound"].why == "the run had no limit"

@@ -47,3 +47,14 @@ def test_a_process_that_is_slow_to_start_has_its_time_to_leave(tmp_path: Path) -
 def test_a_process_that_does_not_leave_is_stuck(tmp_path: Path) -> None:
     stuck = asyncio.run(left(tmp_path, 0.0, 60.0))
     assert [text.split(" within")[0] for text in stuck] == ["a did not leave"]
+
+
+def test_a_run_that_does_not_begin_says_who_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All were in one view, and one had reported nothing: there was no round of marks to compare with."""
+    plan = Plan(seed=1, names=("a",), late=(), seconds=1.0, network=(), processes=())
+    trial = Supervisor(Case("ring", {}, 1.0, 1.0), plan, Loopback(), tmp_path, lambda _text: None)
+    monkeypatch.setattr(Supervisor, "_together", lambda _self: True)
+    trial._note_stuck()
+    [stuck] = trial.stuck
+    assert stuck.startswith("a (")
+    assert "marks" not in stuck

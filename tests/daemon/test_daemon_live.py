@@ -397,7 +397,7 @@ async def test_a_daemon_that_ends_says_so(
         with systemd:
             assert [systemd.recv(100) for _ in range(3)] == [b"READY=1", b"READY=1", b"STOPPING=1"]
         out, _ = one.communicate(timeout=PATIENCE)
-        assert out.splitlines()[-1] == "asked to"
+        assert out.splitlines()[-1] == "the daemon left: asked to"
 
 
 def test_programs_without_asyncio(daemons: list[DaemonProcess]) -> None:

@@ -15,7 +15,7 @@ from semcast.core.outbox import Frame
 from semcast.net.addresses import LOOPBACK, Address
 from semcast.net.exchange import Exchange
 from semcast.net.hub import Hub
-from semcast.net.inbox import BUDGET, COST, ROOM, Inbox, budget
+from semcast.net.inbox import COST, ROOM, Inbox, budget
 from semcast.net.seat import Seat
 from semcast.net.shield import LIMIT
 from semcast.net.sockets import Arrival, Endpoint
@@ -209,15 +209,17 @@ def test_an_inbox_is_bounded_also_against_the_smallest() -> None:
     most = ROOM // COST
     assert inbox.put(arrivals(*[0] * (most + 10))) == 10
     assert inbox.put(arrivals(0)) == 1
-    inbox.take(BUDGET)
+    inbox.take(budget(1))
     assert inbox.put(arrivals(0)) == 0
     inbox.clear()
     assert not inbox
     assert inbox.put(arrivals(*[0] * most)) == 0
 
 
-def test_many_groups_have_less_in_a_turn_each_but_never_too_little() -> None:
-    assert [budget(groups) for groups in (0, 1, 2, 8, 100)] == [1 << 20, 1 << 20, 1 << 19, 1 << 17, 1 << 17]
+def test_a_group_has_less_in_a_turn_where_others_wait(office: Office) -> None:
+    assert office.exchange.budget == budget(2) < budget(1)
+    office.hubs[0].close()
+    assert office.exchange.budget == budget(1)
 
 
 def test_sockets_are_emptied_between_the_turns_of_busy_groups(office: Office) -> None:

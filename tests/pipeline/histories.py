@@ -288,12 +288,12 @@ def write(histories: list[History], folder: Path) -> Path:
 
 
 def scatter(history: History, folder: Path, random: Random) -> None:
-    """One run in two files, its rows in any order."""
+    """One run in three files, its rows in any order."""
     whole = folder.parent / "whole.parquet"
     write_history(history, whole)
     table = pq.read_table(whole)
     table = table.take(random.sample(range(len(table)), len(table)))
     folder.mkdir(exist_ok=True)
-    for part in range(2):
-        rows = table.take(list(range(part, len(table), 2)))
+    for part in range(3):
+        rows = table.take(list(range(part, len(table), 3)))
         pq.write_table(rows, folder / f"{history.info.run}-{part}.parquet")

@@ -6,6 +6,7 @@ from typing import Any
 
 from semcast.core import Batch, Frame, Item, MemberId, Outbox
 from semcast.core.events import Lost, Note, Purged
+from semcast.core.handover import Outgoing
 from semcast.core.ids import MICROSECOND, MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
 from semcast.testing import Keeper, Lab
@@ -106,3 +107,8 @@ class GossipLab(Lab):
     def update(self, name: str, payload: bytes, item: str = "x") -> int:
         """Send an update of an item."""
         return self.seats[name].multicast(payload, annotation=Item(item))
+
+    def updates(self, name: str, *updates: tuple[str, bytes]) -> int:
+        """Send several, handed over together."""
+        payloads, items = [payload for _, payload in updates], [Item(item) for item, _ in updates]
+        return self.seats[name].offer(Outgoing(payloads, annotations=items))

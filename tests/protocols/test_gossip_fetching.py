@@ -12,8 +12,9 @@ from semcast.core.events import Away, Delivery, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.fetching import WINDOW
-from semcast.protocols.gossip.frames import Data, Want
+from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.timers import GossipTimer
 from semcast.testing import Keeper
 from semcast.testing.seat import Seat

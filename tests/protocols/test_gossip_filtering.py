@@ -5,7 +5,7 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import GossipSettings, Retention
-from semcast.protocols.gossip.frames import Data
+from semcast.protocols.gossip.data import Data
 
 SHORT = 300 * MILLISECOND
 

@@ -29,6 +29,7 @@ def overheard(lab: GossipLab) -> dict[type[Frame], list[Frame]]:
     lab.run(300 * MILLISECOND)
     for number in range(10):
         lab.update("p", b"%d" % number)
+        lab.updates("p", ("x", b"%d" % number), ("y", b"%d" % number), ("x", b"again"))
         lab.seats["q"].multicast(b"%d" % number)
         lab.run(20 * MILLISECOND)
     lab.restart("r")

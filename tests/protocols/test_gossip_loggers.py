@@ -6,7 +6,8 @@ from tests.protocols.severallab import LOGGERS, SHORT, Several
 from semcast.core import Frame, MemberId
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
-from semcast.protocols.gossip.frames import Closed, Data, Heard, Past, Share, Shared
+from semcast.protocols.gossip.data import Data
+from semcast.protocols.gossip.frames import Closed, Heard, Past, Share, Shared
 from semcast.sim.mutants import MUTANTS
 from semcast.testing.disk import Disk
 

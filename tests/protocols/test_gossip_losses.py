@@ -5,7 +5,7 @@ from tests.protocols.gossiplab import GossipLab
 from semcast.core.events import Confirmed, Lost
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
 from semcast.protocols.gossip import Member, Protocol
-from semcast.protocols.gossip.frames import Data
+from semcast.protocols.gossip.data import Data
 
 MANY = 300
 

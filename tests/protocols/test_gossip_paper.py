@@ -8,10 +8,10 @@ from tests.protocols.gossiplab import GossipLab
 from semcast.core.events import Blocked, Unblocked
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import GossipSettings, Protocol, Retention
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import (
     Closed,
     Confirm,
-    Data,
     Forgotten,
     Logged,
     Reported,

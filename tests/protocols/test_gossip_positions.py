@@ -5,7 +5,7 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Retention
-from semcast.protocols.gossip.frames import Data
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.reading import OffsetError
 from semcast.sim.mutants import MUTANTS

@@ -10,7 +10,7 @@ from semcast.core.annotations import Enumeration
 from semcast.core.events import Answered
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import Logger, Retention
-from semcast.protocols.gossip.frames import Data
+from semcast.protocols.gossip.data import Data
 from semcast.sim.mutants import MUTANTS
 
 SHORT = 300 * MILLISECOND

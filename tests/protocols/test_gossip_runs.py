@@ -5,7 +5,7 @@ from tests.protocols.gossiplab import GossipLab
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.core.messages import batch_of
 from semcast.protocols.gossip import Logger, Member
-from semcast.protocols.gossip.frames import Data
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.records import Placed, Stored, StoredRun, decode
 from semcast.protocols.gossip.runs import Runs
 from semcast.wire.annotations import WireItem
@@ -27,7 +27,7 @@ def test_a_frame_is_filled() -> None:
     assert lab.got("q") == lab.got("r") == MANY
 
 
-def test_updates_travel_alone_and_stay_in_order() -> None:
+def test_an_update_among_plain_messages_stays_in_its_place() -> None:
     lab = GossipLab()
     lab.run(SHORT)
     lab.seats["p"].multicast(*MANY[:10])

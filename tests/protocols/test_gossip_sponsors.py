@@ -15,7 +15,8 @@ from semcast.core.events import Back, Left
 from semcast.core.ids import MILLISECOND, SECOND, Nanos
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Member, Protocol, Retention
-from semcast.protocols.gossip.frames import Data, Logged, Presence, Report
+from semcast.protocols.gossip.data import Data
+from semcast.protocols.gossip.frames import Logged, Presence, Report
 from semcast.protocols.gossip.sponsor_frames import SPONSOR_FRAMES, Apply, Enroll, Vouch
 from semcast.sim.mutants.gossip_sponsors import (
     AckBeforeMembership,

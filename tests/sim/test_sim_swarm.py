@@ -117,7 +117,7 @@ CAUGHT_AT = {
     ("vsync", "joiner-without-state"): 3,
     ("vsync", "founded-beside-a-view"): 4,
     ("vsync", "vector-too-small"): 7,
-    ("replication", "agreed-instead-of-safe"): 33,
+    ("replication", "agreed-instead-of-safe"): 60,
     ("replication", "half-is-enough"): 8,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 46,

@@ -117,7 +117,8 @@ def judge(folder: Path, states: Mapping[str, str] | None = None, rest: Nanos | N
                 crashed.add(event.process)
         several = len(histories) > 1
         for each in _verdicts(history, rest):
-            why = f"{history.info.only.name}: {each.detail}" if several and each.detail else each.detail
+            named = several and each.status is Status.VIOLATED
+            why = f"{history.info.only.name}: {each.detail}" if named else each.detail
             finding = Finding(each.property, each.status.value, each.count, why)
             findings[each.property] = _together(findings.get(each.property), finding)
     found = (*findings.values(), *_compare(states or {}))

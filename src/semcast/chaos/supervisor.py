@@ -365,7 +365,8 @@ class Supervisor:
         """Say of everybody what is missing."""
         together = self._together()
         for name, member in self.members.items():
-            lacking = sorted(self._rounds[0] - member.marks) if together and member.reads else []
+            owed = self._rounds[0] if self._rounds and together and member.reads else set()
+            lacking = sorted(owed - member.marks)
             why = f"; lacks the marks {', '.join(lacking)}" if lacking else ""
             self.stuck.append(f"{name} ({member.condition()}{why})")
             self._tell(f"stuck: {self.stuck[-1]}")

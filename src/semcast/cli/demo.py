@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; 0 only if everything held."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # nothing is left behind
     if args.which == "logger":
         from semcast.cli import logger_demo  # noqa: PLC0415 (only where it is asked for)
 

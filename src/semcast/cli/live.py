@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -127,6 +128,27 @@ def stopping_on_signals() -> Iterator[asyncio.Event]:
     finally:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(each)
+
+
+@asynccontextmanager
+async def stopping_when_closed(stopped: asyncio.Event, *, watched: bool) -> AsyncIterator[None]:
+    """Where it is watched, the end of standard input stops this program, too: who started it is gone."""
+    closing = asyncio.create_task(_stop_when_closed(stopped)) if watched else None
+    try:
+        yield
+    finally:
+        if closing is not None:
+            closing.cancel()
+
+
+async def _stop_when_closed(stopped: asyncio.Event) -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    while await reader.read(1 << 10):
+        pass
+    stopped.set()
 
 
 @asynccontextmanager

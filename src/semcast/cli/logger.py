@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from semcast.cli.errors import JobError, UsageError
-from semcast.cli.live import plain, stopping_on_signals, why
+from semcast.cli.live import plain, stopping_on_signals, stopping_when_closed, why
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.storage.errors import StorageError
 
@@ -62,6 +62,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all members")
     parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
     parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # of our own processes
     parser.set_defaults(run=run)
 
 
@@ -125,7 +126,8 @@ async def _log(args: argparse.Namespace) -> int:
         }
         served = Served(groups=groups, settings=settings, bind=args.bind, metrics=args.metrics)
         with stopping_on_signals() as stopped:
-            await _serve(LoggerNode(home, served), stopped, say)
+            async with stopping_when_closed(stopped, watched=args.until_closed):
+                await _serve(LoggerNode(home, served), stopped, say)
     finally:
         home.close()
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semcast.cli.errors import JobError, UsageError
-from semcast.cli.live import plain, showing_warnings, stopping_on_signals, why
+from semcast.cli.live import plain, showing_warnings, stopping_on_signals, stopping_when_closed, why
 from semcast.engine import RequestError
 from semcast.group.errors import ConfigurationError, GroupError
 from semcast.sql.errors import DatabaseError
@@ -161,24 +161,9 @@ async def _serve(args: argparse.Namespace) -> int:
     place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
     wanted = Wanted(args.database, home.server, place, args.tokens)
     with stopping_on_signals() as stopped:
-        closing = asyncio.create_task(_stop_when_closed(stopped)) if args.until_closed else None
-        try:
+        async with stopping_when_closed(stopped, watched=args.until_closed):
             await serve(wanted, lambda: opened(site, home), stopped, say)
-        finally:
-            if closing is not None:
-                closing.cancel()
     return 0
-
-
-async def _stop_when_closed(stopped: asyncio.Event) -> None:
-    """Nobody is left at the other end of standard input: whoever started this process is gone."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-    )
-    while await reader.read(1 << 10):
-        pass
-    stopped.set()
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -62,8 +62,11 @@ class Player:
         """Wait for something; DemoError if it does not come."""
         deadline = time.monotonic() + _PATIENCE
         while not condition():
-            if time.monotonic() > deadline or (self.child is not None and self.child.ended):
-                raise DemoError(f"{' '.join(self._arguments)[:60]} did not {what} in time")
+            name = " ".join(self._arguments)[:60]
+            if self.child is not None and self.child.ended:
+                raise DemoError(f"{name} ended: {_last_line(self._errors)}")
+            if time.monotonic() > deadline:
+                raise DemoError(f"{name} did not {what} in time")
             await asyncio.sleep(0.02)
 
 
@@ -162,7 +165,7 @@ class LogStory:
 
     async def _logger(self) -> Player:
         words = ["logger", str(self._folder / "log"), "--group", self._group, "--json"]
-        words += ["--record", str(self.journals), "--record-run", "demo", "--name", "log"]
+        words += ["--record", str(self.journals), "--record-run", "demo", "--name", "log", "--until-closed"]
         return await self._begin("semcast", words, "logging")
 
     async def _publisher(self, name: str) -> Player:
@@ -187,6 +190,12 @@ class LogStory:
         self._players.append(player)
         await player.start(ready)
         return player
+
+
+def _last_line(errors: Path) -> str:
+    """What a process said before it ended."""
+    lines = errors.read_text(encoding="utf8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it did not say why"
 
 
 def _expected(done: list[Line]) -> tuple[dict[str, str], dict[str, int]]:

@@ -6,6 +6,7 @@ It says on its standard output what it has done, a JSON object a line, and stops
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import semcast
 from semcast.processes import Line
 
 _ITEMS = 20
+_PATIENCE = 3.0
+"""Seconds to leave in, when nobody gives orders any more."""
 _EVERY = 10
 """Of so many messages one is a trade, which nothing replaces."""
 
@@ -34,12 +37,24 @@ def say(event: str, **about: Any) -> None:
     print(json.dumps({"event": event, **about}), flush=True)
 
 
+class Orders(asyncio.StreamReaderProtocol):
+    """Whoever gives them may be killed: then a process leaves, and ends where that does not help."""
+
+    def __init__(self, reader: asyncio.StreamReader, work: "asyncio.Task[None]") -> None:
+        super().__init__(reader)
+        self._work = work
+
+    def eof_received(self) -> bool:
+        """There are no more: the logger is gone, too, so that what waits for it would wait for ever."""
+        asyncio.get_running_loop().call_later(_PATIENCE, self._work.cancel)
+        return bool(super().eof_received())
+
+
 async def orders() -> asyncio.StreamReader:
     """Standard input: a line to stop, and for publishers another one to leave."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-    )
+    reader, work = asyncio.StreamReader(), asyncio.current_task()
+    assert work is not None
+    await asyncio.get_running_loop().connect_read_pipe(lambda: Orders(reader, work), sys.stdin)
     return reader
 
 
@@ -112,7 +127,8 @@ def take(kept: Kept, message: semcast.Message) -> None:
 def main() -> None:
     """Do what the argument says."""
     order: Line = json.loads(sys.argv[1])
-    asyncio.run(publish(order) if order["role"] == "publish" else read(order))
+    with suppress(asyncio.CancelledError):
+        asyncio.run(publish(order) if order["role"] == "publish" else read(order))
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ from semcast.net.sockets import RECEIVE_BUFFER, Arrival
 
 ROOM = RECEIVE_BUFFER
 """Bytes that wait, at most: what a socket of the group's own would hold."""
-BUDGET = 1 << 20
-"""Bytes that a round of turns takes, one of each group of an endpoint, and the datagrams that exceed them."""
-_LEAST = 1 << 17
-"""Bytes that every turn may take: short turns cost more for what they do."""
+_ALONE = 1 << 20
+"""Bytes that a turn takes, and the datagram that exceeds them, where nobody waits for its end."""
+_AMONG_OTHERS = 1 << 19
+"""The same where other groups do. Shorter turns cost more for what they do: the program is woken by each."""
 COST = 512
 """Bytes that a datagram counts for besides its own: a kernel counts like this, and turns are no longer."""
 
 
 def budget(groups: int) -> int:
     """Bytes for one turn of one of so many groups."""
-    return max(_LEAST, BUDGET // max(1, groups))
+    return _ALONE if groups < 2 else _AMONG_OTHERS
 
 
 class Inbox:

@@ -200,7 +200,6 @@ FAMILY = FAMILIES.register(
         asked=_asked,
         largest=_largest,
         splits=False,
-        takes_updates=False,
         confirms=("delivered", "logged"),
         instead_of_safe="; see logged",
         keeps=True,

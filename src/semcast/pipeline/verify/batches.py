@@ -241,14 +241,18 @@ def _coded(names: pa.DictionaryArray, codes: Mapping[str, int]) -> Ints:
 
 def _indices(names: pa.DictionaryArray) -> npt.NDArray[np.int32]:
     """-1 where there is no name."""
-    found: npt.NDArray[np.int32] = names.indices.fill_null(-1).to_numpy()
+    indices = names.indices
+    found: npt.NDArray[np.int32] = (indices.fill_null(-1) if indices.null_count else indices).to_numpy()
     return found
 
 
 def _filled(batch: pa.RecordBatch, name: str) -> Ints:
     if name not in batch.schema.names:  # of version 1
         return np.full(batch.num_rows, NOTHING, np.int64)
-    found: Ints = batch[name].fill_null(NOTHING).to_numpy()
+    column = batch[name]
+    if column.null_count == len(column):
+        return np.full(len(column), NOTHING, np.int64)
+    found: Ints = (column.fill_null(NOTHING) if column.null_count else column).to_numpy()
     return found
 
 

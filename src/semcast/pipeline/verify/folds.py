@@ -52,15 +52,37 @@ def moved(crc: Ints, over: Ints) -> Ints:
     """CRCs moved on over so many zero bytes each."""
     left, place = over, 0
     while left.any():
-        table, digit = _crc_table(place), left & _BYTE
-        crc = (
-            table[digit, 0, crc & _BYTE]
-            ^ table[digit, 1, crc >> 8 & _BYTE]
-            ^ table[digit, 2, crc >> 16 & _BYTE]
-            ^ table[digit, 3, crc >> 24 & _BYTE]
-        )
+        crc = _moved_by_digit(crc, left & _BYTE, place)
         left, place = left >> 8, place + 1
     return crc.astype(np.int64)
+
+
+def moved_together(crc: Ints, over: Ints, begins: Ints) -> Ints:
+    """CRCs moved on, and put together in parts that begin there.
+
+    What has the same way left to go is put together before it goes on: after each digit there are fewer.
+    """
+    left, place = over, 0
+    while left.any():
+        crc = _moved_by_digit(crc, left & _BYTE, place)
+        left, place = left >> 8, place + 1
+        new = changes(left)
+        new[begins] = True
+        some = np.flatnonzero(new)
+        crc, left = np.bitwise_xor.reduceat(crc, some), left[some]
+        begins = np.cumsum(new)[begins] - 1
+    return np.bitwise_xor.reduceat(crc, begins).astype(np.int64)
+
+
+def _moved_by_digit(crc: Ints, digit: Ints, place: int) -> Ints:
+    table = _crc_table(place)
+    found: Ints = (
+        table[digit, 0, crc & _BYTE]
+        ^ table[digit, 1, crc >> 8 & _BYTE]
+        ^ table[digit, 2, crc >> 16 & _BYTE]
+        ^ table[digit, 3, crc >> 24 & _BYTE]
+    )
+    return found
 
 
 @cache
@@ -110,6 +132,7 @@ CONTENTS: of rows `begin` to `end` about messages of an author that were deliver
 """
 
 COLUMNS = ("what", "segment", "author", "mark", "begin", "end", "first", "last")
+_FEW = 1 << 15
 _HASH_BITS = 44
 """Few enough that no sum of differences overflows."""
 
@@ -168,14 +191,16 @@ _Told = dict[str, Ints | int]
 
 def _folded(rows: Rows, segment: Ints) -> Iterator[_Told]:
     sent = np.minimum(rows.what, SENT)
-    yield _spans([sent, segment, rows.view, rows.author, rows.first, rows.last])
+    order = _by_stream(rows, sent)
+    spans = [sent, segment, rows.view, rows.author, rows.first, rows.last]
+    yield _spans(spans, order if _goes_forwards(rows, sent, order) else None)
     safe = rows.what == SENT_SAFE
     if safe.any():
-        spans = (rows.what, segment, rows.view, rows.author, rows.first, rows.last)
+        spans[0] = rows.what
         yield _spans([column[safe] for column in spans])
     yield _steps(rows, segment)
-    yield _forwards(rows, segment, sent)
-    yield _contents(rows, segment, sent)
+    yield _forwards(rows, segment, sent, order)
+    yield _contents(rows, segment, sent, order)
     delivered = rows.what == DELIVERED
     placed = (rows.order >= 0) & delivered
     own = rows.author == rows.place >> INDEX_BITS
@@ -200,9 +225,37 @@ def _table(told: _Told) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=list(COLUMNS))
 
 
-def _spans(columns: list[Ints]) -> _Told:
-    """Spans that follow each other as one."""
-    order = np.lexsort(tuple(reversed(columns)))
+def _by_stream(rows: Rows, sent: Ints) -> Ints:
+    """The order of rows by author, whether they were sent, and place."""
+    if _ascending(rows.place):
+        return _by_few(rows.author, sent)
+    return np.lexsort((rows.place, sent, rows.author))
+
+
+def _by_few(major: Ints, minor: Ints) -> Ints:
+    """The order of rows by two numbers, and else as they are. If there are few, that takes no comparisons."""
+    minor = minor - minor.min()
+    code = (major - major.min()) * (minor.max() + 1) + minor
+    if code.max() < _FEW:
+        return np.argsort(code.astype(np.int16), kind="stable")
+    return np.lexsort((minor, major))
+
+
+def _ascending(numbers: Ints) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _goes_forwards(rows: Rows, sent: Ints, order: Ints) -> bool:
+    """Whether in this order the numbers of each stream grow, and no view comes back."""
+    first, view = rows.first[order], rows.view[order]
+    grows = (first[1:] > first[:-1]) & (view[1:] >= view[:-1])
+    return bool((grows | changes(rows.author[order], sent[order])[1:]).all())
+
+
+def _spans(columns: list[Ints], order: Ints | None = None) -> _Told:
+    """Spans that follow each other as one; `order`, if one is known, is by stream and number."""
+    if order is None:
+        order = np.lexsort(tuple(reversed(columns)))
     *keys, first, last = (column[order] for column in columns)
     begins = changes(*keys)
     begins[1:] |= first[1:] != last[:-1] + 1
@@ -231,8 +284,7 @@ def _steps(rows: Rows, segment: Ints) -> _Told:
     }
 
 
-def _forwards(rows: Rows, segment: Ints, sent: Ints) -> _Told:
-    order = np.lexsort((rows.place, sent, rows.author))
+def _forwards(rows: Rows, segment: Ints, sent: Ints, order: Ints) -> _Told:
     floor = (rows.first - sent)[order]
     last, place = rows.last[order], rows.place[order]
     keys = [segment[order], sent[order], rows.author[order]]
@@ -252,8 +304,7 @@ def _forwards(rows: Rows, segment: Ints, sent: Ints) -> _Told:
     }
 
 
-def _contents(rows: Rows, segment: Ints, sent: Ints) -> _Told:
-    order = np.lexsort((rows.place, sent, rows.author))
+def _contents(rows: Rows, segment: Ints, sent: Ints, order: Ints) -> _Told:
     keys = [segment[order], sent[order], rows.author[order]]
     new = changes(*keys)
     begins = np.flatnonzero(new)
@@ -261,7 +312,7 @@ def _contents(rows: Rows, segment: Ints, sent: Ints) -> _Told:
     upto, crc, place = np.cumsum(rows.size[order]), rows.crc[order], rows.place[order]
     behind = upto[ends][np.cumsum(new) - 1] - upto
     known = np.minimum.reduceat(crc, begins) >= 0
-    together = np.bitwise_xor.reduceat(moved(np.maximum(crc, 0), behind), begins)
+    together = moved_together(np.maximum(crc, 0), behind, begins)
     segments, kinds, authors = (key[begins] for key in keys)
     return {
         "what": CONTENTS,
@@ -295,7 +346,7 @@ def _growing(rows: Rows, segment: Ints) -> _Told:
 def _prints(rows: Rows, segment: Ints) -> _Told:
     count, placed = rows.last - rows.first + 1, rows.order >= 0
     shift = np.where(placed, rows.order - rows.first, NOTHING)
-    order = np.lexsort((rows.author, segment))
+    order = _by_few(segment, rows.author)
     segment, author = segment[order], rows.author[order]
     begins = np.flatnonzero(changes(segment, author))
 

@@ -47,6 +47,8 @@ class Form(enum.Enum):
     CONFIRMED = "what was confirmed against what was delivered"
     REPLICATION = "rows of servers that are in doubt"
     GOSSIP = "what sessions and logs of gossip have"
+    LIGHTWEIGHT = "daemons of lightweight groups, and what clients were told"
+    CALLS = "calls and their answers"
     NONE = "not at all: only in memory"
 
 
@@ -113,6 +115,8 @@ def _records() -> tuple[Property, ...]:
         Property("confirmed", Form.CONFIRMED),
         *(Property(name, Form.REPLICATION) for name in specs.REPLICATION),
         *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS)),
+        *(Property(name, Form.LIGHTWEIGHT) for name in specs.LIGHTWEIGHT),
+        *(Property(name, Form.CALLS) for name in specs.CALLS),
     )
 
 
@@ -128,6 +132,8 @@ _LARGE = (
     Form.CONFIRMED,
     Form.REPLICATION,
     Form.GOSSIP,
+    Form.LIGHTWEIGHT,
+    Form.CALLS,
     Form.NONE,
 )
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)

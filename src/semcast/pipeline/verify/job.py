@@ -12,6 +12,7 @@ from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, in_one_process, unconstrained
 from semcast.pipeline.verify import basic, memory, replacements
+from semcast.pipeline.verify.calls import judge_calls
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
@@ -40,6 +41,7 @@ from semcast.pipeline.verify.forms import (
     wanted_properties,
 )
 from semcast.pipeline.verify.gossip.judge import judge_gossip
+from semcast.pipeline.verify.lightweight.judge import judge_lightweight
 from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.replication.judge import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
@@ -80,6 +82,8 @@ _JUDGES: dict[Form, Judge] = {
     Form.CONFIRMED: judge_confirmed,
     Form.REPLICATION: judge_replication,
     Form.GOSSIP: judge_gossip,
+    Form.LIGHTWEIGHT: judge_lightweight,
+    Form.CALLS: judge_calls,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""

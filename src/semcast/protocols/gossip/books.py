@@ -4,13 +4,14 @@ from array import array
 from collections.abc import Iterator
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
+from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
+    RECEIPTS,
     Acknowledged,
     Admitted,
     Begun,
@@ -30,8 +31,10 @@ from semcast.protocols.gossip.records import (
     Published,
     Record,
     Replaced,
+    ReplacedAll,
     Stored,
     StoredRun,
+    receipts_of,
 )
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.shelf import Cache, Shelf
@@ -148,6 +151,7 @@ class Books:
         record: Stored
         | StoredRun
         | Replaced
+        | ReplacedAll
         | Collected
         | Expired
         | Holes
@@ -163,8 +167,9 @@ class Books:
             case Stored(seq=seq, payload=payload, annotation=annotation):
                 stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
                 stream.messages.place(seq, seq, at_record)
-            case StoredRun(first=first, payloads=payloads):
-                stream.store(batch_of(record.sender, first, payloads))
+            case StoredRun(first=first, payloads=payloads, items=items):
+                size = sum(map(len, payloads))
+                stream.store(Batch(record.sender, first, payloads, size=size, items=items))
                 stream.messages.place(first, first + len(payloads) - 1, at_record)
             case Published(key=key, first=first, messages=messages):
                 self.keys.add(key, record.sender, first)
@@ -174,6 +179,9 @@ class Books:
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
                 stream.placed = max(stream.placed, first + count - 1)
+            case ReplacedAll(pairs=pairs):
+                for seq, by in pairs:
+                    self.replace(stream, seq, by)
             case Replaced(seq=seq, by=by):
                 self.replace(stream, seq, by)
             case Collected(upto=upto):
@@ -235,7 +243,9 @@ class Books:
 
     def size(self) -> int:
         """How many records that takes, about."""
-        return sum(len(stream.messages) + len(stream.receipts) for stream in self.streams.values())
+        return sum(
+            len(stream.messages) + len(stream.receipts) // RECEIPTS for stream in self.streams.values()
+        )
 
     def stored(self) -> int:
         """How many messages there are."""
@@ -257,8 +267,7 @@ def _stream_records(stream: LogStream) -> Iterator[Record]:
         yield Expired(stream.sender, list(stream.expired))
     if len(stream.holes):
         yield Holes(stream.sender, list(stream.holes))
-    for seq, by in sorted(stream.receipts.items()):
-        yield Replaced(stream.sender, seq, by)
+    yield from receipts_of(stream.sender, sorted(stream.receipts.items()))
     for batch in stream.messages.values():
         yield Stored(stream.sender, batch.first, batch.payloads[0], to_wire(batch.annotation))
     if stream.last is not None:

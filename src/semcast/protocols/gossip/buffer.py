@@ -30,21 +30,27 @@ class Kept:
         """Keep messages, and see what they replace of those that are here."""
         seq, annotation = batch.first, batch.annotation
         self.messages.add(batch)
-        if isinstance(annotation, Item):
-            latest = self._latest.get(annotation.item, 0)
-            if seq > latest:
-                self._latest[annotation.item] = seq
-            if latest:
-                self._replaced[min(seq, latest)] = max(seq, latest)
+        if batch.items is not None:
+            for each, item in enumerate(batch.items, seq):
+                self._update(each, item)
+        elif isinstance(annotation, Item):
+            self._update(seq, annotation.item)
         elif isinstance(annotation, Enumeration):
             self._replace(seq, (named.seq for named in annotation.ids if named.sender == batch.sender))
         elif isinstance(annotation, KEnumeration) and not annotation.total:
             self._replace(seq, annotation.positions())
 
+    def _update(self, seq: int, item: str) -> None:
+        latest = self._latest.get(item, 0)
+        if seq > latest:
+            self._latest[item] = seq
+        if latest:
+            self._replaced[min(seq, latest)] = max(seq, latest)
+
     def _replace(self, by: int, olds: Iterable[int]) -> None:
         for old in olds:
-            known = self.messages.at(old)
-            if old < by and known is not None and known.annotation is not None:
+            known = self.messages.find(old)
+            if old < by and known is not None and (known.annotation is not None or known.items is not None):
                 self._replaced[old] = by
 
     def replacement(self, seq: int, upto: int) -> int | None:
@@ -52,18 +58,26 @@ class Kept:
         found = None
         by = self._replaced.get(seq)
         while by is not None and by <= upto:
-            if self.messages.at(by) is not None:
+            if self.messages.find(by) is not None:
                 found = by
             by = self._replaced.get(by)
         return found
 
     def drop(self, batch: Batch) -> None:
         """These are not kept any more."""
-        seq, annotation = batch.first, batch.annotation
-        self.messages.remove(seq)
+        self.messages.remove(batch.first)
+        if batch.items is not None:
+            for seq, item in enumerate(batch.items, batch.first):
+                self._forget_update(seq, item)
+        elif isinstance(batch.annotation, Item):
+            self._forget_update(batch.first, batch.annotation.item)
+        elif batch.annotation is not None:
+            self._replaced.pop(batch.first, None)
+
+    def _forget_update(self, seq: int, item: str) -> None:
         self._replaced.pop(seq, None)
-        if isinstance(annotation, Item) and self._latest.get(annotation.item) == seq:
-            del self._latest[annotation.item]
+        if self._latest.get(item) == seq:
+            del self._latest[item]
 
 
 class GossipBuffer:

@@ -3,21 +3,20 @@
 from collections.abc import Callable, Container, Iterable
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.protocols.gossip.buffer import GossipBuffer
-from semcast.protocols.gossip.frames import Data, Forgotten, Notice, Want, wanted
+from semcast.protocols.gossip.buffer import GossipBuffer, Kept
+from semcast.protocols.gossip.data import data_of
+from semcast.protocols.gossip.frames import Forgotten, Notice, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.receiver import Receiver
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
-from semcast.protocols.gossip.spans import Span, Spans, first_of, within
+from semcast.protocols.gossip.spans import Span, Spans, first_of, spans_of, within
 from semcast.protocols.gossip.streams import WANTED
-from semcast.wire.annotations import from_wire, to_wire
-from semcast.wire.limits import MAX_SEQ
 
 _EVERYTHING = 1 << 62
 NOTICES = 32
@@ -28,16 +27,18 @@ Hashes = Callable[[MemberId, int], bytes | None]
 Asked = Iterable[tuple[MemberId, Iterable[Span]]]
 
 
-def data_of(batch: Batch, answers: int = 0) -> Data:
-    """Messages on the wire."""
-    return Data(batch.sender, batch.first, batch.payloads, to_wire(batch.annotation), answers)
-
-
-def batch_in(frame: Data) -> Batch | None:
-    """Messages off the wire; None if no correct member can have sent them."""
-    if frame.first + len(frame.payloads) - 1 > MAX_SEQ or (frame.annotation and len(frame.payloads) > 1):
-        return None
-    return batch_of(frame.sender, frame.first, frame.payloads, from_wire(frame.annotation))
+def _not_replaced(kept: Kept, batch: Batch, upto: int, purged: list[tuple[int, int, int]]) -> list[Batch]:
+    """Those of messages in a row that nothing replaced; the others are added to what was purged."""
+    if batch.annotation is None and batch.items is None:
+        return [batch]
+    stand: list[int] = []
+    for seq in range(batch.first, batch.last + 1):
+        by = kept.replacement(seq, upto)
+        if by is None:
+            stand.append(seq)
+        else:
+            purged.append((seq, seq, by))
+    return [batch.cut(*span) for span in spans_of(stand)]
 
 
 def _nobody(_gossiper: MemberId, _number: int) -> None:
@@ -109,11 +110,8 @@ class Desk:
         upto = self.logged.upto(sender) if self.settings.logs else _EVERYTHING
         for batch in [each for span in spans for each in kept.messages.between(*span)]:
             had.add(batch.first, batch.last)
-            by = kept.replacement(batch.first, upto)
-            if by is not None:
-                purged.append((batch.first, batch.first, by))
-            else:
-                self._repair(now, target, batch, number)
+            for part in _not_replaced(kept, batch, upto, purged):
+                self._repair(now, target, part, number)
         for start in range(0, len(purged), NOTICES):
             self.out.send(target, Notice(sender, purged[start : start + NOTICES]))
         return had

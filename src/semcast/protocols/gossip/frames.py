@@ -15,11 +15,10 @@ import msgspec
 
 from semcast.core.ids import MAX_NAME, MemberId
 from semcast.core.outbox import Frame
+from semcast.protocols.gossip.data import Data, Number, Seq
 from semcast.protocols.gossip.queries import QUERIES
 from semcast.protocols.gossip.settings import MAX_FILTER, MAX_REGION, StartMode
 from semcast.protocols.gossip.spans import Span
-from semcast.wire.annotations import WireAnnotation
-from semcast.wire.limits import MAX_SEQ
 
 CONTROL = 1000
 """Bytes that the list of a control frame takes at most; names and numbers around it take the rest."""
@@ -44,8 +43,6 @@ class Standing(enum.IntEnum):
 
 
 T = TypeVar("T")
-Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
-Seq = Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
 WireSpans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=_MOST_SPANS)]
 Entry = tuple[MemberId, Number]
 """A stream, and a number of it."""
@@ -58,17 +55,6 @@ Wanted = Annotated[list[tuple[MemberId, WireSpans]], msgspec.Meta(max_length=_MO
 Hash = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
 Part = Annotated[int, msgspec.Meta(ge=0, lt=1024)]
 Parts = Annotated[int, msgspec.Meta(ge=1, le=1024)]
-
-
-class Data(Frame, frozen=True, array_like=True, tag=70, gc=False):
-    """Consecutive messages of a stream, from its sender, a peer or a log; one, if it has an annotation."""
-
-    sender: MemberId
-    first: Seq
-    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1)]
-    annotation: WireAnnotation | None = None
-    answers: Number = 0
-    """The round of the gossip that it answers, for measuring the round trip."""
 
 
 class Idle(Frame, frozen=True, array_like=True, tag=71, gc=False):

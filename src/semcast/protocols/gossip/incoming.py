@@ -7,9 +7,10 @@ for at once (4.1), unless there is no room for it, or it is fetched in windows (
 from collections.abc import Iterable
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.protocols.gossip.desk import Desk, batch_in
+from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
-from semcast.protocols.gossip.frames import Closed, Data, Entry, Gone, Notice, Said
+from semcast.protocols.gossip.frames import Closed, Entry, Gone, Notice, Said
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.repair import Repair
 from semcast.protocols.gossip.session import Session

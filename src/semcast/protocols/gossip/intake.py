@@ -8,10 +8,10 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.departing import Departing
-from semcast.protocols.gossip.desk import batch_in
 from semcast.protocols.gossip.ending import Ending
-from semcast.protocols.gossip.frames import Data, Logged, Want, wanted
+from semcast.protocols.gossip.frames import Logged, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream

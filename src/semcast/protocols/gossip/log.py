@@ -57,6 +57,8 @@ class LogStream:
         self.known = 0
         self.frozen = False
         self.last: int | None = None
+        self._replaced = 1, 0  # what was found to have left with receipts, for who asks again or goes on
+        self._least = 1  # no receipt is for a message before this one
         self._ahead: dict[int, None] = {}  # settled beyond the first gap, and some that were
         self._latest: dict[str, int] = {}
         self._victims: dict[int, list[int]] = {}
@@ -76,7 +78,10 @@ class LogStream:
     def store(self, batch: Batch) -> None:
         """Take messages in."""
         self.size += self.messages.put(batch)
-        if len(batch.payloads) == 1:
+        if batch.items is not None:
+            for seq, item in enumerate(batch.items, batch.first):
+                self._update(seq, item)
+        elif batch.annotation is not None:
             self._see_what_it_replaces(batch)
         if batch.first == self.contiguous + 1:
             self.contiguous = batch.last
@@ -132,6 +137,7 @@ class LogStream:
         if gone is not None:
             self.size -= gone[0]
         self.receipts[seq] = by
+        self._least = min(self._least, seq)
         if seq > self.contiguous:
             self._ahead[seq] = None
 
@@ -146,12 +152,26 @@ class LogStream:
         by = _last_of(self.superseded, seq)
         return by if by in self.messages else None
 
+    def may_merge(self, below: int) -> bool:
+        """Whether there may be receipts that every session is past, if it is past this number."""
+        return bool(self.receipts) and self._least <= below
+
     def merge(self, below: int) -> None:
         """Every session is past these receipts."""
         self.merged = max(self.merged, below)
         self.contiguous = max(self.contiguous, below)
-        for seq in _between(self.receipts, 1, below):
+        for seq in _between(self.receipts, self._least, below):
             del self.receipts[seq]
+        self._least = max(self._least, below + 1)
+
+    def replaced_from(self, first: int, most: int) -> int:
+        """Up to where all left with receipts, from such a one on, as far as a number of messages reaches."""
+        receipts = self.receipts
+        start, last = self._replaced if self._replaced[0] <= first <= self._replaced[1] else (first, first)
+        while last - first + 1 < most and last + 1 in receipts:
+            last += 1
+        self._replaced = start, last
+        return min(last, first + most - 1)
 
     def merged_from(self, first: int) -> int:
         """Up to where all was replaced, from such a one on; not farther than one notice is believed."""
@@ -217,14 +237,18 @@ class LogStream:
     def _see_what_it_replaces(self, batch: Batch) -> None:
         seq, annotation = batch.first, batch.annotation
         if isinstance(annotation, Item):
-            latest = self._latest.get(annotation.item, 0)
-            if latest:
-                self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
-            self._latest[annotation.item] = max(seq, latest)
+            self._update(seq, annotation.item)
         elif isinstance(annotation, Enumeration):
             self._name(seq, [named.seq for named in annotation.ids if named.sender == self.sender])
         elif isinstance(annotation, KEnumeration) and not annotation.total:
             self._name(seq, list(annotation.positions()))
+
+    def _update(self, seq: int, item: str) -> None:
+        """It is an update of an item."""
+        latest = self._latest.get(item, 0)
+        if latest:
+            self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
+        self._latest[item] = max(seq, latest)
 
     def _name(self, by: int, olds: list[int]) -> None:
         victims = [old for old in olds if self.floor < old < by]

@@ -24,6 +24,7 @@ from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.enrolling import Enrolling
@@ -33,7 +34,6 @@ from semcast.protocols.gossip.frames import (
     Acknowledge,
     Begin,
     Closed,
-    Data,
     Disown,
     Disowned,
     Gone,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import Delivery, Left, Note, Unconfirmed
 from semcast.core.ids import MemberId, MessageId, Nanos
@@ -18,6 +18,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.belonging import Belonging
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
@@ -25,7 +26,6 @@ from semcast.protocols.gossip.frames import (
     Acknowledged,
     Closed,
     Confirm,
-    Data,
     Digest,
     Disown,
     Farewell,
@@ -242,6 +242,20 @@ class Member(Stack):
         if safe:
             raise ValueError("safe order is not offered by this stack")
         return self.sending.multicast(now, payloads, annotation)
+
+    def multicast_each(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation],
+        *,
+        safe: bool = False,
+    ) -> int:
+        """Messages that have an annotation each: updates of items leave in runs."""
+        items = [note.item for note in annotations if type(note) is Item]
+        if len(items) < len(payloads) or safe:
+            return super().multicast_each(now, payloads, annotations, safe=safe)
+        return self.sending.multicast_updates(now, payloads, items)
 
     def _hindrance(self) -> str | None:
         """What else keeps this member from sending: nobody would be owed what it sends before it is one."""

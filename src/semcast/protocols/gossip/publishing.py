@@ -14,7 +14,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.desk import data_of
+from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.frames import Said, Say
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream

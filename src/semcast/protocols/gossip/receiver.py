@@ -15,7 +15,7 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.obsolescence import PurgingBuffer
+from semcast.obsolescence import Purging, PurgingBuffer
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
@@ -28,7 +28,7 @@ _MOST = 8192
 """Streams in all."""
 _OPEN_WITHOUT_LOGGER = 4
 """There nobody closes streams: the oldest is given up for the next."""
-_SKIPPED = 4096
+SKIPPED = 4096
 """Messages that one entry of a notice is believed about: each is a row of a history."""
 
 
@@ -142,6 +142,8 @@ class Receiver:
 
     def take(self, stream: Stream, batch: Batch) -> list[Batch]:
         """Messages came; returns those that were missing, and are here now."""
+        if batch.items is not None and self._settings.filter:  # each of them may be unwanted
+            return [part for single in batch.singles() for part in self.take(stream, single)]
         count = len(batch.payloads)
         if stream.expects(batch) and self.room(count) >= count and not self._is_unwanted(stream, batch):
             self._enqueue(stream, batch)
@@ -189,7 +191,7 @@ class Receiver:
     def purge(self, stream: Stream, first: int, last: int, by: int) -> None:
         """Somebody who would know says that these were purged; with `by`, because of that."""
         because = MessageId(stream.sender, by) if by else None
-        for begin, end in stream.skip(first, min(last, first + _SKIPPED - 1)):
+        for begin, end in stream.skip(first, min(last, first + SKIPPED - 1)):
             self._out.deliver(Purged(MessageId(stream.sender, begin), because, end - begin + 1))
             self._stats.skipped += end - begin + 1
         self.advance(stream)
@@ -262,7 +264,10 @@ class Receiver:
         return sum([stream.holds for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
-        self._queue.add(batch)
+        if batch.items is not None and self._settings.purging is Purging.EAGER:
+            self._queue.extend(batch.singles())
+        else:
+            self._queue.add(batch)
         self._queued[stream.sender] = self._queued.get(stream.sender, 0) + len(batch.payloads)
         stream.settle(batch.last)
         self._tell_purged()

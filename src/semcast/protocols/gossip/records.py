@@ -1,11 +1,16 @@
 """What a logger writes: one record for each thing that must outlive a crash."""
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.gossip.frames import Entry
 from semcast.protocols.gossip.spans import Span
 from semcast.wire.annotations import WireAnnotation
+
+RECEIPTS = 1024
+"""In one record, at most."""
 
 
 class Opened(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -24,11 +29,13 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class StoredRun(msgspec.Struct, frozen=True, array_like=True, tag=22):
-    """Consecutive messages without annotations."""
+    """Consecutive messages without annotations, or updates of items."""
 
     sender: MemberId
     first: int
     payloads: list[bytes]
+    items: list[str] | None = None
+    """The item of each update."""
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -37,6 +44,13 @@ class Replaced(msgspec.Struct, frozen=True, array_like=True, tag=3):
     sender: MemberId
     seq: int
     by: int
+
+
+class ReplacedAll(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """Receipts: messages, and what they left for."""
+
+    sender: MemberId
+    pairs: list[tuple[int, int]]
 
 
 class Collected(msgspec.Struct, frozen=True, array_like=True, tag=4):
@@ -166,6 +180,7 @@ Record = (
     | Stored
     | StoredRun
     | Replaced
+    | ReplacedAll
     | Collected
     | Expired
     | Holes
@@ -196,3 +211,10 @@ def encode(record: Record) -> bytes:
 def decode(data: bytes) -> Record:
     """What is on disk, as it was written: disks vouch for that."""
     return _DECODER.decode(data)
+
+
+def receipts_of(sender: MemberId, pairs: Sequence[tuple[int, int]]) -> Iterator[Replaced | ReplacedAll]:
+    """The records of receipts of one stream, many to a record."""
+    for start in range(0, len(pairs), RECEIPTS):
+        some = pairs[start : start + RECEIPTS]
+        yield Replaced(sender, *some[0]) if len(some) == 1 else ReplacedAll(sender, list(some))

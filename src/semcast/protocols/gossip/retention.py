@@ -7,7 +7,7 @@ from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.records import Collected, Dropped, Expired, Merged, Replaced
+from semcast.protocols.gossip.records import Collected, Dropped, Expired, Merged, receipts_of
 from semcast.protocols.gossip.settings import GossipSettings, Retention
 from semcast.protocols.gossip.spans import Span, spans_of
 
@@ -57,13 +57,15 @@ class Retaining:
         if self._colleagues:
             first, last = stream.compacted + 1, min(last, self._colleagues.logged(stream.sender))
             stream.compacted = max(stream.compacted, last)
-        for seq, by in stream.obsolete(first, last):
-            if not self._settings.compact:
-                stream.superseded[seq] = by
-            else:
-                self._books.replace(stream, seq, by)
-                self._journal.write(Replaced(stream.sender, seq, by))
-                self._note(stream, [(seq, seq)], "obsolete")
+        pairs = stream.obsolete(first, last)
+        if not self._settings.compact:
+            stream.superseded.update(pairs)
+            return
+        for seq, by in pairs:
+            self._books.replace(stream, seq, by)
+        for record in receipts_of(stream.sender, pairs):
+            self._journal.write(record)
+        self._note(stream, spans_of(sorted(seq for seq, _ in pairs)), "obsolete")
 
     def start(self) -> None:
         """Of a log that was read: a crash may have come between a message and what leaves because of it."""
@@ -107,7 +109,7 @@ class Retaining:
             if self._settings.retention is Retention.STABLE and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
                 self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
-            elif any(seq <= stable for seq in stream.receipts):
+            elif stream.may_merge(stable):
                 self._journal.write(Merged(stream.sender, stable))
                 stream.merge(stable)
             if stream.last is not None and stream.floor >= stream.last:

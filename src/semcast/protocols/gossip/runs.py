@@ -2,7 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from types import NoneType
 
+from semcast.core.annotations import Item
 from semcast.core.messages import Batch
 from semcast.protocols.gossip.spans import Span, Spans
 from semcast.protocols.semantic.answers import LENGTH
@@ -39,6 +41,14 @@ class Runs:
         """The run that begins there: what has an annotation is one of its own."""
         return self._runs.get(first)
 
+    def find(self, seq: int) -> Batch | None:
+        """The run that a message is in."""
+        batch = self._runs.get(seq)
+        if batch is None:
+            found = self._touching(seq, seq)
+            batch = found[0] if found else None
+        return batch
+
     def add(self, batch: Batch) -> None:
         """Another run, none of whose messages are here."""
         firsts = self._firsts
@@ -59,6 +69,11 @@ class Runs:
 
     def between(self, first: int, last: int) -> list[Batch]:
         """The messages between two numbers."""
+        found = self._touching(first, last)
+        return [each.cut(max(first, each.first), min(last, each.last)) for each in found]
+
+    def _touching(self, first: int, last: int) -> list[Batch]:
+        """The runs that have any of these numbers."""
         found: list[Batch] = []
         firsts, runs = self._firsts, self._runs
         place = bisect_right(firsts, first) - 1
@@ -68,37 +83,60 @@ class Runs:
             batch = runs.get(begin)
             if batch is not None and batch.last >= first:
                 found.append(batch)
-        return [each.cut(max(first, each.first), min(last, each.last)) for each in found]
+        return found
 
     def spans(self) -> list[Span]:
         """Their numbers."""
         return list(Spans((batch.first, batch.last) for batch in self))
 
 
-def runs_of(singles: Sequence[Batch], room: int) -> Iterator[Batch]:
-    """Messages of one stream, as runs that fit into a frame each; those with annotations stay alone.
+def item_bytes(item: str) -> int:
+    """What an item takes on the wire."""
+    return LENGTH + (len(item) if item.isascii() else len(item.encode()))
 
-    >>> from semcast.core import MemberId
+
+def runs_of(singles: Sequence[Batch], room: int) -> Iterator[Batch]:
+    """Messages of one stream, as runs that fit into a frame each: of plain ones, and of updates of items.
+
+    Those with other annotations stay alone.
+
+    >>> from semcast.core import Item, MemberId
     >>> p = MemberId("p")
     >>> found = [Batch(p, seq, [b"....."], None, 5) for seq in (1, 2, 3, 5, 6)]
     >>> [(each.first, len(each.payloads)) for each in runs_of(found, 20)]
     [(1, 2), (3, 1), (5, 2)]
+    >>> notes = (None, Item("a"), Item("b"))
+    >>> found = [Batch(p, seq, [b"."], note, 1) for seq, note in enumerate(notes, 1)]
+    >>> [(each.first, each.items) for each in runs_of(found, 20)]
+    [(1, None), (2, ['a', 'b'])]
     """
     start = 0
     while start < len(singles):
         first = singles[start]
-        end, size = start + 1, first.size
-        if first.annotation is None:
-            left = room - size - LENGTH
-            while end < len(singles):
-                each = singles[end]
-                left -= each.size + LENGTH
-                if left < 0 or each.annotation is not None or each.first != first.first + end - start:
-                    break
-                end += 1
-        if end == start + 1:
-            yield first
-        else:
-            payloads = [each.payloads[0] for each in singles[start:end]]
-            yield Batch(first.sender, first.first, payloads, None, sum(map(len, payloads)))
+        end, left = start + 1, room - _cost(first)
+        while end < len(singles) and _share(first, singles[end], end - start):
+            left -= _cost(singles[end])
+            if left < 0:
+                break
+            end += 1
+        yield first if end == start + 1 else _joined(singles[start:end])
         start = end
+
+
+def _share(first: Batch, each: Batch, after: int) -> bool:
+    """Whether a message that is so many after the first of a run may be in it."""
+    if each.first != first.first + after:
+        return False
+    return type(first.annotation) is type(each.annotation) and type(each.annotation) in (NoneType, Item)
+
+
+def _cost(single: Batch) -> int:
+    """Bytes of a message in a frame."""
+    note = single.annotation
+    return single.size + LENGTH + (item_bytes(note.item) if isinstance(note, Item) else 0)
+
+
+def _joined(singles: Sequence[Batch]) -> Batch:
+    first, payloads = singles[0], [each.payloads[0] for each in singles]
+    items = [each.annotation.item for each in singles if isinstance(each.annotation, Item)]
+    return Batch(first.sender, first.first, payloads, size=sum(map(len, payloads)), items=items or None)

@@ -6,21 +6,23 @@ cannot follow (`rate.py`); and its own program, when that does not read. No sing
 
 from collections.abc import Callable, Sequence
 
-from semcast.core.annotations import Annotation
+from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Blocked, Note, Sent, Unblocked
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import batch_of
+from semcast.core.messages import Batch, batch_of
 from semcast.core.reader import Reader
 from semcast.core.stack import HeldBack
-from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.data import data_of
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Idle
 from semcast.protocols.gossip.rate import Rate
+from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.timers import GossipTimer
 from semcast.protocols.semantic.answers import LENGTH
 from semcast.protocols.semantic.exchange import frame_end
-from semcast.wire.limits import check_message
+from semcast.wire.limits import check_item, check_message
 
 Hindrance = Callable[[], str | None]
 
@@ -64,23 +66,45 @@ class Sending:
             raise ValueError("an annotation speaks for exactly one payload")
         sizes = list(map(len, payloads))
         check_message(payloads[sizes.index(max(sizes))], annotation)
-        taken = 0
-        while taken < len(payloads):
-            room = self._room(now, len(payloads) - taken)
+
+        def batch(start: int, end: int) -> Batch:
+            return batch_of(self._sender.me, self._sender.seq + 1, list(payloads[start:end]), annotation)
+
+        return self._in_runs(now, sizes, batch)
+
+    def multicast_updates(self, now: Nanos, payloads: Sequence[bytes], items: Sequence[str]) -> int:
+        """The same for updates of items."""
+        check_message(max(payloads, key=len), None)
+        for item in dict.fromkeys(items):
+            check_item(item)
+        sizes = [len(payload) + item_bytes(item) for payload, item in zip(payloads, items, strict=True)]
+
+        def batch(start: int, end: int) -> Batch:
+            me, first, some = self._sender.me, self._sender.seq + 1, list(payloads[start:end])
+            if end == start + 1:
+                return batch_of(me, first, some, Item(items[start]))
+            return Batch(me, first, some, size=sum(map(len, some)), items=list(items[start:end]))
+
+        return self._in_runs(now, sizes, batch)
+
+    def _in_runs(self, now: Nanos, sizes: Sequence[int], batch: Callable[[int, int], Batch]) -> int:
+        """Send messages of these sizes, as many to a frame as fit, while there is room; returns how many."""
+        taken, count = 0, len(sizes)
+        while taken < count:
+            room = self._room(now, count - taken)
             if room < 1:
                 self._stats.refused += 1
                 break
             end = min(taken + room, frame_end(sizes, taken, self._settings.frame_bytes, LENGTH))
-            self._send(now, payloads[taken:end], annotation)
+            self._send(now, batch(taken, end))
             taken = end
         return taken
 
-    def _send(self, now: Nanos, payloads: Sequence[bytes], annotation: Annotation | None) -> None:
+    def _send(self, now: Nanos, batch: Batch) -> None:
         me, desk = self._sender.me, self._desk
-        batch = batch_of(me, self._sender.seq + 1, list(payloads), annotation)
         self._sender.sent(now, batch)
-        self._rate.sent(len(payloads))
-        self._stats.sent += len(payloads)
+        self._rate.sent(len(batch.payloads))
+        self._stats.sent += len(batch.payloads)
         desk.idle.data(me, batch.last)
         desk.buffer.add(batch, desk.round)
         self._out.deliver(Sent(batch, 1))

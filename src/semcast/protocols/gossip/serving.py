@@ -8,11 +8,13 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.desk import NOTICES, Asked, data_of
+from semcast.protocols.gossip.data import data_of
+from semcast.protocols.gossip.desk import NOTICES, Asked
 from semcast.protocols.gossip.fetching import WINDOW
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import matches
+from semcast.protocols.gossip.receiver import SKIPPED
 from semcast.protocols.gossip.runs import runs_of
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
@@ -69,7 +71,9 @@ class Serving:
                 found.append(batch)
         self._send(now, target, found, number)
         many = row is not None and len(purged) > NOTICES
-        self._tell_purged(target, stream, merged + (_as_spans(purged) if many else _singly(stream, purged)))
+        self._tell_purged(
+            target, stream, merged + (_as_spans(stream, purged) if many else _singly(stream, purged))
+        )
         for why, seqs in gone.items():
             for part in some_spans(spans_of(seqs)):
                 self._out.send(target, Gone(stream.sender, part, why))
@@ -106,6 +110,16 @@ def _singly(stream: LogStream, purged: list[int]) -> list[Receipt]:
     return found
 
 
-def _as_spans(purged: list[int]) -> list[Receipt]:
-    """A session that is far behind is told what was replaced, and not by what."""
-    return [(first, last, 0) for first, last in spans_of(purged)]
+def _as_spans(stream: LogStream, purged: list[int]) -> list[Receipt]:
+    """A session that is far behind is told what was replaced, and not by what; also of what comes next.
+
+    If a million messages were replaced while it was away, it need not ask for each window of them.
+    """
+    spans = spans_of(purged)
+    first, last = spans.pop()
+    spans.append((first, stream.replaced_from(last, NOTICES * SKIPPED)))
+    return [
+        (start, min(end, start + SKIPPED - 1), 0)
+        for begin, end in spans
+        for start in range(begin, end + 1, SKIPPED)
+    ]

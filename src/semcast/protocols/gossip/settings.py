@@ -95,7 +95,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     paced: bool = True
     """Whether a sender slows down when most receivers cannot follow; without a logger it does not."""
     hold: int = 1024
-    """Messages of a stream that wait for others before them; what comes beyond that is asked for later."""
+    """Messages, of all streams together, that wait for others before them; others are asked for later. A
+    group that loses much at high rates needs room for what comes until a gap is filled."""
     queue_messages: int = 1024
     """Messages that wait for the program; beyond that, what is logged is left to the log."""
     reserve_messages: int = 4096

@@ -123,11 +123,13 @@ class Shelf:
         """Take messages in; returns how many bytes are there more than before."""
         if self._count and self._cache.read is not None:
             self._cache.size -= self.release(batch.first, batch.last)
-        if len(batch.payloads) == 1:
+        if len(batch.payloads) == 1 and batch.items is None:
             return self._put_one(batch)
-        sender, held = batch.sender, self._held
-        for seq, payload in enumerate(batch.payloads, batch.first):
-            held[seq] = Batch(sender, seq, [payload], None, len(payload))
+        held = self._held
+        for single in singles_of(batch):
+            held[single.first] = single
+            if single.annotation is not None:
+                self._notes[single.first] = single.annotation
         grown = 0
         for number, begin, end in _blocks(batch.first, batch.last):
             block = self._blocks.get(number)
@@ -298,8 +300,17 @@ def batches_of(record: Stored | StoredRun | Published) -> Iterator[Batch]:
     if isinstance(record, Stored):
         yield batch_of(sender, record.seq, [record.payload], from_wire(record.annotation))
     elif isinstance(record, StoredRun):
-        for seq, payload in enumerate(record.payloads, record.first):
-            yield Batch(sender, seq, [payload], None, len(payload))
+        yield from singles_of(Batch(sender, record.first, record.payloads, items=record.items))
     else:
         for seq, (payload, annotation) in enumerate(record.messages, record.first):
             yield batch_of(sender, seq, [payload], from_wire(annotation))
+
+
+def singles_of(run: Batch) -> list[Batch]:
+    """Messages in a row, one by one."""
+    if run.items is not None:
+        return run.singles()
+    sender, payloads = run.sender, run.payloads
+    return [
+        Batch(sender, seq, [payload], None, len(payload)) for seq, payload in enumerate(payloads, run.first)
+    ]

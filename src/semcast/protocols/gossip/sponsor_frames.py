@@ -6,7 +6,8 @@ import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.protocols.gossip.frames import Entries, Number, Part, Parts
+from semcast.protocols.gossip.data import Number
+from semcast.protocols.gossip.frames import Entries, Part, Parts
 from semcast.protocols.gossip.settings import MAX_FILTER
 
 _Filter = Annotated[str, msgspec.Meta(max_length=MAX_FILTER)]

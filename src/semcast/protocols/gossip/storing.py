@@ -12,10 +12,10 @@ def store(stream: LogStream, batch: Batch, journal: Journal) -> list[Batch]:
     fresh = [batch.cut(*span) for span in stream.unsettled(batch.first, batch.last)]
     for part in fresh:
         stream.store(part)
-        if len(part.payloads) == 1:
+        if len(part.payloads) == 1 and part.items is None:
             record = Stored(part.sender, part.first, part.payloads[0], to_wire(part.annotation))
             position = journal.write(record)
         else:
-            position = journal.write(StoredRun(part.sender, part.first, part.payloads))
+            position = journal.write(StoredRun(part.sender, part.first, part.payloads, part.items))
         stream.messages.place(part.first, part.last, position)
     return fresh

@@ -5,7 +5,8 @@ it asks everybody what they hold: then that stream is taken from logs only.
 """
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.protocols.gossip.desk import Desk, data_of
+from semcast.protocols.gossip.data import data_of
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Holding, Inquire, LetGo, Want, some_spans
 from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.session import Session

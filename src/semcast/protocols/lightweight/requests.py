@@ -120,9 +120,10 @@ class Requests:
         self._end(session, cause, "out")
 
     def close(self, cause: str) -> None:
-        """The daemon is no more: all are put out."""
+        """The daemon is no more: all are put out. Who only is its client did not ask for that."""
         for session in list(self.sessions.values()):
-            self.put_out(session, cause)
+            own = session.client.name == self._me.name
+            self.put_out(session, cause if own else f"the daemon left: {cause}")
 
     def _end(self, session: Session, cause: str, level: str) -> None:
         if session.closed:

@@ -22,8 +22,8 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import Choice, GossipSettings, Logger, Member, Protocol
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import (
-    Data,
     Digest,
     Forgotten,
     Gone,
@@ -77,6 +77,9 @@ class GossipCell(Parameters, frozen=True):
     limit: int = 1000
     mbit: float = 100.0
     queue: int = 50
+    hold: int = 1 << 16
+    """Messages that a receiver holds until those before them are there. The paper's are given in no order, so
+    that nothing is held, and no receiver is full: here as many as ever come."""
 
 
 def gossip(cell: GossipCell) -> Result:
@@ -171,6 +174,9 @@ class CountingNetwork(RoutedNetwork):
         self.size_to = Counter[int]()
         """Bytes of repairs and receipts, by the host they are for."""
         self.repaired = Counter[tuple[int, int]]()
+        self.reached = Counter[tuple[MemberId, int]]()
+        """How many hosts the multicast of a message got to."""
+        self._to_one = False
 
     def forget(self) -> None:
         """Begin to count."""
@@ -187,6 +193,20 @@ class CountingNetwork(RoutedNetwork):
             self._follow(self._places[packet.source], self._places[dest])
         super().transmit(at, packet, dest)
 
+    def _pass_on(self, packet: Packet, node: int, dest: int) -> None:
+        self._to_one = True
+        super()._pass_on(packet, node, dest)
+        self._to_one = False
+
+    def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
+        lost = self.lost
+        super()._arrive(packet, dest, arrival)
+        if not self._to_one and self.lost == lost:
+            assert isinstance(packet.decoded, Datagram)
+            (frame,) = packet.decoded.frames
+            if isinstance(frame, Data):
+                self.reached[frame.sender, frame.first] += 1
+
     def _kind(self, packet: Packet, dest: int | None) -> str:
         assert isinstance(packet.decoded, Datagram)
         (frame,) = packet.decoded.frames
@@ -194,6 +214,11 @@ class CountingNetwork(RoutedNetwork):
             return "first" if dest is None else "repair"
         if isinstance(frame, Gossip):
             self.size["logged"] += len(msgspec.msgpack.encode(frame.logged)) - 1
+            self.size["hash"] += _HASH_BYTES if frame.idle else 0
+            self.count["rounds"] += not frame.gap
+        purpose = _PURPOSES.get(type(frame))
+        if purpose is not None:
+            self.size[purpose] += packet.size
         return _KINDS.get(type(frame), "session")
 
     def _follow(self, node: int, place: int) -> None:
@@ -211,6 +236,15 @@ _KINDS: dict[type, str] = {
     **dict.fromkeys((Gossip, Digest, Want, Forgotten, Heartbeats, Idle, Logged), "overhead"),
 }
 """What the paper counts as overhead; whatever is not here is about sessions, which it has not."""
+_PURPOSES: dict[type, str] = {
+    **dict.fromkeys((Gossip, Digest), "gossip"),
+    **dict.fromkeys((Want, Forgotten), "request"),
+    **dict.fromkeys((Heartbeats, Idle), "heartbeat"),
+    Logged: "acknowledgement",
+}
+"""What the overhead is for. Gossip of rpbcast is its requests to peers, too."""
+_HASH_BYTES = 10
+"""Of a hash of heartbeats in a frame."""
 
 
 class GossipRun:
@@ -271,13 +305,16 @@ class GossipRun:
     def latencies(self) -> Result:
         """From the multicast until all members have it; of what all came to have."""
         took = [each / SECOND for each in self.watch.took]
-        sent = len(self.watch.sent)
+        sent, lacking, reached = len(self.watch.sent), self.watch.lacking, self.network.reached.__getitem__
+        lost = {"not_everywhere_reached": fmean(map(reached, lacking))} if lacking else {}
         return {
             "sent": sent,
             "latency_s": fmean(took) if took else -1.0,
             "latency_std_s": pstdev(took) if took else -1.0,
-            "not_everywhere": len(self.watch.lacking),
-            "not_everywhere_share": len(self.watch.lacking) / max(sent, 1),
+            "not_everywhere": len(lacking),
+            "not_everywhere_share": len(lacking) / max(sent, 1),
+            **lost,
+            "reached": fmean(map(reached, self.watch.sent)) if sent else -1.0,
             "blocked_ms": sum(host.stats.blocked_time for host in self.cluster.hosts) / MILLISECOND,
         }
 
@@ -302,6 +339,12 @@ class GossipRun:
         return {
             "overhead_packets": count["overhead"] / seconds,
             "overhead_bytes": (size["overhead"] - size["logged"]) / seconds,
+            "gossip_bytes": (size["gossip"] - size["logged"]) / seconds,
+            "request_bytes": size["request"] / seconds,
+            "heartbeat_bytes": size["heartbeat"] / seconds,
+            "acknowledgement_bytes": size["acknowledgement"] / seconds,
+            "hash_bytes": size["hash"] / seconds,
+            "all_hashes_bytes": count["rounds"] * _HASH_BYTES / seconds,
             "logged_bytes": size["logged"] / seconds,
             "session_bytes": size["session"] / seconds,
             "repair_packets": count["repair"] / seconds,
@@ -317,6 +360,7 @@ def settings_of(cell: GossipCell, loggers: tuple[str, ...]) -> GossipSettings:
         choice=Choice(cell.choice),
         eager=cell.asks == "detection",
         repairs_per_second=cell.limit,
+        hold=cell.hold,
     )
 
 

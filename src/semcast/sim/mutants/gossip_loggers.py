@@ -5,15 +5,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import Data, Entry, Join
+from semcast.protocols.gossip.frames import Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Keys
@@ -25,7 +26,6 @@ from semcast.protocols.gossip.records import Counted, Record, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
-from semcast.wire.annotations import from_wire
 
 
 class _HastyIntake(Intake):
@@ -66,13 +66,14 @@ class DisconnectedForgotten(Logger):
 
 class _CompactingIntake(Intake):
     def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
-        stream = self.stream(frame.sender)
-        if stream is not None and not stream.settled(frame.first) and self._retaining.compacts:
+        stream, batch = self.stream(frame.sender), batch_in(frame)
+        fresh = stream is not None and not stream.settled(frame.first)
+        if stream is not None and batch is not None and fresh and self._retaining.compacts:
             probe = type(stream)(frame.sender)
-            for batch in stream.messages.values():
-                probe.store(batch)
-            probe.store(batch_of(frame.sender, frame.first, frame.payloads, from_wire(frame.annotation)))
-            for seq, by in probe.obsolete(frame.first, frame.first):
+            for each in stream.messages.values():
+                probe.store(each)
+            probe.store(batch)
+            for seq, by in probe.obsolete(batch.first, batch.last):
                 stream.replace(seq, by)
                 self._journal.write(Replaced(frame.sender, seq, by))
         super().on_data(now, source, frame)

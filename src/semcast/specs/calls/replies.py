@@ -11,6 +11,7 @@ from semcast.specs.runs import Runs
 from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 Named = tuple[MemberId, int]
+NO_CAUSAL_ORDER = "no causal order was asked for"
 
 
 def call_replies(history: History) -> Verdict:
@@ -92,7 +93,7 @@ def causal_reply(history: History) -> Verdict:
     """
     order = history.info.only.order
     if order not in (CAUSAL, TOTAL):
-        return Verdict("causal_reply", Status.HOLDS, note="no causal order was asked for")
+        return Verdict("causal_reply", Status.HOLDS, note=NO_CAUSAL_ORDER)
     findings = Findings("causal_reply")
     story = story_of(history)
     before = {process: _before_said(member) for process, member in story.members.items()}

@@ -21,7 +21,7 @@ def lw_order(history: History) -> Verdict:
     """
     findings = Findings("lw_order")
     story = story_of(history)
-    _one_place_each(story, findings)
+    one_place_each(story, findings)
     for client, rows in story.heard.items():
         last: Row | None = None
         of_sender: dict[MemberId, Row] = {}
@@ -36,11 +36,12 @@ def lw_order(history: History) -> Verdict:
             if before is not None and before.event.last >= seq:
                 _found(findings, f"{client} has ({sender},{seq}) after a later one, or twice", before, row)
             of_sender[sender] = row
-    _acyclic(story, findings)
+    one_order(story, findings)
     return findings.verdict()
 
 
-def _one_place_each(story: Story, findings: Findings) -> None:
+def one_place_each(story: Story, findings: Findings) -> None:
+    """Two steps at one position, and steps at two: each row is compared with the first about the same."""
     at: dict[Place, Row] = {}
     of: dict[tuple[Step, int], Row] = {}
     configuration: dict[Step, Row] = {}
@@ -62,8 +63,11 @@ def _step(row: Row) -> Step:
     return sender, seq or row.event.level or ""
 
 
-def _acyclic(story: Story, findings: Findings) -> None:
-    """Take away what nothing comes before, again and again: nothing is left over."""
+def one_order(story: Story, findings: Findings) -> None:
+    """Whether an order agrees with all daemons.
+
+    Take away what nothing comes before, again and again: nothing is left over.
+    """
     after: dict[Step, set[Step]] = {}
     awaited: dict[Step, int] = {}
     for rows in story.daemons.values():
@@ -145,27 +149,43 @@ def lw_sending_view(history: History) -> Verdict:
     """
     findings = Findings("lw_sending_view")
     story = story_of(history)
-    asked: dict[Message, ViewId] = {}
-    for process, rows in story.daemons.items():
-        standing = Standing()
-        for row in rows:
-            view = row.text.view
-            if row.kind is ASK and view is not None:
-                asked[row.message] = view
-                if standing.views.get(row.client, {}).get(row.text.groups[0]) != view:
-                    _found(findings, f"{row.client} names a view that it is not in", row)
-            standing.take(row)
-        for ordered, wanted, given in _deliveries(rows):
-            sender = ordered.message[0]
-            lost = sender in wanted and sender not in [row.client for row in given]
-            if ordered.message in asked and lost and story.home.get(sender) == process:
-                _found(findings, f"{sender} is not given its own message: its view is over", ordered)
+    asked = sending_views(story)
+    look_at_names(story, findings)
+    look_for_own(story, asked, findings)
     for row in story.rows(DELIVER):
         sent = asked.get(row.message)
         if sent is not None and any(view != sent for view in row.text.views.values()):
             _found(findings, f"{row.client} is given it in another view than it was sent in", row)
     _look_for_gaps(story, asked, findings)
     return findings.verdict()
+
+
+def sending_views(story: Story) -> dict[Message, ViewId]:
+    """The views in which messages were sent, where that matters."""
+    return {row.message: row.text.view for row in story.rows(ASK) if row.text.view is not None}
+
+
+def look_at_names(story: Story, findings: Findings) -> None:
+    """A sender names the view that it is in."""
+    for rows in story.daemons.values():
+        standing = Standing()
+        for row in rows:
+            view = row.text.view
+            if row.kind is ASK and view is not None:
+                here = standing.views.get(row.client, {}).get(row.text.groups[0])
+                if here != view:
+                    _found(findings, f"{row.client} names a view that it is not in", row)
+            standing.take(row)
+
+
+def look_for_own(story: Story, asked: dict[Message, ViewId], findings: Findings) -> None:
+    """A sender that is still a member is given its own messages."""
+    for process, rows in story.daemons.items():
+        for ordered, wanted, given in _deliveries(rows):
+            sender = ordered.message[0]
+            lost = sender in wanted and sender not in [row.client for row in given]
+            if ordered.message in asked and lost and story.home.get(sender) == process:
+                _found(findings, f"{sender} is not given its own message: its view is over", ordered)
 
 
 def _look_for_gaps(story: Story, asked: dict[Message, ViewId], findings: Findings) -> None:

@@ -1,0 +1,1 @@
+"""Lightweight groups and clients, in runs that memory does not hold."""

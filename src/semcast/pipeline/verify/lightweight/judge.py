@@ -1,0 +1,258 @@
+"""Lightweight groups and clients (`semcast.specs.lightweight`), in runs that memory does not hold.
+
+Sessions, views and configurations are few rows: the driver has them, as the outline of a run. What they break
+among themselves the checkers see there. The rest is judged by single rows and their neighbours
+(`rows.py`), or by the checkers in tasks: a stretch of what a daemon did, a range of the requests
+of a client, or all that a client was told.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from semcast.history import Event, History
+from semcast.history.schema import GONE, SCHEMA
+from semcast.pipeline.verify.forms import Findings, Given, Wanted
+from semcast.pipeline.verify.lightweight.rows import (
+    LightweightRows,
+    after_the_end,
+    is_kind,
+    lost_or_unplaced,
+    not_growing,
+    of_the_gone,
+    outside,
+    sent_elsewhere,
+    with_stays,
+)
+from semcast.pipeline.verify.lightweight.steps import judge_steps
+from semcast.pipeline.verify.parts import Task, judge_in_parts, outlines
+from semcast.pipeline.verify.violations import known_violations, told_by
+from semcast.specs import LIGHTWEIGHT, Verdict
+from semcast.specs.lightweight.kinds import (
+    ASK,
+    CONF,
+    DELIVER,
+    HEARD,
+    LEFT,
+    ORDERED,
+    PRIVATE,
+    SESSION,
+    TRANSITIONAL,
+    VIEW,
+)
+from semcast.specs.lightweight.messages import look_at_names, look_for_own, sending_views
+from semcast.specs.lightweight.story import Row, Story, story_of
+from semcast.specs.verdict import Findings as Faults
+
+_STRETCH = 1 << 14
+"""So many rows of a daemon, or requests of a client, are judged in one task."""
+
+BY_OUTLINE = ("lw_view_agreement", "lw_one_event", "lw_gone", "one_fate")
+"""What the checkers see in sessions and views alone; others add what messages break."""
+
+ROWS: dict[str, Callable[[LightweightRows, str], DataFrame]] = {
+    "lw_view_agreement": outside,
+    "lw_order": not_growing,
+    "lw_sending_view": sent_elsewhere,
+    "lw_gone": of_the_gone,
+    "lw_settled": lost_or_unplaced,
+    "one_fate": after_the_end,
+}
+"""What single rows and their neighbours break."""
+
+_OUTLINE = (CONF, SESSION, VIEW, TRANSITIONAL, LEFT, *GONE)
+_ABOUT_MESSAGES = ("cast", "private")
+
+
+def names_its_view(history: History) -> Verdict:
+    """A part of `lw_sending_view`: whether senders are in the views that they name."""
+    faults = Faults("lw_sending_view")
+    look_at_names(story_of(history), faults)
+    return faults.verdict()
+
+
+def has_its_own(history: History) -> Verdict:
+    """A part of `lw_sending_view`: whether senders are given their own messages."""
+    faults, story = Faults("lw_sending_view"), story_of(history)
+    look_for_own(story, sending_views(story), faults)
+    return faults.verdict()
+
+
+TASKS = {
+    "lw_open": Task("lw_open", LIGHTWEIGHT["lw_open"], own=True),
+    "names": Task("lw_sending_view", names_its_view, own=True),
+    "own": Task("lw_sending_view", has_its_own, own=True),
+    "lw_same_view": Task("lw_same_view", LIGHTWEIGHT["lw_same_view"]),
+    "lw_private": Task("lw_private", LIGHTWEIGHT["lw_private"]),
+    "lw_heard": Task("lw_heard", LIGHTWEIGHT["lw_heard"]),
+    "lw_purged": Task("lw_purged", LIGHTWEIGHT["lw_purged"]),
+}
+JUDGED = {*BY_OUTLINE, *ROWS, *(task.property for task in TASKS.values()), "lw_atomicity"}
+"""What is judged here. Nothing else holds."""
+
+
+def judge_lightweight(given: Given, wanted: Wanted) -> Findings:
+    """All properties of the family."""
+    found = Findings()
+    there = given.run_index.totals.where(is_kind(SESSION, CONF)).select("run").distinct()
+    runs = [run for (run,) in there.collect() if run in wanted]
+    for run, names in wanted.items():
+        if run not in runs:
+            found.unknown.update({(run, name): "no daemon was recorded" for name in names})
+    if not runs:
+        return found
+    about_messages = is_kind(ASK, ORDERED) & fn.col("level").isin(*_ABOUT_MESSAGES)
+    others = is_kind(ASK, ORDERED) & ~about_messages
+    programs = is_kind(HEARD) & (fn.col("level") == "opened")  # without one they would be taken for daemons
+    known = outlines(given, runs, is_kind(*_OUTLINE) | others | programs)
+    if known is None:
+        why = "there are too many rows about sessions and views"
+        found.unknown.update({(run, name): why for run in runs for name in wanted[run]})
+        return found
+    _Judgement(given, {run: wanted[run] for run in runs}, known, found).all()
+    return found
+
+
+class _Judgement:
+    """Of some runs, whose outlines are known."""
+
+    def __init__(self, given: Given, wanted: Wanted, known: dict[str, History], found: Findings) -> None:
+        self._given = given
+        self._wanted = wanted
+        self._known = known
+        self._found = found
+        self._rows = LightweightRows(given, known)
+
+    def all(self) -> None:
+        """Whatever is wanted."""
+        self._by_outline()
+        for name, form in ROWS.items():
+            if self._runs(name):
+                self._found.violations.append(form(self._rows.of(self._runs(name)), name))
+        self._stays()
+        if self._runs("lw_order"):
+            self._found.add(judge_steps(self._rows.of(self._runs("lw_order")), "lw_order"))
+        parts = [each for task in TASKS if (each := self._parts(task)) is not None]
+        if parts:
+            beside = {
+                (run, task): list(_beside(task, self._known[run]))
+                for task, each in TASKS.items()
+                for run in self._runs(each.property)
+            }
+            rows = reduce(DataFrame.union, parts)
+            self._found.add(judge_in_parts(self._given, rows, TASKS, self._known, beside))
+
+    def _runs(self, name: str) -> list[str]:
+        return [run for run, names in self._wanted.items() if name in names]
+
+    def _by_outline(self) -> None:
+        told = [(run, LIGHTWEIGHT[name](self._known[run])) for name in BY_OUTLINE for run in self._runs(name)]
+        broken = [told_by(run, verdict) for run, verdict in told if verdict.count]
+        self._found.violations.append(known_violations(self._given.run_index.spark, broken))
+
+    def _stays(self) -> None:
+        """What clients were given in a view is one number each, in the outline: equal if it was the same."""
+        runs = self._runs("lw_atomicity")
+        if runs:
+            for run, events in with_stays(self._rows.of(runs)).items():
+                history = History(self._known[run].info, events)
+                self._found.verdicts.append((run, LIGHTWEIGHT["lw_atomicity"](history)))
+
+    def _parts(self, task: str) -> DataFrame | None:
+        runs = self._runs(TASKS[task].property)
+        if not runs:
+            return None
+        rows, part = _PARTS[task](self._rows.of(runs))
+        return rows.select(*SCHEMA.names, fn.lit(task).alias("task"), part.alias("part"))
+
+
+# Which rows are judged together
+
+Parted = tuple[DataFrame, Column]
+
+
+def _of_daemon(place: str) -> Column:
+    return fn.concat_ws("#", "process", "incarnation", fn.expr(f"{place} div {_STRETCH}"))
+
+
+def _turns(rows: LightweightRows) -> Parted:
+    """What a daemon did, cut where it begins with a request; with those that were sent in a view."""
+    done = rows.turns
+    home = rows.all.where(is_kind(ASK) & (fn.col("level") == "cast") & rows.text("view").isNotNull())
+    places = done.where(is_kind(ORDERED)).select(
+        "run", "sender", "sender_incarnation", "seq", _of_daemon("turn").alias("part")
+    )
+    asked = home.join(places, ["run", "sender", "sender_incarnation", "seq"])
+    both = done.select(*SCHEMA.names, _of_daemon("turn").alias("part"))
+    return both.union(asked.select(*SCHEMA.names, "part")), fn.col("part")
+
+
+def _asked(rows: LightweightRows) -> Parted:
+    home = rows.all.where(is_kind(ASK) & (fn.col("level") == "cast") & rows.text("view").isNotNull())
+    return home, _of_daemon("index")
+
+
+def _by_request(rows: DataFrame) -> Parted:
+    part = fn.concat_ws("#", "sender", "sender_incarnation", fn.expr(f"seq div {_STRETCH}"))
+    return rows, part
+
+
+def _delivered(rows: LightweightRows) -> Parted:
+    return _by_request(rows.all.where(is_kind(DELIVER)))
+
+
+def _private(rows: LightweightRows) -> Parted:
+    asked = is_kind(ASK, ORDERED) & (fn.col("level") == "private")
+    return _by_request(rows.all.where(asked | is_kind(PRIVATE)))
+
+
+def _told(rows: LightweightRows) -> Parted:
+    """All that programs were told which say what they heard."""
+    heard = rows.clients.where(is_kind(VIEW, TRANSITIONAL, LEFT, DELIVER, PRIVATE, HEARD))
+    programs = rows.clients.where(is_kind(HEARD)).select("run", "client").distinct()
+    return heard.join(programs, ["run", "client"], "left_semi"), fn.to_json("client")
+
+
+def _told_and_asked(rows: LightweightRows) -> Parted:
+    """The same, and what the messages were about."""
+    told, part = _told(rows)
+    key = ["run", "sender", "sender_incarnation", "seq"]
+    casts = rows.all.where(is_kind(ASK) & (fn.col("level") == "cast"))
+    where = told.where(is_kind(DELIVER)).select(*key, part.alias("part")).distinct()
+    about = casts.join(where, key).select(*SCHEMA.names, "part")
+    return told.select(*SCHEMA.names, part.alias("part")).union(about), fn.col("part")
+
+
+_PARTS: dict[str, Callable[[LightweightRows], Parted]] = {
+    "lw_open": _turns,
+    "names": _asked,
+    "own": _turns,
+    "lw_same_view": _delivered,
+    "lw_private": _private,
+    "lw_heard": _told,
+    "lw_purged": _told_and_asked,
+}
+
+
+def _beside(task: str, known: History) -> Iterable[Event]:
+    """The rows of an outline that belong to every part."""
+    story = story_of(known)
+    match task:
+        case "lw_same_view":
+            return _one_of_each(story)
+        case "lw_private" | "lw_heard" | "lw_purged":
+            return _events(story.rows(SESSION))
+        case "lw_open" | "names" | "own":
+            return _events(story.rows(SESSION, VIEW, LEFT))
+    return ()
+
+
+def _events(rows: Iterable[Row]) -> Iterator[Event]:
+    return (row.event for row in rows)
+
+
+def _one_of_each(story: Story) -> Sequence[Event]:
+    """Of each group with sending view delivery a row that says so."""
+    return list({row.text.group: row.event for row in story.rows(VIEW) if row.text.vs}.values())
