@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.core import MemberId
@@ -183,38 +183,45 @@ def _answered_otherwise(rows: DataFrame) -> DataFrame:
 
 
 def _white_too_early(rows: DataFrame) -> DataFrame:
-    """What is white and not on the disk of a server by then, or not when it starts again."""
+    """What is white and not on the disk of a server by then, or not when it starts again.
+
+    With what the disks of all its servers had said by then: one that was put back has less than it had.
+    """
     server = fn.get("members", fn.lit(0))
     stores = rows.where(is_kind(STORE)).select(*LIFE, server.alias("server"))
     line = fn.coalesce("order", fn.lit(0)).alias("line")
-    nothing = fn.lit(None)
+    place, nowhere = fn.struct(*ROW), fn.lit(None).cast(_PLACE)
+    never = fn.lit(None).cast("long")
     began = rows.where(is_kind(STORE)).select(
-        fn.col("run").alias("of"), server.alias("server"), "at_ns", line, line.alias("recovered"), *_no_row()
+        "run", server.alias("server"), "at_ns", line, line.alias("recovered"), nowhere.alias("told"), nowhere
     )
     told = rows.where(is_kind(DURABLE)).join(fn.broadcast(stores), LIFE)
-    told = told.select("run", "server", "at_ns", line, nothing.cast("long"), *_no_row())
+    told = told.select("run", "server", "at_ns", line, never, place, nowhere)
     white = rows.where(is_kind(WHITE)).select(
-        fn.col("run").alias("of"),
-        fn.explode("members").alias("server"),
-        "at_ns",
-        line,
-        nothing.cast("long"),
-        *ROW,
+        "run", fn.explode("members").alias("server"), "at_ns", line, never, nowhere, place.alias("white")
     )
-    together = began.union(told).union(white)
-    is_white = fn.col("index").isNotNull()
-    upto = Window.partitionBy("of", "server").orderBy("at_ns", is_white)
-    had = fn.max(fn.when(~is_white, fn.col("line"))).over(upto.rowsBetween(Window.unboundedPreceding, 0))
-    back = Window.partitionBy("of", "server").orderBy(fn.desc("at_ns"), fn.desc(is_white))
+    together = white.union(told).union(began).toDF(*_DISK)
+    is_white = fn.col("white").isNotNull()
+    known = fn.when(~is_white, fn.col("line"))
+    upto = Window.partitionBy("run", "server").orderBy("at_ns", is_white)
+    upto = upto.rowsBetween(Window.unboundedPreceding, 0)
+    back = Window.partitionBy("run", "server").orderBy(fn.desc("at_ns"), fn.desc(is_white))
     later = fn.min("recovered").over(back.rowsBetween(Window.unboundedPreceding, 0))
-    seen = together.select("*", had.alias("had"), later.alias("later")).where(is_white)
-    wrong = seen.where("had is null or had < line or later < line").select(*ROW).distinct()
-    return rows.join(wrong, ROW, "left_semi").select(*rows.columns)
+    seen = together.select(
+        "*",
+        fn.max(known).over(upto).alias("had"),
+        fn.max_by("told", known).over(upto).alias("by"),
+        later.alias("later"),
+    )
+    seen = seen.where(is_white)
+    wrong = seen.where("had is null or had < line or later < line").select("white").distinct()
+    of_all = seen.join(wrong, "white", "left_semi")  # the checker asks about every server of the row
+    return these(rows, of_all.select(fn.explode(fn.array("white", "by")).alias("row")).select("row.*"))
 
 
-def _no_row() -> list[Column]:
-    kinds = ("string", "string", "long", "long")
-    return [fn.lit(None).cast(kind).alias(name) for name, kind in zip(ROW, kinds, strict=True)]
+_DISK = ("run", "server", "at_ns", "line", "recovered", "told", "white")
+"""Of a server's disk: what it had when, as it said or as it was read; and what is white somewhere."""
+_PLACE = "struct<run:string, process:string, incarnation:bigint, index:bigint>"
 
 
 def _last_states(rows: DataFrame) -> DataFrame:
