@@ -33,8 +33,9 @@ class Desk:
         """When the disk says that there is something."""
         assert self.woken.wait(10)
         self.woken.clear()
-        assert self.seat.next_at() == 0, "the loop may not sleep over it"
-        self.seat.run(1, ())
+        if self.disk.ready():  # else a turn heard of this sync before the disk's thread came to say so
+            assert self.seat.next_at() == 0, "the loop may not sleep over it"
+            self.seat.run(1, ())
 
 
 def test_a_stack_hears_of_its_syncs_and_recovers_after_a_restart(tmp_path: Path) -> None:
