@@ -179,12 +179,16 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(
     assert [each.kind.value for each in history.events] == ["call-view", "call-made"]
 
 
-def test_a_journal_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_made_is_done_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
     journal = CallJournal(tmp_path / "file", "run", "g", A, order="total")
     journal.deliver(Note("call-made", seq=1, count=1, level="all", digest="all"))
     journal.flush()
     journal.close()
+    assert "recorded no more" in caplog.text
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_reply_that_overtakes_its_cause_is_found_in_runs(tmp_path: Path) -> None:
