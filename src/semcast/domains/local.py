@@ -5,7 +5,6 @@ one to the other through queues, each with one side that puts and one that takes
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from semcast.domains.link import (
 )
 from semcast.group.families.lightweight import lightweight_settings
 from semcast.group.group import Group
+from semcast.group.machine import MACHINE
 from semcast.group.settings import GroupSettings
 from semcast.protocols.lightweight import Lightweight, Session
 from semcast.protocols.lightweight.events import ClientEvent
@@ -58,6 +58,7 @@ class LocalLink:
         """The ring of daemons, once it is open."""
         self._application = asyncio.get_running_loop()
         self._list = min(_LIST, settings.queue_messages)
+        self._wall = MACHINE.get().wall
         self._last = 0  # the number of the last session
         # Written by the program:
         self._asked: deque[Request] = deque()
@@ -189,7 +190,7 @@ class LocalLink:
         if stack.inner.phase() == "left":
             return None
         requests = stack.machine.requests
-        self._last = max(self._last + 1, time.time_ns() // 1_000_000)
+        self._last = max(self._last + 1, self._wall() // 1_000_000)
         self._asked.clear()
         self._applied, self._applied_bytes = self._submitted, self._submitted_bytes
         self._session, self._requests, self.over = requests.connect_host(self._last), requests, False
