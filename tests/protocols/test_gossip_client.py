@@ -11,7 +11,7 @@ from semcast.core import Frame, MemberId, Outbox
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import LogClient, Logger, Member
 from semcast.protocols.gossip.client import Page, Question, Result
-from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Line, Put, Read, Taken, Told
+from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Lines, Put, Read, Taken, Told
 from semcast.testing.disk import Disk
 from semcast.testing.seat import Seat
 
@@ -45,7 +45,7 @@ def put(key: bytes, *payloads: bytes) -> list[Put]:
 
 def payloads(answer: Result) -> list[bytes]:
     assert isinstance(answer, Page), answer
-    return [line.payload for line in answer.lines]
+    return [payload for lines in answer.lines for payload in lines.payloads]
 
 
 def test_positions_are_read_by_a_program_that_is_no_member() -> None:
@@ -105,7 +105,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     lost: list[Frame] = []
 
     def carries(_source: str, _dest: str, frame: Frame) -> bool:
-        if isinstance(frame, Line | Put) and len(lost) < 2 and type(frame) not in map(type, lost):
+        if isinstance(frame, Lines | Put) and len(lost) < 2 and type(frame) not in map(type, lost):
             lost.append(frame)
             return False
         return True
@@ -117,7 +117,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     page = lab.begin(Read(0, 0, 0, 10, 10, 100))
     assert not page
     lab.run(SECOND)
-    assert [type(each) for each in lost] == [Put, Line]
+    assert [type(each) for each in lost] == [Put, Lines]
     assert isinstance(taken[0], Taken)
     assert payloads(page[0]) == [b"1", b"2"]
     lab.seats["log"].crash()
