@@ -1,14 +1,17 @@
 """Programs that are no members ask a logger for positions, and give it batches (ours; spec, correction 3)."""
 
 from random import Random
+from types import NoneType
 from typing import Any
 
 import msgspec
 import pytest
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core import Frame, MemberId, Outbox
-from semcast.core.ids import MILLISECOND, SECOND
+from semcast.core import Frame, Item, MemberId, Outbox
+from semcast.core.annotations import Enumeration
+from semcast.core.ids import MILLISECOND, SECOND, MessageId
+from semcast.group.logpages import run_of
 from semcast.protocols.gossip import LogClient, Logger, Member
 from semcast.protocols.gossip.client import Page, Question, Result
 from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Lines, Put, Read, Taken, Told
@@ -192,3 +195,39 @@ def test_a_client_may_want_a_certain_logger() -> None:
         client.ask(0, Ask(0, 0, "ends"), lambda _: None)
     with pytest.raises(ValueError, match="64 questions are under way"):
         client.ask(0, Ask(0, 0, "ends"), lambda _: None)
+
+
+def test_pages_have_annotations_and_gaps() -> None:
+    """Messages that left, items, and other annotations, in parts that fit into datagrams."""
+    lab = Asking(log_bytes=1 << 20)
+    for number in range(3):
+        lab.update("p", b"%d" % number)
+    lab.seats["p"].multicast(b"event")
+    lab.seats["p"].multicast(b"named", annotation=Enumeration((MessageId(MemberId("p"), 4),)))
+    for number in range(60):
+        lab.seats["p"].multicast(bytes(1000) + b"%d" % number)
+    lab.run(SECOND)
+    page = lab.ask(Read(0, 0, 0, 1000, 1000, 1 << 17))
+    assert isinstance(page, Page)
+    assert len(page.lines) >= 4, "16 KiB in a part"
+    entries = [entry for lines in page.lines for entry in run_of(lines).entries()]
+    assert [entry.position for entry in entries] == list(range(2, 65)), "the first two were replaced"
+    assert [entry.message.id.seq for entry in entries] == list(range(3, 66))
+    assert [type(entry.message.annotation) for entry in entries[:3]] == [Item, NoneType, Enumeration]
+    told = lab.ask(Ask(0, 0, "ends"))
+    assert isinstance(told, Told)
+    assert told.newest <= told.settled
+    with pytest.raises(ValueError, match="a page that no logger sends"):
+        run_of(msgspec.structs.replace(page.lines[-1], offsets=[0, 1, 2] * 1000))
+
+
+def test_who_does_not_wait_any_more_asks_no_more() -> None:
+    lab = Asking()
+    lab.seats["log"].crash()
+    found: list[Result] = []
+    done = found.append
+    lab.seats["asker"].call(lambda _stack, now: lab.client.ask(now, Ask(0, 0, "ends"), done))
+    lab.client.drop(done)
+    lab.restart("log")
+    lab.run(SECOND)
+    assert not found

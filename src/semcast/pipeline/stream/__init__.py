@@ -4,11 +4,11 @@
 How to, and what is promised: docs/streaming.md.
 """
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from semcast.pipeline.stream.datasource import SemcastDataSource
 
-__all__ = ["SemcastDataSource", "register"]
+__all__ = ["SemcastDataSource", "register", "without_heartbeats"]
 
 
 def register(spark: SparkSession | None = None) -> None:
@@ -17,3 +17,12 @@ def register(spark: SparkSession | None = None) -> None:
     if session is None:
         raise RuntimeError("there is no Spark session: give one, register(spark)")
     session.dataSource.register(SemcastDataSource)
+
+
+def without_heartbeats(frame: DataFrame) -> DataFrame:
+    """The rows with messages, for use after `withWatermark("at", ...)`.
+
+    Spark moves a filter before the watermark unless it is about the column of the watermark, too; then rows
+    that tell the time would be gone before they could move it.
+    """
+    return frame.where("payload is not null or at is null")

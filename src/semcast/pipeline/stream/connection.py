@@ -63,9 +63,11 @@ def connection_to(where: Where, log: str) -> BlockingLog:
     name = log.rpartition(_MARK)[0]
     found = msgspec.structs.replace(where, logger=name)
     opened = connection(found)
+    if identity(opened) != log:  # perhaps this connection is older than the log
+        disconnect(found)
+        opened = connection(found)
     if identity(opened) != log:
         now = identity(opened)
-        disconnect(found)
         raise OtherLogError(
             f"the positions of this query are of log {log}, and {where.group} has {now}: a position means"
             " nothing in another log. Begin again with a new checkpoint, or put the old log back"

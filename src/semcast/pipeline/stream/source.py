@@ -25,7 +25,7 @@ from semcast.blocking_log import BlockingLog
 from semcast.group.logpages import LogEnds
 from semcast.pipeline.stream.connection import connection, connection_to, identity
 from semcast.pipeline.stream.options import SourceOptions, Start, Where
-from semcast.pipeline.stream.ranges import Beat, cut, lost, read
+from semcast.pipeline.stream.ranges import Beat, Range, cut, lost, read
 
 Offset = dict[str, Any]
 _MICRO = 1000
@@ -116,7 +116,9 @@ class LogBatchReader(DataSourceReader):
         lo = min(_position(log, self._options.start), hi)
         if lo < ends.first and lo < hi:
             lost(self._options, f"messages at positions {lo} to {ends.first - 1} were trimmed")
-        return cut(identity(log), lo, hi, self._options.partitions)
+        which = identity(log)
+        # Of no partitions Spark makes one, of its own.
+        return cut(which, lo, hi, self._options.partitions) or [Range(which, lo, lo)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In an executor."""
