@@ -12,11 +12,11 @@ from semcast.core import Frame, Item, MemberId, Outbox
 from semcast.core.annotations import Enumeration
 from semcast.core.ids import MILLISECOND, SECOND, MessageId
 from semcast.group.logpages import run_of
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import LogClient, Logger, Member
 from semcast.protocols.gossip.client import Page, Question, Result
 from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Lines, Put, Read, Taken, Told
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
 
 ASKER = MemberId("asker")
 
