@@ -57,7 +57,12 @@ def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
 
 def test_variables_of_other_things_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = resolve({})
-    for name in ("SEMCAST_SPARK_MEMORY", "SEMCAST_BENCH_JOURNAL_ROWS", "SEMCAST_TEST_EVERYTHING"):
+    for name in (
+        "SEMCAST_SPARK_MEMORY",
+        "SEMCAST_BENCH_JOURNAL_ROWS",
+        "SEMCAST_TEST_EVERYTHING",
+        "SEMCAST_TRACES",
+    ):
         monkeypatch.setenv(name, "1")
     assert resolve({}) == before
 

@@ -20,8 +20,8 @@ from semcast.net.addresses import AddressError, split_address
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
-_OTHERS = ("FAMILIES", "GOLDEN", "SPARK_", "BENCH_", "TEST_")
-"""Variables that say nothing of a group, or begin like these."""
+_OTHERS = ("FAMILIES", "GOLDEN", "TRACES", "SPARK_", "BENCH_", "TEST_")
+"""Variables that begin with these are no settings of a group."""
 FILE = "semcast.toml"
 DEFAULT_STACK = "ring"
 LEAST_TOKEN_LOSS = 10 * MILLISECOND
