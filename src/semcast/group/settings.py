@@ -217,7 +217,7 @@ def _from_environment(known: Mapping[str, FieldInfo]) -> dict[str, Any]:
 
 
 def _refuse_misspelt(variable: str, known: Iterable[str]) -> None:
-    """Other variables belong to others: Kubernetes sets SEMCAST_SERVICE_HOST beside a service of that name."""
+    """Others belong to others: Kubernetes sets SEMCAST_SERVICE_HOST beside a service of that name."""
     close = get_close_matches(variable.removeprefix(_PREFIX).lower(), known, 1, cutoff=_TYPO)
     if close:
         raise ConfigurationError(f"no such variable: {variable}; did you mean {_PREFIX}{close[0].upper()}?")
