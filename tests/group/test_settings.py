@@ -57,8 +57,13 @@ def test_a_misspelt_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
 
 def test_variables_of_other_things_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = resolve({})
-    of_others = ("SEMCAST_SPARK_MEMORY", "SEMCAST_TEST_EVERYTHING", "SEMCAST_SRC", "SEMCAST_SERVICE_HOST")
-    for name in of_others:
+    for name in (
+        "SEMCAST_SPARK_MEMORY",
+        "SEMCAST_TEST_EVERYTHING",
+        "SEMCAST_TRACES",
+        "SEMCAST_SRC",
+        "SEMCAST_SERVICE_HOST",
+    ):
         monkeypatch.setenv(name, "1")
     assert resolve({}) == before
 
