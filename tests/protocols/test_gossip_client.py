@@ -9,11 +9,11 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Frame, MemberId, Outbox
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import LogClient, Logger, Member
 from semcast.protocols.gossip.client import Page, Question, Result
 from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Line, Put, Read, Taken, Told
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
 
 ASKER = MemberId("asker")
 

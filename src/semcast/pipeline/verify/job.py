@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind
-from semcast.history.schema import KINDS, SCHEMA
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import KINDS
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, in_one_process, unconstrained
