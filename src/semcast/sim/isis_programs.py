@@ -1,7 +1,7 @@
 """Simulated processes of a causal domain, with programs that have a will of their own.
 
-A program reads what it is given, at once or slowly, and now and then answers a message in another of its groups:
-so that causes and effects run through several groups.
+A program reads what it is given, at once or slowly, and now and then answers a message in another of its
+groups: so that causes and effects run through several groups.
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ class DomainProcess(Isis):
             return  # it is not there, or has no credit
 
     def pending(self) -> int:
-        """What is yet to happen: all that is asked for, all that is received, and all groups that are joined."""
+        """What is yet to happen: what is asked for, what is received, and groups that are joined."""
         joining = sum(seat.entered is None for seat in self.seats.values())
         return super().pending() + len(self.line) + joining
 

@@ -32,9 +32,11 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
         answers=rng.choice((0, 10, 30)),
         many=rng.choice((1, 4)),
     )
-    faults = _crashes(rng, size, duration, groups)
-    faults += _trouble(rng, size, duration)
-    faults += _moves(rng, size, duration, groups, {each.member for each in faults if isinstance(each, Crash)})
+    faults = _trouble(rng, size, duration)
+    steady = set(range(size)).difference(*map(_harmed, faults))
+    faults += _crashes(rng, size, duration, groups, steady)
+    victims = {each.member for each in faults if isinstance(each, Crash)}
+    faults += _moves(rng, size, duration, groups, steady, victims)
     faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
     return Scenario(
         seed=seed,
@@ -88,14 +90,26 @@ def _settings(rng: Random, variant: IsisVariant) -> IsisSettings:
     )
 
 
+def _harmed(fault: AnyFault) -> set[int]:
+    """Who may be put out because of it."""
+    if isinstance(fault, Partition):
+        return set(fault.groups[0])
+    return {fault.member} if isinstance(fault, Sleep | Loss | Delay) and fault.member is not None else set()
+
+
 def _crashes(
-    rng: Random, size: int, duration: Nanos, groups: tuple[tuple[str, tuple[int, ...]], ...]
+    rng: Random,
+    size: int,
+    duration: Nanos,
+    groups: tuple[tuple[str, tuple[int, ...]], ...],
+    steady: set[int],
 ) -> list[AnyFault]:
     """So few that every group keeps a majority; what is sent before may reach only some."""
     found: list[AnyFault] = []
     victims: set[int] = set()
     for victim in rng.sample(range(size), rng.choice((0, 1, 1, 2))):
-        if any(2 * len({victim, *victims}.intersection(who)) >= len(who) for _, who in groups):
+        more = {victim, *victims}
+        if any(len(steady.intersection(who) - more) <= len(more) for _, who in groups):
             continue
         victims.add(victim)
         at = rng.randrange(duration // 3, duration)
@@ -133,11 +147,12 @@ def _moves(
     size: int,
     duration: Nanos,
     groups: tuple[tuple[str, tuple[int, ...]], ...],
+    steady: set[int],
     victims: set[int],
 ) -> list[AnyFault]:
-    """Programs join and leave while others send. A majority of those who do not crash stays in each group."""
+    """Programs join and leave while others send. More than may crash stay in each group, undisturbed."""
     found: list[AnyFault] = []
-    leavers: dict[str, int] = {}
+    stay = {name: steady.intersection(who) - victims for name, who in groups}
     for _ in range(rng.choice((0, 1, 2, 4, 6))):
         name, founders = rng.choice(groups)
         at, member = rng.randrange(duration // 5, duration), rng.randrange(size)
@@ -145,17 +160,15 @@ def _moves(
             found.append(Act(at, member, what="join", group=name))
             if rng.random() < 0.3:
                 found.append(Act(at + rng.choice((20, 300)) * MILLISECOND, member, what="leave", group=name))
-        elif len(founders) - len(victims) - leavers.get(name, 0) > 2:
-            leavers[name] = leavers.get(name, 0) + 1
+        elif len(stay[name] - {member}) > len(victims) + 1:
+            stay[name].discard(member)
             found.append(Act(at, member, what="leave", group=name))
             if rng.random() < 0.4:
                 found.append(Act(at + rng.choice((100, 400)) * MILLISECOND, member, what="join", group=name))
     return found
 
 
-def _sends(
-    rng: Random, size: int, duration: Nanos, names: list[str], moments: list[Nanos]
-) -> list[AnyFault]:
+def _sends(rng: Random, size: int, duration: Nanos, names: list[str], moments: list[Nanos]) -> list[AnyFault]:
     """Much of it around the moments when something happens."""
     found: list[AnyFault] = []
     for _ in range(rng.choice((20, 60, 120))):

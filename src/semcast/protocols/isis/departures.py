@@ -1,4 +1,4 @@
-"""Groups that this process has left, and is not done with (1991, 6.7): who goes on there may lack something."""
+"""Groups that this process has left and is not done with (1991, 6.7): who is there may lack something."""
 
 from collections.abc import Sequence
 
@@ -85,8 +85,9 @@ class Departures:
             if now - departure.heard_at > self._patience:
                 del self._open[group]
             else:
+                # All of them: who lacks something may be gone, as only the others can tell.
                 frame = ReachedWanted(departure.past[-1][0])
-                found += [(group, member, frame) for member in departure.lacking()]
+                found += [(group, member, frame) for member in departure.members]
         return found
 
     def answer(self, group: int) -> Reached | None:

@@ -1,4 +1,4 @@
-"""The frames of a causal domain: those of virtual synchrony, each with the group that it is about, and three more.
+"""The frames of a causal domain: those of virtual synchrony, each with its group, and a few more.
 
 A group goes by a number that follows from its name: nobody has to agree on it, and it is of one size.
 """

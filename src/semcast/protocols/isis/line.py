@@ -62,9 +62,10 @@ class Line:
         """Whether the program has come as far in its other groups as the sender had."""
         for other in ticket.others:
             seat = self._seats.get(other.group)
-            if seat is not None and seat is not ticket.order.seat:
-                if not self.reaches(seat, other.view, other.counts):
-                    return False
+            if seat is None or seat is ticket.order.seat:
+                continue
+            if not self.reaches(seat, other.view, other.counts):
+                return False
         return True
 
     def reaches(self, seat: Seat, view: int, counts: list[tuple[int, int]]) -> bool:

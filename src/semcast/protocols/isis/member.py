@@ -30,9 +30,7 @@ class GroupMember(VirtualSynchrony):
         seat: of the process in the group.
     """
 
-    def __init__(
-        self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, seat: "Seat"
-    ) -> None:
+    def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, seat: "Seat") -> None:
         super().__init__(me, settings, rng, out)
         self._seat = seat
         self._order = self._domain_order

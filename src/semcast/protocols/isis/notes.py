@@ -66,7 +66,9 @@ class Notes:
         text: Mapping[str, object],
         view: int | None = None,
     ) -> None:
-        self._out.deliver(Note(kind, sender, seq, count, view=view, digest=msgspec.json.encode(text).decode()))
+        self._out.deliver(
+            Note(kind, sender, seq, count, view=view, digest=msgspec.json.encode(text).decode())
+        )
 
     def _note(
         self,

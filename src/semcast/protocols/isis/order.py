@@ -1,4 +1,4 @@
-"""The order inside of one view of a group: causal, and lined up with what other groups have for the program."""
+"""The order inside of one view of a group: causal, and lined up with what other groups have."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

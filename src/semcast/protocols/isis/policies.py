@@ -71,9 +71,7 @@ class Full(Conservative):
             if time is not None and (time.counts or time.view > 1):
                 found.append((other.name, time))
         found += [
-            (name, time)
-            for name, time in self.known.items()
-            if name != seat.name and not self._is_own(name)
+            (name, time) for name, time in self.known.items() if name != seat.name and not self._is_own(name)
         ]
         return found
 

@@ -189,7 +189,9 @@ class Seat:
     def _lacking(self, each: tuple[int, frozenset[MemberId]], members: Sequence[MemberId]) -> bool:
         view, survivors = each
         return any(
-            self.spoke.get(member, 0) <= view for member in members if member in survivors and member != self.me
+            self.spoke.get(member, 0) <= view
+            for member in members
+            if member in survivors and member != self.me
         )
 
     # What programs took

@@ -134,7 +134,9 @@ class Sending:
         else:
             head = seat.spoken.popleft()
             others = {other.group: len(other.counts) for other in head.others}
-            renamed = Batch(batch.sender, first, batch.payloads, batch.annotation, batch.size, items=batch.items)
+            renamed = Batch(
+                batch.sender, first, batch.payloads, batch.annotation, batch.size, items=batch.items
+            )
             notes.sent(seat.name, renamed, event.view, len(head.changed) + 1, others)
 
     def held_back(self) -> HeldBack | None:
@@ -144,7 +146,9 @@ class Sending:
         if seat is None:
             return None
         if self.open(seat):
-            return HeldBack(None, "other groups are to have what came before") if self._blocked(seat) else None
+            return (
+                HeldBack(None, "other groups are to have what came before") if self._blocked(seat) else None
+            )
         slow = seat.slow()
         if self.room(seat) <= 0 and slow:
             return HeldBack(slow[0], "its program does not read")

@@ -1,7 +1,7 @@
 """A process in many overlapping groups, with causal order over all of them, as one stack.
 
-Birman, Schiper and Stephenson 1991, sections 6 and 7. Each group is one of virtual synchrony; what the program
-is given, and when this process may send, is decided here. See `docs/protocols/isis.md`.
+Birman, Schiper and Stephenson 1991, sections 6 and 7. Each group is one of virtual synchrony; what the
+program is given, and when this process may send, is decided here. See `docs/protocols/isis.md`.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,9 @@ class Isis(Stack):
         self.notes = Notes(out, wanted=settings.notes)
         self.program = Program(me, settings.send_messages, settings.send_bytes)
         self.line = self.line_kind(self.seats)
-        self.policy = self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
+        self.policy = (
+            self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
+        )
         self.departures = Departures(_GONE * settings.vsync.detector.timeout_max)
         self.waits = self.waits_kind(settings, self.seats, self.departures)
         self.sending = self.sending_kind(self)
@@ -85,7 +87,7 @@ class Isis(Stack):
         self._leaving = ""  # why the process leaves the domain, if it does
         self._left = False
         self.heed: Callable[[], None] = _nobody
-        """Called after every input: the program may have something to take, or room. The successor keeps it."""
+        """Called after every input: the program may have something to take, or room."""
 
     # Life
 
@@ -122,7 +124,7 @@ class Isis(Stack):
     # From the program
 
     def join(self, now: Nanos, group: str, minimum: int = 0) -> int:
-        """Be in a group, which so many found together if it is not there; returns the number of the request."""
+        """Be in a group, which so many found together if it is not there; returns its number."""
         _check_name(group)
         if group in self.seats:
             raise Refused(f"{self.me} is in {group!r} already, or about to be, or to leave it")

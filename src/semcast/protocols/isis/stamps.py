@@ -1,4 +1,4 @@
-"""Vector times of groups as others are told of them, and what of them is yet to be said (1991, 6.1 and 6.3)."""
+"""Vector times of groups as others are told of them, and what is yet to be said (1991, 6.1 and 6.3)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
@@ -79,5 +79,7 @@ def news(said: Times, group: str, time: Time) -> Foreign | None:
         return Foreign(group, time.view, sorted(time.counts.items()))
     if time.view < known.view:
         return None
-    changed = [(rank, count) for rank, count in sorted(time.counts.items()) if count > known.counts.get(rank, 0)]
+    changed = [
+        (rank, count) for rank, count in sorted(time.counts.items()) if count > known.counts.get(rank, 0)
+    ]
     return Foreign(group, time.view, changed) if changed else None

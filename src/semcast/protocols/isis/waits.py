@@ -64,9 +64,7 @@ class Waits:
         rows = [*stream.exchange.repairs.received]
         rows[stream.rank] = stream.queued
         needed = min(self._failures + 1, len(rows))
-        return any(
-            self.holders(rows, rank, count) < needed for rank, count in time.counts.items()
-        )
+        return any(self.holders(rows, rank, count) < needed for rank, count in time.counts.items())
 
     def holders(self, rows: list[list[int]], rank: int, count: int) -> int:
         """How many members have a message, its sender among them."""

@@ -416,7 +416,7 @@ class Buffers:
         return batches
 
     def take_run(self, rank: int, last: int) -> list[Batch]:
-        """Remove the messages of one sender up to `last` from the delivery queue: others may be before them."""
+        """Remove messages of one sender up to `last` from the delivery queue: others may be before them."""
         batches = self.to_deliver.pop_run(self.members[rank], last)
         for batch in batches:
             self.delivered[rank] = batch.last
