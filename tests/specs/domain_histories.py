@@ -103,7 +103,7 @@ class Wandering:
             + note,
         )
         past = frozenset(self.past[who])
-        names = set()
+        names: set[str] = set()
         for seq in range(first, first + count):
             for other in [to] if to else members:
                 self.line[other].append((group, who, seq, direct, past | frozenset(names)))
