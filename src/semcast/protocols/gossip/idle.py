@@ -38,6 +38,11 @@ class IdleMarks:
         """Whether it is idle with this number, or was with a later one."""
         return seq <= self._marks.get(stream, 0)
 
+    def news(self, marks: Iterable[Entry]) -> list[Entry]:
+        """Of what somebody else knows, what is not known here; most of a list is, and costs next to nothing."""
+        known = self._marks.get
+        return [mark for mark in marks if mark[1] > known(mark[0], 0)]
+
     def data(self, stream: MemberId, seq: int) -> None:
         """Its sender sent this: if that is news, it is not idle."""
         if seq > self._marks.get(stream, seq):
@@ -53,7 +58,7 @@ class IdleMarks:
 
     def entries(self) -> Iterable[Entry]:
         """All marks."""
-        return sorted(self._marks.items())
+        return self._marks.items()
 
     def _clear(self, stream: MemberId) -> None:
         before = self._marks.pop(stream, None)
