@@ -280,11 +280,9 @@ class Host:
         excess = handover.mailbox.held - 2 * self._queue_messages
         stack, stats = self._turn.stack, self.stats
         waiting = stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
-        if waiting > stats.queued:
-            stats.queued = waiting
+        stats.queued = max(stats.queued, waiting)
         size = stack.queued_bytes()
-        if size > stats.queued_bytes:
-            stats.queued_bytes = size
+        stats.queued_bytes = max(stats.queued_bytes, size)
 
     def _open(
         self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool

@@ -34,12 +34,8 @@ class IdleMarks:
             self._marks[stream] = seq
             self._sum += _number(stream, seq)
 
-    def has(self, stream: MemberId, seq: int) -> bool:
-        """Whether it is idle with this number, or was with a later one."""
-        return seq <= self._marks.get(stream, 0)
-
     def news(self, marks: Iterable[Entry]) -> list[Entry]:
-        """Of what somebody else knows, what is not known here; most of a list is, and costs next to nothing."""
+        """Of what somebody else knows, what is not known here. Most of a list is: that has to cost little."""
         known = self._marks.get
         return [mark for mark in marks if mark[1] > known(mark[0], 0)]
 

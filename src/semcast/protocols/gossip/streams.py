@@ -90,7 +90,9 @@ class Stream:
     def expects(self, batch: Batch) -> bool:
         """Whether these come next, and nothing is held or skipped that they could be mixed up with."""
         ends = self.last
-        return batch.first == self.next + 1 and not (self._gaps and len(self._have)) and (ends is None or batch.last <= ends)
+        if batch.first != self.next + 1 or (self._gaps and len(self._have)):
+            return False
+        return ends is None or batch.last <= ends
 
     def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
         """Hold messages until those before them are there; returns those that were missing.
@@ -144,8 +146,7 @@ class Stream:
                 self.held[upto + 1] = batch.cut(upto + 1, batch.last)
             self.holds -= min(upto, batch.last) - self.next
         self.next = upto
-        if upto > self.known:
-            self.known = upto
+        self.known = max(self.known, upto)
         if self._gaps:
             for spans in (self._have, self.skipped, self._noted):
                 spans.drop(upto)
