@@ -11,13 +11,13 @@ from semcast.core import Batch, Item, Outbox
 from semcast.core.events import Away, Delivery, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.lab import Keeper
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.fetching import WINDOW, WINDOW_BYTES
 from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.timers import GossipTimer
-from semcast.testing import Keeper
-from semcast.testing.seat import Seat
 
 MANY = 3000
 LIVES, EACH = 12, 200

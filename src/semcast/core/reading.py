@@ -88,6 +88,11 @@ class Reading:
         """A call that does not wait found no room."""
         self._refused = self._refused[0] + 1, self._takes, reading
 
+    @property
+    def turned_away(self) -> bool:
+        """Whether the last call that would not wait found no room."""
+        return self._refused[1] >= 0
+
     def welcome(self) -> None:
         """There was room for what it sent: who was refused before waits no more."""
         if self._refused[1] >= 0:

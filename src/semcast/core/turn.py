@@ -343,7 +343,7 @@ class Turn:
         given: list[tuple[Outgoing, int]] = []
         while outgoing and self._calls < _CALLS:
             self._calls += 1
-            each = outgoing[0]
+            each = handover.head()
             if each.annotations is None:
                 taken = stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
             else:
@@ -367,7 +367,8 @@ class Turn:
         """The stack is out of the group: nobody takes these any more."""
         outgoing, freed, size = self.handover.outgoing, 0, 0
         while outgoing:
-            each = outgoing.popleft()
+            each = self.handover.head()
+            outgoing.popleft()
             freed += len(each.payloads)
             size += each.bytes(len(each.payloads))
             if each.confirm is not None:

@@ -213,7 +213,7 @@ class Receiver:
     def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
         """Whether the program does not want it; what it sent itself is not looked at."""
         filter_ = self._settings.filter
-        return bool(filter_) and stream.sender != self._me and not matches(batch, filter_)
+        return bool(filter_) and stream.sender != self._me and not matches(batch.annotation, filter_)
 
     # Out
 

@@ -70,7 +70,7 @@ class Serving:
                     gone.setdefault(why, []).append(seq)
                 elif seq <= stream.merged and (not merged or merged[-1][1] < seq):
                     merged.append((seq, stream.merged_from(seq), 0))
-            elif row is not None and row.filter and not matches(batch, row.filter):
+            elif row is not None and row.filter and not matches(batch.annotation, row.filter):
                 gone.setdefault("unwanted", []).append(seq)
             else:
                 found.append(batch)
