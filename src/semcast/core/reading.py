@@ -71,7 +71,7 @@ class Reading:
 
     def took(self) -> None:
         """It took a list."""
-        self.began = True
+        self.reader.began = True
         self._takes += 1
 
     def wait(self, *, reading: bool) -> None:

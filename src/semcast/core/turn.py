@@ -386,8 +386,9 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
-        if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
-            handover.reading.look(now, stack)
+        reading = handover.reading
+        if not (reading.reader.began or handover.unread) and reading.fills(now, stack):
+            reading.look(now, stack)
             stack.on_reader(now)
             self._settle(now)  # it may send now, which comes before what it delivers
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
