@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from semcast.blocking_group import BlockingGroup
 from semcast.core.ids import Nanos
 from semcast.group import Group
-from semcast.group.logclient import Log, LogEnds, LogIdentity, LogPage, LogReceipt
+from semcast.group.logclient import Log
 from semcast.group.logclient import log as log_async
+from semcast.group.logpages import LogEnds, LogIdentity, LogPage, LogReceipt, LogRuns
 from semcast.protocols.gossip.queries import PAGE_BYTES, PAGE_MESSAGES
 
 T = TypeVar("T")
@@ -80,6 +81,16 @@ class BlockingLog:
             yield page
             lo = page.next
 
+    def scan_runs(self, lo: int, hi: int, *, prefix: str = "") -> Iterator[LogRuns]:
+        """As `Log.scan_runs`."""
+        pages = aiter(self._seat.log.scan_runs(lo, hi, prefix=prefix))
+
+        async def following() -> LogRuns | None:
+            return await anext(pages, None)
+
+        while (page := self._seat.run(following())) is not None:
+            yield page
+
     def publish(
         self, key: bytes, payloads: Sequence[bytes], items: Sequence[str | None] | None = None
     ) -> LogReceipt:
@@ -91,6 +102,13 @@ class BlockingLog:
         self._seat.run(self._seat.log.forget(logger))
 
 
-def log(group: str, *, logger: str = "", config: Path | None = None, **settings: Any) -> BlockingLog:
+def log(
+    group: str,
+    *,
+    logger: str = "",
+    timeout: float | None = None,
+    config: Path | None = None,
+    **settings: Any,
+) -> BlockingLog:
     """Ask the logger of a group; everything as for `semcast.log`."""
-    return BlockingLog(group, config, {"logger": logger, **settings})
+    return BlockingLog(group, config, {"logger": logger, "timeout": timeout, **settings})

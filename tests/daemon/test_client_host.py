@@ -71,6 +71,25 @@ def test_leaving_is_told() -> None:
     assert wire.hear_of(OutOf) == [OutOf("g")]
 
 
+def test_who_asked_to_leave_sends_from_outside() -> None:
+    """Also before it has read that it left, and if it has asked to join again; then in the new view."""
+    hosted = Hosted()
+    wire = hosted.connect("a", window=1)
+    wire.welcome()
+    wire.say(Join(1, "v", "vs"))
+    [old] = wire.hear_of(View)
+    [guest] = hosted.host.guests.values()
+    assert guest.views == {"v": old.id}
+    wire.say(Leave(2, "v"), Join(3, "v", "vs"))
+    assert wire.hear_of(OutOf) == []  # it takes nothing, so it is told nothing
+    assert guest.views == {}
+    told = [each for taken in range(1, 5) for each in wire.take(taken)]
+    assert [type(each) for each in told if not isinstance(each, Placed)] == [OutOf, View]
+    [new] = [each for each in told if isinstance(each, View)]
+    assert guest.views == {"v": new.id}
+    assert new.id != old.id
+
+
 @pytest.mark.parametrize(
     ("first", "code"),
     [

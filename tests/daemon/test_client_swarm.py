@@ -12,6 +12,7 @@ CAUGHT = {
     "purged-without-receipts": ("lw_purged", 0),
     "resumed-without-the-rest": ("lw_heard", 24),
     "resumed-from-the-last-taken": ("lw_heard", 0),
+    "view-named-after-leave": ("lw_sending_view", 6285),
 }
 
 
@@ -22,6 +23,12 @@ def test_the_swarm_finds_nothing() -> None:
         assert finding.clean, f"seed {seed}: {finding.broken}"
         heard.update(event.level for event in finding.outcome.history.events if event.kind is HEARD)
     assert heard >= {"deliver", "view", "transitional", "left", "purged"}
+
+
+def test_a_slow_program_that_leaves_names_no_view() -> None:
+    """It once did until it had read that it was out."""
+    finding = examine(scenario_of("lightweight", 6285))
+    assert finding.clean, finding.broken
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -115,3 +115,21 @@ def test_an_operator_has_the_loggers_go_on_without_one(
     code, told = back.over()
     assert code == 2
     assert "log1 goes on without log2: it was forgotten (semcast log forget)" in told
+
+
+def test_a_program_says_how_long_it_waits(tmp_path: Path, group: str, started: list[Process]) -> None:
+    with pytest.raises(semcast.LogAwayError, match=r"answered for 0\.2 s: does `semcast logger` run\?"):
+        blocking.log(group, timeout=0.2).__enter__()
+    logger = start(started, tmp_path, group)
+    with blocking.log(group, timeout=1.0) as log:
+        log.publish(b"k", [b"%d" % number for number in range(3000)])
+        runs = [run for page in log.scan_runs(0, 1 << 40) for run in page.runs]
+        assert [each for run in runs for each in run.payloads] == [b"%d" % number for number in range(3000)]
+        logger.kill()
+        for _ in range(70):  # more than may be under way at a time
+            log._seat.log._timeout = 0.001
+            with pytest.raises(semcast.LogAwayError):
+                log.ends()
+        log._seat.log._timeout = PATIENCE
+        start(started, tmp_path, group)
+        assert log.ends().next == 3000

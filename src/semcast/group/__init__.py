@@ -19,18 +19,8 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group
 from semcast.group.joining import join
-from semcast.group.logclient import (
-    Log,
-    LogEnds,
-    LogEntry,
-    LogError,
-    LogIdentity,
-    LogOffsetError,
-    LogPage,
-    LogReceipt,
-    OtherLogError,
-    log,
-)
+from semcast.group.logclient import Log, LogAwayError, LogError, LogOffsetError, OtherLogError, log
+from semcast.group.logpages import LogEnds, LogEntry, LogIdentity, LogPage, LogReceipt, LogRun, LogRuns
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
@@ -57,6 +47,7 @@ __all__ = [
     "HeldUp",
     "Live",
     "Log",
+    "LogAwayError",
     "LogBatch",
     "LogEnds",
     "LogEntry",
@@ -65,6 +56,8 @@ __all__ = [
     "LogOffsetError",
     "LogPage",
     "LogReceipt",
+    "LogRun",
+    "LogRuns",
     "Order",
     "OtherLogError",
     "PrivateMessage",

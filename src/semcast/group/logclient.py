@@ -6,21 +6,21 @@ A log has dense positions of its own. `ends` says which there are, `read` gives 
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-import msgspec
-
 from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import SECOND, Nanos
-from semcast.core.messages import Message, batch_of
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.group import Group
+from semcast.group.logpages import LogEnds, LogIdentity, LogPage, LogReceipt, LogRuns, run_of
 from semcast.group.settings import check_group, resolve
 from semcast.protocols.gossip.client import LogClient, Page, Question, Result
 from semcast.protocols.gossip.publishing import check_batch
@@ -30,20 +30,25 @@ from semcast.protocols.gossip.queries import (
     PAGE_MESSAGES,
     Ask,
     Denied,
-    Line,
     Put,
     Read,
     Taken,
     Told,
 )
-from semcast.wire.annotations import from_wire, to_wire
+from semcast.wire.annotations import to_wire
 
+_AHEAD = 4
+"""Pages that are on their way at a time: what they hold must fit into the buffer of a socket."""
 _PART = 1 << 14
 """Bytes of messages in one part of a batch; a larger message is a part of its own."""
 
 
 class LogError(GroupError):
     """A logger does not do what it was asked for, and why."""
+
+
+class LogAwayError(LogError):
+    """No logger answered for as long as the program was ready to wait."""
 
 
 class LogOffsetError(LogError):
@@ -54,66 +59,22 @@ class OtherLogError(LogError):
     """The log is another one than before: a disk was lost, or a folder was removed."""
 
 
-class LogIdentity(msgspec.Struct, frozen=True):
-    """Positions belong to one log of one logger."""
-
-    logger: str
-    log: int
-
-
-class LogEnds(msgspec.Struct, frozen=True):
-    """The positions of a log: `first` up to, but not with, `next`."""
-
-    first: int
-    """What is before it was trimmed."""
-    next: int
-    """The position that the next message will have."""
-    oldest: Nanos
-    """The time of day when the first message that is there was logged; 0 in an empty log."""
-    newest: Nanos
-
-
-class LogEntry(msgspec.Struct, frozen=True):
-    """A message of a log."""
-
-    position: int
-    at: Nanos
-    """The time of day when it was logged."""
-    message: Message
-
-
-class LogPage(msgspec.Struct, frozen=True):
-    """What was read."""
-
-    entries: list[LogEntry]
-    next: int
-    """Where to go on."""
-    trimmed: int
-    """Positions between where it was read from and `next` whose messages are gone, and nothing replaced."""
-
-
-class LogReceipt(msgspec.Struct, frozen=True):
-    """A batch is on disk."""
-
-    position: int
-    """Of its first message."""
-    known: bool
-    """Whether it had been logged before, by this key."""
-
-
 class Log:
     """Made by `log`. Enter it with `async with`: that waits for a logger.
 
     Args:
         group: the seat of this program, not entered yet.
+        timeout: seconds to wait for an answer; None for as long as it takes.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, timeout: float | None = None) -> None:
         self._group = group
+        self._timeout = timeout
         self._identity: LogIdentity | None = None
 
     async def __aenter__(self) -> "Log":
-        await self._group.__aenter__()
+        async with self._patience():
+            await self._group.__aenter__()
         found: asyncio.Future[LogIdentity] = asyncio.get_running_loop().create_future()
 
         def look(client: LogClient, _now: Nanos) -> None:
@@ -148,7 +109,7 @@ class Log:
     async def ends(self) -> LogEnds:
         """What can be read."""
         told = await self._told(Ask(0, 0, "ends"))
-        return LogEnds(told.first, told.next, told.oldest, told.newest)
+        return LogEnds(told.first, told.next, told.oldest, told.newest, told.settled)
 
     async def at_time(self, at: datetime | float | Nanos) -> int:
         """The first position that was given at a time of day or after it; the end if there is none.
@@ -177,12 +138,48 @@ class Log:
         Raises:
             LogOffsetError: `lo` is beyond the end, or was trimmed.
         """
+        page = await self.read_runs(lo, hi, most=most, size=size, prefix=prefix)
+        return LogPage([entry for run in page.runs for entry in run.entries()], page.next, page.trimmed)
+
+    async def read_runs(
+        self, lo: int, hi: int, *, most: int = PAGE_MESSAGES, size: int = PAGE_BYTES, prefix: str = ""
+    ) -> LogRuns:
+        """As `read`, without an object for each message."""
         if lo < 0 or hi < lo:
             raise LogOffsetError(f"positions from {lo} to {hi}: there are none")
         bounded = max(1, min(most, PAGE_MESSAGES)), max(1, min(size, PAGE_BYTES))
         page = await self._ask(Read(0, 0, lo, hi, *bounded, prefix))
         assert isinstance(page, Page)
-        return LogPage([_entry(line) for line in page.lines], page.next, page.trimmed)
+        try:
+            return LogRuns([run_of(lines) for lines in page.lines], page.next, page.trimmed)
+        except ValueError as error:
+            raise LogError(str(error)) from error
+
+    async def scan_runs(self, lo: int, hi: int, *, prefix: str = "") -> AsyncIterator[LogRuns]:
+        """As `scan`, without an object for each message, and several pages are on their way at a time."""
+        hi = min(hi, (await self.ends()).next)
+        starts = iter(range(lo, hi, PAGE_MESSAGES))
+        coming = deque[asyncio.Task[list[LogRuns]]]()
+        try:
+            while True:
+                for start in islice(starts, _AHEAD - len(coming)):
+                    pages = self._pages(start, min(hi, start + PAGE_MESSAGES), prefix)
+                    coming.append(asyncio.create_task(pages))
+                if not coming:
+                    return
+                for page in await coming.popleft():
+                    yield page
+        finally:
+            for task in coming:
+                task.cancel()
+
+    async def _pages(self, lo: int, hi: int, prefix: str) -> list[LogRuns]:
+        """All that is between two positions, which is little."""
+        found: list[LogRuns] = []
+        while lo < hi:
+            found.append(await self.read_runs(lo, hi, prefix=prefix))
+            lo = found[-1].next
+        return found
 
     async def scan(self, lo: int, hi: int, *, prefix: str = "") -> AsyncIterator[LogPage]:
         """Pages from `lo` on, up to `hi` or the end, whichever comes first."""
@@ -230,17 +227,36 @@ class Log:
         self._group.is_over()
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
+        def done(result: Result) -> None:
+            _tell(answer, result)
+
         def ask(client: LogClient, now: Nanos) -> None:
             try:
-                client.ask(now, question, lambda result: _tell(answer, result))
+                client.ask(now, question, done)
             except ValueError as error:
                 _tell(answer, Denied(0, "invalid", str(error)))
 
         self._call(ask)
-        result = await answer
+        try:
+            async with self._patience():
+                result = await answer
+        except BaseException:
+            self._call(lambda client, _now: client.drop(done))
+            raise
         if isinstance(result, Denied):
             _refuse(result)
         return result
+
+    @asynccontextmanager
+    async def _patience(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except TimeoutError as error:
+            name, seconds = self._group.name, self._timeout
+            raise LogAwayError(
+                f"no logger of {name} answered for {seconds:g} s: does `semcast logger` run?"
+            ) from error
 
     def _call(self, what: Callable[[LogClient, Nanos], None]) -> None:
         def call(stack: Stack, now: Nanos) -> None:
@@ -266,12 +282,6 @@ def _refuse(denied: Denied) -> NoReturn:
     raise kinds.get(denied.trouble, LogError)(denied.why)
 
 
-def _entry(line: Line) -> LogEntry:
-    batch = batch_of(line.sender, line.seq, [line.payload], from_wire(line.annotation))
-    [message] = batch.messages()
-    return LogEntry(line.position, line.at, message)
-
-
 def _parts(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | None]) -> list[Put]:
     """In the order of the messages, each part small enough for a datagram."""
     parts: list[list[Any]] = [[]]
@@ -286,12 +296,20 @@ def _parts(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | N
     return [Put(0, 0, key, number, len(parts), part) for number, part in enumerate(parts)]
 
 
-def log(group: str, *, logger: str = "", config: Path | None = None, **settings: Any) -> Log:
+def log(
+    group: str,
+    *,
+    logger: str = "",
+    timeout: float | None = None,
+    config: Path | None = None,
+    **settings: Any,
+) -> Log:
     """Ask the logger of a group: `async with semcast.log("prices") as log: ends = await log.ends()`.
 
     Args:
         group: its name. Its stack is gossip, and it needs a logger (`semcast logger`): this waits for one.
         logger: the name of the logger to ask, where there are several; each has positions of its own.
+        timeout: seconds to wait for a logger, and for each answer; then `LogAwayError` says so.
         config: folder of `semcast.toml`.
         **settings: where the group is (`bind`, `peers`, `key_file`, ...), as for `join`.
     """
@@ -300,4 +318,4 @@ def log(group: str, *, logger: str = "", config: Path | None = None, **settings:
         if name in settings:
             raise ConfigurationError(f"{name} is not for logs")
     given = {**settings, "stack": "gossip", "client": True, "home": logger, "receive": False}
-    return Log(Group(group, resolve(given, config)))
+    return Log(Group(group, resolve(given, config)), timeout)

@@ -4,12 +4,15 @@ Who asks is not taken for a member, and nothing is remembered of it but batches 
 questions that wait for the disk: of both there are few, and who asks too much is told that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from semcast.core.annotations import Annotation
+import msgspec
+
+from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.publishing import MAX_BATCH
 from semcast.protocols.gossip.queries import (
     Ask,
@@ -17,16 +20,21 @@ from semcast.protocols.gossip.queries import (
     End,
     Find,
     Found,
-    Line,
+    Lines,
     Put,
     Read,
     Taken,
     Told,
     Trouble,
 )
-from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading
+from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading, Stretch
+from semcast.protocols.gossip.runs import item_bytes
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
+_PART = 1 << 14
+"""Bytes of messages in one part of a page; a larger message is a part of its own."""
+_BESIDE = 16
+"""Bytes that a message takes besides what it says, at least."""
 _WAITING = 256
 """Questions that may wait for the disk."""
 _BATCHES = 64
@@ -54,14 +62,24 @@ class Answering:
     Args:
         books: what it has.
         reading: shows it.
+        placing: knows when it was logged.
         publish: logs a batch.
         forget: goes on without a logger.
         out: where answers go.
     """
 
-    def __init__(self, books: Books, reading: Reading, publish: Publish, forget: Forget, out: Outbox) -> None:
+    def __init__(
+        self,
+        books: Books,
+        reading: Reading,
+        placing: Placing,
+        publish: Publish,
+        forget: Forget,
+        out: Outbox,
+    ) -> None:
         self._books = books
         self._reading = reading
+        self._placing = placing
         self._publish = publish
         self._forget = forget
         self._out = out
@@ -97,7 +115,10 @@ class Answering:
     def _on_ask(self, now: Nanos, source: MemberId, frame: Ask) -> None:
         if frame.what == "ends":
             ends = self._reading.ends()
-            self._out.send(source, Told(frame.serial, ends.first, ends.next, ends.oldest, ends.newest))
+            settled = self._placing.settled(now)
+            self._out.send(
+                source, Told(frame.serial, ends.first, ends.next, ends.oldest, ends.newest, settled)
+            )
         elif frame.what == "time":
             self._out.send(source, Told(frame.serial, self._reading.at_time(frame.at)))
         elif self._may_wait(source, frame.serial):
@@ -121,22 +142,12 @@ class Answering:
         page = self._reading.read(
             frame.lo, frame.hi, most=frame.most, size=frame.size, log=frame.log, prefix=frame.prefix
         )
-        for number, entry in enumerate(page.entries):
-            batch = entry.batch
-            self._out.send(
-                source,
-                Line(
-                    frame.serial,
-                    number,
-                    entry.position,
-                    entry.at,
-                    batch.sender,
-                    batch.first,
-                    batch.payloads[0],
-                    to_wire(batch.annotation),
-                ),
-            )
-        self._out.send(source, End(frame.serial, len(page.entries), page.next, page.trimmed))
+        number = 0
+        for stretch in page.stretches:
+            for part in _parts(stretch):
+                self._out.send(source, msgspec.structs.replace(part, serial=frame.serial, number=number))
+                number += 1
+        self._out.send(source, End(frame.serial, number, page.next, page.trimmed))
 
     # Batches
 
@@ -173,3 +184,55 @@ class Answering:
         while len(self._batches) > _BATCHES or sum(each.size for each in self._batches.values()) > _BYTES:
             del self._batches[next(iter(self._batches))]  # the oldest: who waits for it asks again
         return None
+
+
+def _parts(stretch: Stretch) -> Iterator[Lines]:
+    """Messages as they travel, as many in a part as fit."""
+    start, room = 0, _PART
+    notes = stretch.notes
+    for place, payload in enumerate(stretch.payloads):
+        size = len(payload) + _BESIDE + (0 if notes is None else _size(notes[place]))
+        if place > start and room < size:
+            yield _part(stretch, start, place)
+            start, room = place, _PART
+        room -= size
+    yield _part(stretch, start, len(stretch.payloads))
+
+
+def _size(note: Annotation | None) -> int:
+    """Of an annotation on the wire; what is no item is in a part with nothing after it."""
+    if note is None:
+        return 0
+    return item_bytes(note.item) if isinstance(note, Item) else _PART
+
+
+def _part(stretch: Stretch, start: int, end: int) -> Lines:
+    ahead = stretch.offsets[start]
+    whole = stretch.offsets[end - 1] - ahead == end - 1 - start
+    notes = None if stretch.notes is None else stretch.notes[start:end]
+    items, others = (None, None) if notes is None else _apart(notes)
+    return Lines(
+        0,
+        0,
+        stretch.position + ahead,
+        stretch.at,
+        stretch.sender,
+        stretch.first + ahead,
+        stretch.payloads[start:end],
+        None if whole else [offset - ahead for offset in stretch.offsets[start:end]],
+        items,
+        others,
+    )
+
+
+def _apart(
+    notes: Sequence[Annotation | None],
+) -> tuple[list[str | None] | None, list[tuple[int, WireAnnotation]] | None]:
+    """Items, and other annotations."""
+    items = [note.item if isinstance(note, Item) else None for note in notes]
+    others = [
+        (place, wire)
+        for place, note in enumerate(notes)
+        if not isinstance(note, Item) and (wire := to_wire(note)) is not None
+    ]
+    return items if any(item is not None for item in items) else None, others or None

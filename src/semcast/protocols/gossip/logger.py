@@ -125,7 +125,7 @@ class Logger(Stack):
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
         self.publishing = Publishing(me, self.books, self.journal, out)
-        self.answering = Answering(self.books, self.reading, self._publish, self._forget, out)
+        self.answering = Answering(self.books, self.reading, self.placing, self._publish, self._forget, out)
         self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng

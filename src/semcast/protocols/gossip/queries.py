@@ -58,6 +58,8 @@ class Told(Frame, frozen=True, array_like=True, tag=138, gc=False):
     next: Position = 0
     oldest: Position = 0
     newest: Position = 0
+    settled: Position = 0
+    """The time of day before which nothing will be logged any more."""
 
 
 class Read(Frame, frozen=True, array_like=True, tag=139, gc=False):
@@ -72,24 +74,29 @@ class Read(Frame, frozen=True, array_like=True, tag=139, gc=False):
     prefix: Annotated[str, msgspec.Meta(max_length=MAX_FILTER)] = ""
 
 
-class Line(Frame, frozen=True, array_like=True, tag=140, gc=False):
-    """One message of a page."""
+class Lines(Frame, frozen=True, array_like=True, tag=140, gc=False):
+    """Messages of a page: of one sender, logged at one time, as far apart by number as by position."""
 
     serial: Number
     number: Number
     position: Position
     at: Position
     sender: MemberId
-    seq: Number
-    payload: bytes
-    annotation: WireAnnotation | None = None
+    first: Number
+    payloads: Annotated[list[bytes], msgspec.Meta(min_length=1, max_length=PAGE_MESSAGES)]
+    offsets: Annotated[list[Number], msgspec.Meta(max_length=PAGE_MESSAGES)] | None = None
+    """How far each is from the first, where others between them left."""
+    items: list[str | None] | None = None
+    """What each is about, if any is about something."""
+    notes: list[tuple[Number, WireAnnotation]] | None = None
+    """Other annotations, and of which of these messages."""
 
 
 class End(Frame, frozen=True, array_like=True, tag=141, gc=False):
-    """The page has so many messages; where to go on, and how many positions were trimmed."""
+    """The page has so many parts; where to go on, and how many positions were trimmed."""
 
     serial: Number
-    lines: Number
+    parts: Number
     next: Position
     trimmed: Position
 
@@ -121,5 +128,5 @@ class Denied(Frame, frozen=True, array_like=True, tag=144, gc=False):
     why: Why
 
 
-QUERIES: tuple[type[Frame], ...] = (Find, Found, Ask, Told, Read, Line, End, Put, Taken, Denied)
+QUERIES: tuple[type[Frame], ...] = (Find, Found, Ask, Told, Read, Lines, End, Put, Taken, Denied)
 """All of these."""

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.history import Event, History, RunInfo
+from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
-from semcast.history.schema import SCHEMA, Kind
+from semcast.history.schema import Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.obligations import chunked
