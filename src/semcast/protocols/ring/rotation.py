@@ -67,9 +67,7 @@ class Rotation:
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
         self._idle = False  # when the token was here last, there was nothing new
-        self._quiet = (
-            False  # nobody had sent anything for a rotation; some had yet to say that they have all
-        )
+        self._quiet = False  # nobody had sent anything for a rotation; some had yet to say that they have all
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
         self._asked = False  # was asked for it before it came
