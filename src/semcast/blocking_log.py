@@ -97,6 +97,25 @@ class BlockingLog:
         """As `Log.publish`."""
         return self._seat.run(self._seat.log.publish(key, payloads, items))
 
+    def stage(
+        self,
+        stage: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str | None] | None = None,
+        *,
+        first: int = 0,
+    ) -> int:
+        """As `Log.stage`."""
+        return self._seat.run(self._seat.log.stage(stage, payloads, items, first=first))
+
+    def publish_staged(self, key: bytes, stages: Sequence[tuple[str, int]]) -> LogReceipt:
+        """As `Log.publish_staged`."""
+        return self._seat.run(self._seat.log.publish_staged(key, stages))
+
+    def abandon(self, stages: Sequence[str]) -> None:
+        """As `Log.abandon`."""
+        self._seat.run(self._seat.log.abandon(stages))
+
     def forget(self, logger: str) -> None:
         """As `Log.forget`."""
         self._seat.run(self._seat.log.forget(logger))

@@ -17,7 +17,19 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.protocols.gossip.queries import Ask, Denied, End, Find, Found, Lines, Put, Read, Taken, Told
+from semcast.protocols.gossip.queries import (
+    Ask,
+    Denied,
+    End,
+    Find,
+    Found,
+    Lines,
+    Put,
+    Read,
+    Release,
+    Taken,
+    Told,
+)
 
 _AGAIN = 250 * MILLISECOND
 """How long an answer may take before the question is asked again."""
@@ -35,7 +47,7 @@ class Page(msgspec.Struct, frozen=True):
 
 Result = Told | Page | Taken | Denied
 Done = Callable[[Result], None]
-Question = Ask | Read | list[Put]
+Question = Ask | Read | Release | list[Put]
 
 
 class _Pending:
