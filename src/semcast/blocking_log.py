@@ -59,6 +59,11 @@ class BlockingLog:
         """Which log this is."""
         return self._seat.log.identity
 
+    @property
+    def loggers(self) -> frozenset[str]:
+        """As `Log.loggers`."""
+        return self._seat.log.loggers
+
     def ends(self) -> LogEnds:
         """As `Log.ends`."""
         return self._seat.run(self._seat.log.ends())

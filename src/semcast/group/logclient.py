@@ -122,6 +122,13 @@ class Log:
             raise GroupClosedError("the log is not open: use `async with`")
         return self._identity
 
+    @property
+    def loggers(self) -> frozenset[str]:
+        """The names of all loggers of the group that have answered so far: each has a log of its own."""
+        stack = self._group.stack
+        assert isinstance(stack, LogClient)
+        return frozenset(stack.heard)
+
     async def ends(self) -> LogEnds:
         """What can be read."""
         told = await self._told(Ask(0, 0, "ends"))

@@ -83,6 +83,8 @@ class LogClient(Stack):
         self.log = 0
         """The log that was found first; 0 before."""
         self.logger: MemberId | None = None
+        self.heard: set[str] = set()
+        """Names of all loggers that answered."""
         self._me = me
         self._name = logger
         self._serial = 0
@@ -186,6 +188,8 @@ class LogClient(Stack):
                 pending.done(frame)
 
     def _on_found(self, now: Nanos, source: MemberId, frame: Found) -> None:
+        if len(self.heard) < _MOST:
+            self.heard.add(source.name)
         if self._name and source.name != self._name:
             return
         self._name = source.name
