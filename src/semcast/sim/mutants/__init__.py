@@ -199,6 +199,7 @@ MUTANTS["rpbcast"] = {
 }
 MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
 MUTANTS["calls"] = {**calls.MUTANTS}
+MUTANTS["isis"] = {}
 MUTANTS["pbcast"] = {
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "sponsor-while-pending": gossip_sponsors.MUTANTS["sponsor-while-pending"],
