@@ -107,6 +107,7 @@ class ClientCalls:
         self._now, machine = now, self._machine
         if isinstance(event, Delivered):
             if event.groups == (GROUP, CALLS):
+                assert event.position is not None, "daemons order what they deliver"
                 order = place_of(event.position.epoch, event.position.index)
                 for place, payload in enumerate(event.payloads):
                     machine.on_envelope(now, event.sender, read(payload), order + place)
