@@ -418,7 +418,9 @@ class Count:
 
 
 def counted(name: str, member: str, state: Count, **more: Any) -> semcast.Group:
-    return semcast.join(name, name=member, stack="vsync", order="total", minimum=2, state=state, **more)
+    settings: dict[str, Any] = {"stack": "vsync", "order": "total", "minimum": 2, **more}
+    group: semcast.Group = semcast.join(name, name=member, state=state, **settings)
+    return group
 
 
 async def count(group: semcast.Group, state: Count, upto: int) -> None:

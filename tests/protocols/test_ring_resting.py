@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.protocols.ringlab import RingLab
@@ -31,7 +32,7 @@ class SlowLab(RingLab):
         self.wire = deque(sorted(letters, key=lambda letter: letter.at))
 
 
-def idle(**settings: int) -> SlowLab:
+def idle(**settings: Any) -> SlowLab:
     lab = SlowLab("pqr", RingSettings(hold=HOLD * MILLISECOND, **settings))
     lab.start()
     lab.run_for(800)

@@ -172,13 +172,16 @@ class Hosting:
 
     def tend_calls(self) -> Nanos | None:
         """Programs answer what they have worked out; returns when there is something to do again."""
-        dues = [
-            program.calls.next_at()
-            for program in self.programs.values()
-            if program.calls is not None and not program.calls.over
-            for _ in [program.calls.tend(self._machine.now)]
-        ]
-        return min((due for due in dues if due is not None), default=None)
+        dues: list[Nanos] = []
+        for program in self.programs.values():
+            calls = program.calls
+            if calls is None or calls.over:
+                continue
+            calls.tend(self._machine.now)
+            due = calls.next_at()
+            if due is not None:
+                dues.append(due)
+        return min(dues, default=None)
 
     def _note(self, client: MemberId, heard: Heard) -> None:
         row = heard_row(client, heard)
