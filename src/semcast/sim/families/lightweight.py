@@ -13,7 +13,7 @@ from semcast.protocols.ring import Ring
 from semcast.sim.families.record import FAMILIES, Family
 from semcast.sim.hosted_calls import CallBook
 from semcast.sim.hosted_clients import Do
-from semcast.sim.lightweight_clients import Daemon
+from semcast.sim.lightweight_clients import Daemon, daemon_of
 from semcast.sim.lightweight_scenario import draw_lightweight
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
@@ -51,7 +51,7 @@ def _calls(scenario: Scenario) -> bool:
 
 def _beside(stacks: Sequence[Stack]) -> list[History]:
     """What programs did about calls, if they called."""
-    daemons = [stack for stack in stacks if isinstance(stack, Daemon)]
+    daemons = [daemon_of(stacks, place) for place in range(len(stacks))]
     book = next((daemon.book for daemon in daemons if daemon.book is not None), None)
     return [] if book is None else [book.close([each.me for each in daemons if each.phase() != "left"])]
 
