@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_message_has_one_number_in_the_domain_and_only_members_send() -> None:
 
 
 def test_what_cannot_be_set_is_said() -> None:
-    async def run(**settings: str) -> None:
+    async def run(**settings: Any) -> None:
         async with semcast.domain("floor", **settings):
             pass
 
