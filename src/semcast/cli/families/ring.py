@@ -15,10 +15,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--policy",
         choices=[policy.value for policy in SlowPolicy],
         default="purge",
-        help="ring: what a member does whose application is too slow",
+        help="ring: what to do when the application is too slow",
     )
     parser.add_argument(
-        "--safe-every", type=int, metavar="N", help="ring: each N-th message asks for safe delivery"
+        "--safe-every", type=int, metavar="N", help="ring: send each N-th message with order safe"
     )
 
 
