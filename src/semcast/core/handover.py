@@ -6,7 +6,7 @@ queue has one side that puts and one that takes.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 import msgspec
 
@@ -31,6 +31,8 @@ from semcast.core.views import View
 _PLENTY = 64 << 20
 _LISTS_IN_QUEUE = 8
 """A list in the mailbox has about this part of the bytes of a full queue, at most."""
+_RUN = 1024
+"""Messages that were handed over one by one and are given to the stack together, at most."""
 
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
@@ -113,8 +115,9 @@ class Handover:
         self.hooks = hooks
         self.reading = self.reading_kind(mailbox, queue_messages, queue_bytes, receives=receives)
         """How the application reads, and whether it waits."""
-        self.outgoing: deque[Outgoing] = deque()
-        """What the application handed over and no turn has given to the stack yet."""
+        self.outgoing: deque[Outgoing | bytes] = deque()
+        """What the application handed over and no turn has given to the stack yet. A message that was handed
+        over alone, and says nothing about others, is its payload."""
         self.commands: deque[Command] = deque()
         self.answers: deque[Confirmed | Unconfirmed] = deque()
         """To those who wait to know what became of a message. They are no part of what is delivered."""
@@ -178,12 +181,39 @@ class Handover:
         unsent = self.unsent
         return not unsent or (unsent + count <= self._limit and self.unsent_bytes < self._limit_bytes)
 
+    @property
+    def room(self) -> int:
+        """How many messages may be handed over now."""
+        return self._limit - self.unsent if self.unsent_bytes < self._limit_bytes else 0
+
     def send(self, outgoing: Outgoing) -> None:
         """Hand messages over."""
         self._handed += len(outgoing.payloads)
         self._handed_bytes += outgoing.bytes(len(outgoing.payloads))
         self.outgoing.append(outgoing)
         self.reading.welcome()
+
+    def send_plain(self, payload: bytes) -> None:
+        """Hand over one message that says nothing about others: the shortest way there is."""
+        self._handed += 1
+        self._handed_bytes += len(payload)
+        self.outgoing.append(payload)
+        if self.reading.turned_away:
+            self.reading.welcome()
+
+    def head(self) -> Outgoing:
+        """What a turn gives to the stack next. Plain messages that wait one behind the other are a run."""
+        outgoing = self.outgoing
+        first = outgoing[0]
+        if type(first) is not bytes:
+            return cast("Outgoing", first)
+        run: list[bytes] = []
+        while outgoing and type(first := outgoing[0]) is bytes and len(run) < _RUN:
+            run.append(first)
+            outgoing.popleft()
+        whole = Outgoing(run, size=sum(map(len, run)))
+        outgoing.appendleft(whole)
+        return whole
 
     def taken(self, count: int, size: int) -> bool:
         """A turn took so many messages, with so many bytes; returns whether somebody waits for that."""
@@ -290,9 +320,9 @@ class Handover:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
-        reading = self.reading
-        self.mailbox.put(deliveries)
-        reading.reader.excess, reading.reader.excess_bytes = reading.excess()
+        reader, mailbox = self.reading.reader, self.mailbox
+        mailbox.put(deliveries)
+        reader.excess, reader.excess_bytes = mailbox.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

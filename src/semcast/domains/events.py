@@ -1,5 +1,6 @@
 """What a program hears of its domain and of the groups in it."""
 
+from collections.abc import Iterator
 from itertools import count, repeat
 
 import msgspec
@@ -68,7 +69,7 @@ DomainDelivery = Batch | DomainEvent
 
 def batch_of(run: Delivered) -> Batch:
     """A run of messages as one."""
-    order = _place(run.position.epoch, run.position.index)
+    order = None if run.position is None else _place(run.position.epoch, run.position.index)
     items = run.items if run.items is not None and all(run.items) else None
     return Batch(run.sender, run.first, list_of(run.payloads), size=run.size, order=order, items=items)
 
@@ -76,7 +77,9 @@ def batch_of(run: Delivered) -> Batch:
 def messages_of(run: Delivered) -> list[DomainMessage]:
     """The single messages of a run."""
     ids = map(MessageId, repeat(run.sender), count(run.first))
-    orders = count(_place(run.position.epoch, run.position.index))
+    orders: Iterator[int | None] = repeat(None)
+    if run.position is not None:
+        orders = count(_place(run.position.epoch, run.position.index))
     notes = repeat(None) if run.items is None else [Item(item) if item else None for item in run.items]
     return list(map(DomainMessage, ids, run.payloads, notes, orders, repeat(run.groups)))
 

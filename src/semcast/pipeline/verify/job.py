@@ -19,6 +19,7 @@ from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
 from semcast.pipeline.verify.confirmed import judge_confirmed
 from semcast.pipeline.verify.deliveries import judge_deliveries
+from semcast.pipeline.verify.domains import judge_domains
 from semcast.pipeline.verify.events import (
     Recorded,
     added_kinds,
@@ -85,6 +86,7 @@ _JUDGES: dict[Form, Judge] = {
     Form.GOSSIP: judge_gossip,
     Form.LIGHTWEIGHT: judge_lightweight,
     Form.CALLS: judge_calls,
+    Form.DOMAINS: judge_domains,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""

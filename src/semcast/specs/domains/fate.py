@@ -3,7 +3,7 @@
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.history.schema import GONE
-from semcast.specs.domains.kinds import KINDS, LEFT, OUT
+from semcast.specs.domains.kinds import KINDS, LEFT, OUT, VIEW
 from semcast.specs.domains.story import NOTHING_RECORDED
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -18,7 +18,7 @@ def domain_one_fate(history: History) -> Verdict:
     left the domain. Counts rows.
     """
     name = "domain_one_fate"
-    if not any(event.kind in KINDS for event in history.events):
+    if not any(event.kind is VIEW for event in history.events):
         return unknown(name, NOTHING_RECORDED)
     findings = Findings(name)
     for process in history.processes:

@@ -21,7 +21,7 @@ def domain_flush(history: History) -> Verdict:
     name = "domain_flush"
     if history.info.seed is None and any(event.kind is FLUSH for event in history.events):
         return unknown(name, _NO_CLOCK)
-    return judge(name, history, _find, semantic=True)
+    return judge(name, history, _find, semantic=True, spoken=lambda event: event.kind is FLUSH)
 
 
 def _find(story: Story, findings: Findings) -> None:

@@ -4,7 +4,7 @@ from semcast.core.blocks import blocks, overlaps
 from semcast.core.ids import MemberId
 from semcast.history.events import History
 from semcast.specs.domains.kinds import BEGAN, SENT, VIEW
-from semcast.specs.domains.story import Row, Story, judge, story_of
+from semcast.specs.domains.story import NOTHING_RECORDED, Row, Story, story_of
 from semcast.specs.verdict import Findings, Verdict, unknown
 
 MAX_GROUPS = 64
@@ -21,14 +21,22 @@ def stamp_bound(history: History) -> Verdict:
     """
     name = "stamp_bound"
     story = story_of(history)
+    if not story.stays:
+        return unknown(name, NOTHING_RECORDED)
     policies: dict[MemberId, str] = {}
+    silent: list[MemberId] = []
     for process, rows in story.rows.items():
         level = next((row.event.level for row in rows if row.kind is BEGAN), None)
         if level is not None:
             policies[process] = level
         elif any(row.kind is SENT and row.text.others for row in rows):
-            return unknown(name, f"it is not recorded which policy {process} has")
-    return judge(name, history, lambda story, findings: _Bounds(story, policies).find(findings))
+            silent.append(process)
+    findings = Findings(name)
+    _Bounds(story, policies).find(findings)
+    verdict = findings.verdict()
+    if silent and not verdict.count:
+        return unknown(name, f"it is not recorded which policy {silent[0]} has")
+    return verdict
 
 
 class _Bounds:
@@ -68,7 +76,7 @@ class _Bounds:
     def _allowed(self, process: MemberId, here: set[str], near: set[str]) -> set[str] | None:
         """The other groups that a stamp may speak of; None for any."""
         policy = self._policies.get(process)
-        if policy == "full":
+        if policy in ("full", None):
             return None
         return {"conservative": set[str](), "epochs": here, "blocks": near}.get(policy or "", set[str]())
 

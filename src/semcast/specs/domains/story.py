@@ -16,7 +16,7 @@ from semcast.history.events import Event, History
 from semcast.history.schema import Kind
 from semcast.specs.domains.kinds import GIVEN, KINDS, LEFT, SENT, VIEW, Text, text_of
 from semcast.specs.relation import Relation
-from semcast.specs.verdict import Findings, Verdict, unknown, untold
+from semcast.specs.verdict import Findings, Status, Verdict, unknown, untold
 
 NOTHING_RECORDED = "no view of a group of a domain was recorded"
 
@@ -380,7 +380,12 @@ def story_of(history: History) -> Story:
 
 
 def judge(
-    name: str, history: History, find: Callable[[Story, Findings], None], *, semantic: bool = False
+    name: str,
+    history: History,
+    find: Callable[[Story, Findings], None],
+    *,
+    semantic: bool = False,
+    spoken: Callable[[Event], bool] | None = None,
 ) -> Verdict:
     """The verdict on a property; `find` looks for what breaks it.
 
@@ -389,10 +394,13 @@ def judge(
         history: to be judged.
         find: looks for what breaks the property, and passes over messages whose sending is not recorded.
         semantic: it rests on what replaces what.
+        spoken: chooses the rows that the property speaks of; without any it holds.
     """
     story = story_of(history)
     if not story.stays:
         return unknown(name, NOTHING_RECORDED)
+    if spoken is not None and not any(map(spoken, history.events)):
+        return Verdict(name, Status.HOLDS)
     if semantic and story.endless:
         return unknown(name, "the obsolescence relation is not an order")
     if semantic and story.untold is not None:

@@ -16,7 +16,7 @@ def domain_total_order(history: History) -> Verdict:
     been ahead of the order that the others took: what it was given in a view that it does not go on from
     does not count. Counts messages in a circle, or behind one.
     """
-    return judge("domain_total_order", history, _find)
+    return judge("domain_total_order", history, _find, spoken=lambda event: event.level == TOTAL)
 
 
 def _find(story: Story, findings: Findings) -> None:
