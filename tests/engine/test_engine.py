@@ -237,7 +237,7 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
         ({"name": ""}, "data needs a name"),
         ({"durability": "often"}, "durability 'often': choose disk or memory"),
         ({"newcomer": True}, "newcomer and founders exclude each other"),
-        ({"stack": "ring"}, "stack: a replicated service has its own"),
+        ({"stack": "ring"}, "stack cannot be set for a replicated service"),
         ({"foo": 1}, "no such setting: foo"),
         ({"service": object()}, "service object has no method apply"),
     ],
