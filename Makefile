@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report lock clean
+.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report release lock clean
 
 install: $(STAMP)
 
@@ -19,7 +19,7 @@ demo: install
 	$(BIN)/semcast demo
 
 # The inner loop: everything pure, and the shorter simulations. No live groups, no Spark; under 90 seconds on two cores.
-PURE := core testing obsolescence wire protocols specs history models patterns net docs families
+PURE := core lab obsolescence wire protocols specs history models patterns net docs families
 SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.py ring_situations.py vsync_situations.py)
 
 quick: install
@@ -28,7 +28,7 @@ quick: install
 # Real sockets and processes, two files beside each other: tests wait more than they work, and files have groups of their
 # own. What fails there once has found something: nothing is tried again.
 BESIDE := -n 2 --dist loadfile
-SOCKETS := tests/group tests/engine tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
+SOCKETS := tests/group tests/engine tests/release tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
 LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install
@@ -66,6 +66,14 @@ check: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write
+
+# What would be published, in dist/: built from what the source archive holds, then installed into empty environments
+# and used. Nothing is uploaded.
+release: install
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	SEMCAST_TEST_DIST=$(CURDIR)/dist $(BIN)/python -m pytest -q tests/release
+	@ls -l dist
 
 # Every sweep that has not run yet (some 50 minutes of one core), then the page.
 report: install

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from semcast.core import MemberId, Nanos
 from semcast.core.handover import Outgoing
 from semcast.core.stack import Stack
-from semcast.testing import Counter, Forgetful, Lab, Seat, stateless
+from semcast.lab import Counter, Forgetful, Lab, Seat, stateless
 
 MEMBERS = 3
 FOREVER: Nanos = 1 << 62

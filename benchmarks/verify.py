@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from benchmarks.cpu import load, now, since
 from benchmarks.rows import Row, against
 from semcast.core import MemberId
-from semcast.history import SCHEMA, SCHEMA_VERSION, RunInfo
+from semcast.history import SCHEMA_VERSION, RunInfo
+from semcast.history.columns import SCHEMA
 from semcast.history.schema import CAUSAL, RUN_KEY, TOTAL, VERSION_KEY
 from semcast.pipeline.session import spark_session
 from semcast.pipeline.verify import Options, survey, verify

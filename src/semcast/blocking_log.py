@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from semcast.blocking_group import BlockingGroup
 from semcast.core.ids import Nanos
 from semcast.group import Group
-from semcast.group.logclient import Log, LogEnds, LogIdentity, LogPage, LogReceipt
+from semcast.group.logclient import Log
 from semcast.group.logclient import log as log_async
+from semcast.group.logpages import LogEnds, LogIdentity, LogPage, LogReceipt, LogRuns
 from semcast.protocols.gossip.queries import PAGE_BYTES, PAGE_MESSAGES
 
 T = TypeVar("T")
@@ -58,6 +59,11 @@ class BlockingLog:
         """Which log this is."""
         return self._seat.log.identity
 
+    @property
+    def loggers(self) -> frozenset[str]:
+        """As `Log.loggers`."""
+        return self._seat.log.loggers
+
     def ends(self) -> LogEnds:
         """As `Log.ends`."""
         return self._seat.run(self._seat.log.ends())
@@ -80,17 +86,53 @@ class BlockingLog:
             yield page
             lo = page.next
 
+    def scan_runs(self, lo: int, hi: int, *, prefix: str = "") -> Iterator[LogRuns]:
+        """As `Log.scan_runs`."""
+        pages = aiter(self._seat.log.scan_runs(lo, hi, prefix=prefix))
+
+        async def following() -> LogRuns | None:
+            return await anext(pages, None)
+
+        while (page := self._seat.run(following())) is not None:
+            yield page
+
     def publish(
         self, key: bytes, payloads: Sequence[bytes], items: Sequence[str | None] | None = None
     ) -> LogReceipt:
         """As `Log.publish`."""
         return self._seat.run(self._seat.log.publish(key, payloads, items))
 
+    def stage(
+        self,
+        stage: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str | None] | None = None,
+        *,
+        first: int = 0,
+    ) -> int:
+        """As `Log.stage`."""
+        return self._seat.run(self._seat.log.stage(stage, payloads, items, first=first))
+
+    def publish_staged(self, key: bytes, stages: Sequence[tuple[str, int]]) -> LogReceipt:
+        """As `Log.publish_staged`."""
+        return self._seat.run(self._seat.log.publish_staged(key, stages))
+
+    def abandon(self, stages: Sequence[str]) -> None:
+        """As `Log.abandon`."""
+        self._seat.run(self._seat.log.abandon(stages))
+
     def forget(self, logger: str) -> None:
         """As `Log.forget`."""
         self._seat.run(self._seat.log.forget(logger))
 
 
-def log(group: str, *, logger: str = "", config: Path | None = None, **settings: Any) -> BlockingLog:
+def log(
+    group: str,
+    *,
+    logger: str = "",
+    timeout: float | None = None,
+    config: Path | None = None,
+    **settings: Any,
+) -> BlockingLog:
     """Ask the logger of a group; everything as for `semcast.log`."""
-    return BlockingLog(group, config, {"logger": logger, **settings})
+    return BlockingLog(group, config, {"logger": logger, "timeout": timeout, **settings})

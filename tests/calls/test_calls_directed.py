@@ -7,11 +7,13 @@ from tests.calls.world import World, names
 
 from semcast.core.events import Merged, Note, Rejoining
 from semcast.core.ids import SECOND, MemberId
+from semcast.history import Kind
 from semcast.patterns.calls import ALL, ONE, Ask, CallLimits, Calls, CallsFullError, Say, encode, read
+from semcast.sim.families.calls import CALLS
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.scenario import Scenario, Traffic
 from semcast.sim.swarm import examine, scenario_of
-from semcast.specs.calls.kinds import RETURNED, SAID
+from semcast.specs.calls.kinds import MADE, RETURNED, SAID
 
 
 def mutant(name: str) -> type[Calls]:
@@ -445,6 +447,27 @@ def test_the_swarm_finds_nothing_and_sees_everything() -> None:
                 said.add(event.level)
     assert outcomes == {"complete", "too few", "timeout", "left"}
     assert said == {"reply", "error", "abstains"}
+
+
+def test_who_is_left_of_a_group_that_was_founded_anew_has_an_answer_to_every_call() -> None:
+    """Seed 6484: a majority left or crashed and forgot, and founded the group again, while p1 was cut off.
+
+    It waits for a majority of its view, which is no more (docs/protocols/vsync.md, "Without a disk"); its
+    calls return.
+    """
+    finding = examine(scenario_of("calls", 6484))
+    assert finding.clean, finding.broken
+    events = finding.outcome.history.events
+    rows = [event for event in events if event.process == MemberId("p1", 1)]
+    assert sum(event.kind is MADE for event in rows) == sum(event.kind is RETURNED for event in rows) > 0
+    firsts = {event.members for event in events if event.kind is Kind.VIEW and event.view == 1}
+    assert len(firsts) == 2
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_a_group_that_was_founded_once_is_not_excused(seed: int) -> None:
+    """The first has a ring, the others virtual synchrony."""
+    assert not CALLS.excused(examine(scenario_of("calls", seed)).outcome.history)
 
 
 def test_the_workload_of_a_run_is_made_of_calls() -> None:

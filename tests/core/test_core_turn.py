@@ -236,6 +236,32 @@ def test_what_waits_is_given_in_until_flow_control_refuses_and_again_when_there_
     assert not desk.turn.busy()
 
 
+def test_plain_messages_that_wait_one_behind_the_other_are_one_run() -> None:
+    desk = Desk()
+    desk.turn.stack.room = 100  # type: ignore[attr-defined]
+    for payload in (b"1", b"2"):
+        desk.handover.send_plain(payload)
+    desk.handover.send(Outgoing([b"3"], Item("a")))
+    desk.handover.send_plain(b"4")
+    assert (desk.handover.unsent, desk.handover.unsent_bytes) == (4, 4)
+    desk.turn.run(1)
+    assert desk.world.sent == [b"12", b"3", b"4"], "in the order of the calls"
+    assert (desk.handover.unsent, desk.handover.unsent_bytes) == (0, 0)
+
+
+def test_what_flow_control_leaves_of_a_run_comes_before_what_was_sent_later() -> None:
+    desk = Desk()
+    for payload in (b"1", b"2", b"3"):
+        desk.handover.send_plain(payload)
+    desk.turn.run(1)
+    desk.handover.send_plain(b"4")
+    desk.turn.run(2)
+    assert desk.world.sent == [b"12"]
+    assert desk.handover.unsent == 2
+    desk.hear(b"room")
+    assert desk.world.sent == [b"12", b"3", b"4"]
+
+
 def test_who_waits_in_send_is_woken_when_there_is_room() -> None:
     desk = Desk(send_messages=1)
     desk.send(b"1", b"2", b"3")

@@ -48,7 +48,7 @@ def test_settings_that_make_no_sense(wrong: dict[str, Any], words: str) -> None:
         resolve(wrong)
 
 
-def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMCAST_TOKENLOSS", "1s")
     wanted = r"no such variable: SEMCAST_TOKENLOSS; did you mean SEMCAST_TOKEN_LOSS\?"
     with pytest.raises(semcast.ConfigurationError, match=wanted):
@@ -57,7 +57,13 @@ def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
 
 def test_variables_of_other_things_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = resolve({})
-    for name in ("SEMCAST_SPARK_MEMORY", "SEMCAST_BENCH_JOURNAL_ROWS", "SEMCAST_TEST_EVERYTHING"):
+    for name in (
+        "SEMCAST_SPARK_MEMORY",
+        "SEMCAST_TEST_EVERYTHING",
+        "SEMCAST_TRACES",
+        "SEMCAST_SRC",
+        "SEMCAST_SERVICE_HOST",
+    ):
         monkeypatch.setenv(name, "1")
     assert resolve({}) == before
 

@@ -14,7 +14,6 @@ from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, 
 from semcast.core.messages import batch_of
 from semcast.history import (
     KINDS,
-    SCHEMA,
     Event,
     History,
     HistoryError,
@@ -25,6 +24,7 @@ from semcast.history import (
     read_history,
     write_history,
 )
+from semcast.history.columns import SCHEMA
 
 A, B, C = MEMBERS = MemberId("a"), MemberId("b", 3), MemberId("ç\n")
 

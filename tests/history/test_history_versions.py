@@ -7,7 +7,8 @@ import pytest
 from tests.history import version1
 
 from semcast.core import Item, KEnumeration, MemberId, MessageId
-from semcast.history import SCHEMA, Event, GroupInfo, Kind, RunInfo, converted, read_history, write_history
+from semcast.history import Event, GroupInfo, Kind, RunInfo, converted, read_history, write_history
+from semcast.history.columns import SCHEMA
 from semcast.history.journal import note_of
 from semcast.specs import check
 

@@ -60,8 +60,12 @@ def test_positions_survive_a_restart_of_the_logger(
             assert await log.at_time(found[-1].at) in (3000, 3001)
             with pytest.raises(semcast.LogOffsetError, match="beyond the end of the log, which is 3002"):
                 await log.read(9000, 9001)
-            with pytest.raises(semcast.LogError, match="4096 messages"):
-                await log.publish(b"batch 3", [b""] * 5000)
+            large = [b"%08d" % number for number in range(30_000)]
+            assert (await log.publish(b"batch 3", large)).position == 3002, "in pieces"
+            assert (await log.publish(b"batch 3", large)).known
+            assert (await log.ends()).next == 33_002
+            with pytest.raises(semcast.LogStageError, match="2 of 2 pieces of stage nothing"):
+                await log.publish_staged(b"batch 4", [("nothing", 2)])
             started[-1].kill()
             shutil.rmtree(tmp_path / "log")
             start(started, tmp_path / "log", group, "--name", "log1")
@@ -115,3 +119,21 @@ def test_an_operator_has_the_loggers_go_on_without_one(
     code, told = back.over()
     assert code == 2
     assert "log1 goes on without log2: it was forgotten (semcast log forget)" in told
+
+
+def test_a_program_says_how_long_it_waits(tmp_path: Path, group: str, started: list[Process]) -> None:
+    with pytest.raises(semcast.LogAwayError, match=r"answered for 0\.2 s: does `semcast logger` run\?"):
+        blocking.log(group, timeout=0.2).__enter__()
+    logger = start(started, tmp_path, group)
+    with blocking.log(group, timeout=1.0) as log:
+        log.publish(b"k", [b"%d" % number for number in range(3000)])
+        runs = [run for page in log.scan_runs(0, 1 << 40) for run in page.runs]
+        assert [each for run in runs for each in run.payloads] == [b"%d" % number for number in range(3000)]
+        logger.kill()
+        for _ in range(70):  # more than may be under way at a time
+            log._seat.log._timeout = 0.001
+            with pytest.raises(semcast.LogAwayError):
+                log.ends()
+        log._seat.log._timeout = PATIENCE
+        start(started, tmp_path, group)
+        assert log.ends().next == 3000

@@ -11,7 +11,7 @@ from tests.pipeline import views as view_histories
 from tests.pipeline.agreement import NAMES, Judged
 
 from semcast.history import History
-from semcast.pipeline.data import data_folder
+from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session
 from semcast.pipeline.verify import Options, survey, verify
 
@@ -40,9 +40,9 @@ def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def recordings() -> Path:
     """The real traces."""
-    folder = data_folder(Path(__file__).parents[2])
-    if not (folder / "quake-mvd" / "profile.json").exists():
-        pytest.skip(f"no recordings in {folder}: set SEMCAST_TRACES")
+    folder = data_folder()
+    if folder is None or not (folder / "quake-mvd" / "profile.json").exists():
+        pytest.skip(f"no recordings in {folder}: set {VARIABLE}")
     return folder
 
 

@@ -64,7 +64,7 @@ class TestSettings:
         assert json.loads(done.stdout) == ["7", "Asia/Tokyo", "false"]
 
     def test_a_setting_without_a_value_is_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert program.main(["sweep", "experiments/f2.toml", "--conf", "spark.ui.enabled"]) == 2
+        assert program.main(["sweep", "f2", "--conf", "spark.ui.enabled"]) == 2
         assert "--conf spark.ui.enabled: write spark.some.name=value" in capsys.readouterr().err
 
 

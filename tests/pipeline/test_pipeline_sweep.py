@@ -334,8 +334,9 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("spark")
 def test_the_command_exits_with_1_if_a_cell_gave_no_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SEMCAST_TRACES", str(tmp_path))
     spec_of(tmp_path, 'experiment = "g2"\n[grid]\ntrace = ["nowhere.csv"]')
     args = command_line(str(tmp_path / "small.toml"), "--out", str(tmp_path), "--master", "local[2]")
     assert args.run(args) == 1

@@ -7,10 +7,10 @@ import pytest
 
 from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbox, Purged
 from semcast.core.ids import MILLISECOND
+from semcast.lab import Keeper
+from semcast.lab import Lab as Bench
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.exchange import SrmTimer
-from semcast.testing import Keeper
-from semcast.testing import Lab as Bench
 
 
 class Lab:

@@ -12,9 +12,9 @@ from semcast.core.events import Delivery
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MICROSECOND
 from semcast.core.mailbox import Mailbox
+from semcast.lab import Keeper, Seat
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.ring.settings import OVERHEAD
-from semcast.testing import Keeper, Seat
 
 LISTS = 2
 """Lists of one message that a mailbox has room for."""

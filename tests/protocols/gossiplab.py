@@ -8,10 +8,10 @@ from semcast.core import Batch, Frame, Item, MemberId, Outbox
 from semcast.core.events import Lost, Note, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MICROSECOND, MILLISECOND
+from semcast.lab import Keeper, Lab
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
-from semcast.testing import Keeper, Lab
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
 
 NAMES = ("p", "q", "r", "log")
 

@@ -21,10 +21,10 @@ from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.history import History, Recorder, RunInfo
+from semcast.lab import Application, Keeper, Lab, Seat
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.specs import Status, check
 from semcast.specs.confirmed import confirmed
-from semcast.testing import Application, Keeper, Lab, Seat
 
 
 class Listener(Keeper):

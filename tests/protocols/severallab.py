@@ -7,10 +7,10 @@ from typing import Any
 from semcast.core import Batch, Frame, MemberId, Outbox
 from semcast.core.events import Note
 from semcast.core.ids import MICROSECOND, MILLISECOND
+from semcast.lab import Keeper, Lab
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import GossipSettings, Logger, Member
-from semcast.testing import Keeper, Lab
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
 
 LOGGERS = ("k", "l")
 SHORT = 300 * MILLISECOND

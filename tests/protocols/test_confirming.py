@@ -13,13 +13,13 @@ from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND
 from semcast.core.mailbox import Mailbox
 from semcast.core.views import View
+from semcast.lab import Keeper, Lab, Seat
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.confirming import Answers
 from semcast.protocols.ring.frames import ConfId, Packet, Part
 from semcast.protocols.ring.ordering import RingOrder
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.vsync import Engine, Order, VirtualSynchrony, VsyncSettings
-from semcast.testing import Keeper, Lab, Seat
 
 Make = Callable[[MemberId, Sequence[MemberId]], Stack]
 

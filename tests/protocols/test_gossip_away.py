@@ -5,10 +5,10 @@ from tests.protocols.gossiplab import GossipLab
 from semcast.core import MemberId
 from semcast.core.events import Away, Back
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger, Member, Retention
 from semcast.protocols.gossip.frames import Gossip, Inquire, Report
 from semcast.sim.mutants import MUTANTS
-from semcast.testing.seat import Seat
 
 PRESENCE = 50 * MILLISECOND
 

@@ -1,19 +1,22 @@
 """Programs that are no members ask a logger for positions, and give it batches (ours; spec, correction 3)."""
 
 from random import Random
+from types import NoneType
 from typing import Any
 
 import msgspec
 import pytest
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core import Frame, MemberId, Outbox
-from semcast.core.ids import MILLISECOND, SECOND
+from semcast.core import Frame, Item, MemberId, Outbox
+from semcast.core.annotations import Enumeration
+from semcast.core.ids import MILLISECOND, SECOND, MessageId
+from semcast.group.logpages import run_of
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import LogClient, Logger, Member
 from semcast.protocols.gossip.client import Page, Question, Result
-from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Line, Put, Read, Taken, Told
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
+from semcast.protocols.gossip.queries import Ask, Denied, End, Found, Lines, Put, Read, Taken, Told
 
 ASKER = MemberId("asker")
 
@@ -45,7 +48,7 @@ def put(key: bytes, *payloads: bytes) -> list[Put]:
 
 def payloads(answer: Result) -> list[bytes]:
     assert isinstance(answer, Page), answer
-    return [line.payload for line in answer.lines]
+    return [payload for lines in answer.lines for payload in lines.payloads]
 
 
 def test_positions_are_read_by_a_program_that_is_no_member() -> None:
@@ -105,7 +108,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     lost: list[Frame] = []
 
     def carries(_source: str, _dest: str, frame: Frame) -> bool:
-        if isinstance(frame, Line | Put) and len(lost) < 2 and type(frame) not in map(type, lost):
+        if isinstance(frame, Lines | Put) and len(lost) < 2 and type(frame) not in map(type, lost):
             lost.append(frame)
             return False
         return True
@@ -117,7 +120,7 @@ def test_what_is_not_answered_is_asked_again() -> None:
     page = lab.begin(Read(0, 0, 0, 10, 10, 100))
     assert not page
     lab.run(SECOND)
-    assert [type(each) for each in lost] == [Put, Line]
+    assert [type(each) for each in lost] == [Put, Lines]
     assert isinstance(taken[0], Taken)
     assert payloads(page[0]) == [b"1", b"2"]
     lab.seats["log"].crash()
@@ -192,3 +195,39 @@ def test_a_client_may_want_a_certain_logger() -> None:
         client.ask(0, Ask(0, 0, "ends"), lambda _: None)
     with pytest.raises(ValueError, match="64 questions are under way"):
         client.ask(0, Ask(0, 0, "ends"), lambda _: None)
+
+
+def test_pages_have_annotations_and_gaps() -> None:
+    """Messages that left, items, and other annotations, in parts that fit into datagrams."""
+    lab = Asking(log_bytes=1 << 20)
+    for number in range(3):
+        lab.update("p", b"%d" % number)
+    lab.seats["p"].multicast(b"event")
+    lab.seats["p"].multicast(b"named", annotation=Enumeration((MessageId(MemberId("p"), 4),)))
+    for number in range(60):
+        lab.seats["p"].multicast(bytes(1000) + b"%d" % number)
+    lab.run(SECOND)
+    page = lab.ask(Read(0, 0, 0, 1000, 1000, 1 << 17))
+    assert isinstance(page, Page)
+    assert len(page.lines) >= 4, "16 KiB in a part"
+    entries = [entry for lines in page.lines for entry in run_of(lines).entries()]
+    assert [entry.position for entry in entries] == list(range(2, 65)), "the first two were replaced"
+    assert [entry.message.id.seq for entry in entries] == list(range(3, 66))
+    assert [type(entry.message.annotation) for entry in entries[:3]] == [Item, NoneType, Enumeration]
+    told = lab.ask(Ask(0, 0, "ends"))
+    assert isinstance(told, Told)
+    assert told.newest <= told.settled
+    with pytest.raises(ValueError, match="a page that no logger sends"):
+        run_of(msgspec.structs.replace(page.lines[-1], offsets=[0, 1, 2] * 1000))
+
+
+def test_who_does_not_wait_any_more_asks_no_more() -> None:
+    lab = Asking()
+    lab.seats["log"].crash()
+    found: list[Result] = []
+    done = found.append
+    lab.seats["asker"].call(lambda _stack, now: lab.client.ask(now, Ask(0, 0, "ends"), done))
+    lab.client.drop(done)
+    lab.restart("log")
+    lab.run(SECOND)
+    assert not found

@@ -11,13 +11,13 @@ from semcast.core import Batch, Item, Outbox
 from semcast.core.events import Away, Delivery, Purged
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.lab import Keeper
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.fetching import WINDOW
+from semcast.protocols.gossip.fetching import WINDOW, WINDOW_BYTES
 from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.timers import GossipTimer
-from semcast.testing import Keeper
-from semcast.testing.seat import Seat
 
 MANY = 3000
 LIVES, EACH = 12, 200
@@ -89,6 +89,31 @@ def test_all_streams_share_one_window() -> None:
     lab.run(5 * SECOND)
     assert len(lab.got("r")) == LIVES * (EACH // 2 + 1)
     assert max(under_way) <= min(WINDOW, 100) + 20  # and what else a logger says meanwhile
+
+
+def test_the_window_is_so_many_bytes_whatever_messages_have() -> None:
+    """What is under way has to fit into the buffer of a socket: of large messages there are few."""
+    size, count = 16 << 10, 600
+    lab = GossipLab(repairs_per_second=1_000_000, window_bytes=1 << 26, hold=4 * count, queue_messages=count)
+    lab.seats["r"].crash()
+    lab.run(SECOND)
+    for number in range(count):
+        lab.seats["p"].multicast(bytes([number % 256]) * size)
+        lab.run(5 * MILLISECOND)
+    lab.run(2 * SECOND)
+    under_way: list[int] = []
+
+    def carries(source: str, dest: str, frame: object) -> bool:
+        if (source, dest) == ("log", "r") and isinstance(frame, Data):
+            under_way.append(sum(letter.dest == "r" for letter in lab.wire))
+        return True
+
+    lab.carries = carries
+    lab.restart("r")
+    lab.run(5 * SECOND)
+    assert [each[0] for each in lab.got("r")] == [number % 256 for number in range(count)]
+    assert max(under_way) * size <= 2 * WINDOW_BYTES, "the first answer, of which nobody knew how large it is"
+    assert max(under_way[-count // 2 :]) * size <= WINDOW_BYTES
 
 
 def test_a_program_that_does_not_read_makes_its_member_ask_for_nothing() -> None:

@@ -5,11 +5,11 @@ from tests.protocols.severallab import LOGGERS, SHORT, Several
 
 from semcast.core import Frame, MemberId
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import Closed, Heard, Past, Share, Shared
 from semcast.sim.mutants import MUTANTS
-from semcast.testing.disk import Disk
 
 
 def mutant(name: str) -> type[Logger]:

@@ -9,12 +9,12 @@ from tests.protocols.gossiplab import NAMES, GossipLab
 from semcast.core import MemberId, Outbox
 from semcast.core.events import ViewChange
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab import Keeper
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.protocols.gossip.frames import Members, Presence, Standing
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
-from semcast.testing import Keeper
-from semcast.testing.seat import Seat
 
 PRESENCE = 50 * MILLISECOND
 EVERYBODY = tuple(sorted(MemberId(name) for name in NAMES))

@@ -7,6 +7,7 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core.events import Blocked, Unblocked
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.lab.disk import Disk
 from semcast.protocols.gossip import GossipSettings, Protocol, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import (
@@ -19,7 +20,6 @@ from semcast.protocols.gossip.frames import (
 )
 from semcast.protocols.gossip.idle import IdleMarks, salted
 from semcast.sim.mutants import MUTANTS
-from semcast.testing.disk import Disk
 
 SHORT = 300 * MILLISECOND
 

@@ -9,10 +9,10 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Frame, MemberId, Outbox
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Choice, GossipSettings, Logger, Member
 from semcast.protocols.gossip.peers import Peers
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat
 
 REGIONS = {"p": "east", "q": "east", "k": "east", "r": "west", "s": "west", "l": "west"}
 EAST = [name for name, region in REGIONS.items() if region == "east"]

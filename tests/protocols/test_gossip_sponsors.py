@@ -14,6 +14,7 @@ from semcast.core import Frame, MemberId
 from semcast.core.events import Back, Left
 from semcast.core.ids import MILLISECOND, SECOND, Nanos
 from semcast.core.stack import Stack
+from semcast.lab.seat import Seat
 from semcast.protocols.gossip import GossipSettings, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import Logged, Presence, Report
@@ -26,7 +27,6 @@ from semcast.sim.mutants.gossip_sponsors import (
     LeaveAsPrinted,
     LeaveWithoutList,
 )
-from semcast.testing.seat import Seat
 
 PRESENCE = 50 * MILLISECOND
 SHORT = 300 * MILLISECOND

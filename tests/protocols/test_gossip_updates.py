@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core import Item
-from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.core import Enumeration, Item
+from semcast.core.handover import Outgoing
+from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Logger, Member
@@ -46,6 +47,43 @@ def items_at(lab: GossipLab, name: str) -> list[tuple[str, bytes]]:
         for message in messages
         if isinstance(message.annotation, Item)
     ]
+
+
+@pytest.mark.parametrize("notes", [[Item(f"i{number}") for number in range(40)], [None] * 40])
+def test_messages_that_are_sent_one_by_one_in_a_turn_share_frames(notes: list[Item | None]) -> None:
+    """Updates with updates, plain ones with plain ones; each is confirmed and kept by itself."""
+    lab = GossipLab(frame_bytes=175, purging=Purging.OFF)
+    lab.run(SHORT)
+    p = lab.seats["p"]
+    for number, note in enumerate(notes):
+        p.handover.send(Outgoing([b"%05d" % number], note))
+    p.run()
+    frames = data_to(lab, "q")
+    assert len(frames) < 10
+    assert sum([len(frame.payloads) for frame in frames]) == 40
+    assert all(sum(map(len, frame.payloads)) <= 175 for frame in frames)
+    assert isinstance(p.stack, Member)
+    kept = p.stack.desk.buffer.get(P)
+    assert kept is not None
+    assert [len(batch.payloads) for batch in kept.messages] == [1] * 40
+    lab.run(SHORT)
+    assert lab.got("q") == lab.got("r") == lab.got("p") == [b"%05d" % number for number in range(40)]
+    assert [each for each, _ in items_at(lab, "q")] == [note.item for note in notes if note is not None]
+    assert p.stack.sender.logged == 40
+
+
+def test_messages_of_different_kinds_or_too_long_share_no_frame() -> None:
+    lab = GossipLab(frame_bytes=60, purging=Purging.OFF)
+    lab.run(SHORT)
+    p = lab.seats["p"]
+    enumeration = Enumeration((MessageId(P, 1),))
+    for number, note in enumerate([None, Item("a"), Item("b"), enumeration, enumeration, None, None]):
+        p.handover.send(Outgoing([b"%020d" % number], note))
+    p.run()
+    shapes = [(len(frame.payloads), frame.items) for frame in data_to(lab, "q")]
+    assert shapes == [(1, None), (2, ["a", "b"]), (1, None), (1, None), (2, None)]
+    lab.run(SHORT)
+    assert len(lab.got("q")) == 7
 
 
 def test_updates_that_are_handed_over_together_share_frames() -> None:

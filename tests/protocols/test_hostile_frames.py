@@ -15,11 +15,11 @@ from semcast.core import Batch, Frame, MemberId, Outbox
 from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.core.stack import Stack
+from semcast.lab import Keeper, Lab
 from semcast.protocols.gossip import GOSSIP, GossipSettings, Member, Protocol
 from semcast.protocols.ring import RING, Ring, RingSettings
 from semcast.protocols.semantic import SEMANTIC, SemanticMulticast, Settings
 from semcast.protocols.vsync import VSYNC, DetectorSettings, Engine, Order, VirtualSynchrony, VsyncSettings
-from semcast.testing import Keeper, Lab
 
 MEMBERS = tuple(MemberId(name, 5) for name in "abc")
 DETECTOR = DetectorSettings(

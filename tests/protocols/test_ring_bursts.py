@@ -9,12 +9,12 @@ from tests.protocols.ringlab import RingLab
 
 from semcast.core import Annotation, Batch, Enumeration, Item, MemberId, MessageId, Nanos, Outbox
 from semcast.core.outbox import Frame
+from semcast.lab import Keeper, Seat
 from semcast.obsolescence import ItemsTracker, Purging
 from semcast.protocols.ring import Ring, RingSettings, State
 from semcast.protocols.ring.delivery import DeliveryQueue
 from semcast.protocols.ring.frames import Packet, Part, Presence, TokenWanted
 from semcast.protocols.ring.packing import MAX_NOTED, Assembly, SendQueue, batches_of
-from semcast.testing import Keeper, Seat
 
 P = MemberId("p")
 FAR = 1 << 40

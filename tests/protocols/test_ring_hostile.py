@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from semcast.core import Batch, Frame, MemberId, Nanos, Outbox
 from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
+from semcast.lab import Keeper, Lab
 from semcast.protocols.ring import Ring, RingSettings, State
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import (
@@ -33,7 +34,6 @@ from semcast.protocols.ring.passing import RingTimer
 from semcast.protocols.ring.settings import REACH
 from semcast.protocols.semantic.frames import FRAMES as SEMANTIC_FRAMES
 from semcast.protocols.semantic.frames import ChannelAck
-from semcast.testing import Keeper, Lab
 from semcast.wire import Codec, Datagram
 from semcast.wire.annotations import WireItem
 from semcast.wire.limits import MAX_HOLES, MAX_MEMBERS, MAX_SEQ

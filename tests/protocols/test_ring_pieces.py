@@ -8,6 +8,7 @@ import pytest
 from tests.protocols.ringlab import RingLab
 
 from semcast.core import Batch, Enumeration, Frame, Item, MemberId, MessageId, Outbox
+from semcast.lab import Application, Keeper
 from semcast.protocols.pieces import Piece
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.frames import (
@@ -32,7 +33,6 @@ from semcast.protocols.ring.frames import (
 )
 from semcast.protocols.ring.pieces import CONTROL_BYTES, MOST_PIECES, Large, Puzzles, in_pieces, multicast
 from semcast.sim.mutants.ring.pieces import _Mixed
-from semcast.testing import Application, Keeper
 from semcast.wire import Codec
 from semcast.wire.limits import MAX_FRAME_PIECES, MAX_HOLES, MAX_SEQ
 from semcast.wire.sealing import OVERHEAD

@@ -10,11 +10,11 @@ from semcast.core.events import Delivery
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.lab import EVERYTHING, Keeper, Lab, Seat
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.semantic.frames import Gossip
-from semcast.testing import EVERYTHING, Keeper, Lab, Seat
 
 MS = MILLISECOND
 ANSWER = b"answer"

@@ -4,10 +4,10 @@ import pytest
 
 from semcast.core import Annotation, Batch, Frame, Item, MemberId, Nanos, Outbox, Purged
 from semcast.core.ids import SECOND
+from semcast.lab import Keeper, Lab, Seat
 from semcast.protocols.semantic import ChannelSettings, SenderMulticast
 from semcast.protocols.semantic.frames import ChannelAck, ChannelData, Request
 from semcast.protocols.semantic.ssrm import SsrmTimer
-from semcast.testing import Keeper, Lab, Seat
 
 P, Q = MemberId("p"), MemberId("q")
 

@@ -4,11 +4,11 @@ import pytest
 from tests.replication.test_replication_strangers import done, machine, server
 
 from semcast.core.ids import MILLISECOND
+from semcast.lab import Lab
 from semcast.replication.fitness import unfit
 from semcast.replication.ids import ConfId, Server
 from semcast.replication.knowledge import Prim
 from semcast.replication.messages import State
-from semcast.testing import Lab
 
 NOW = 1_800_000_000_000
 OLD, NEW = ("SQLite 3.40.1",), ("SQLite 3.45.0",)

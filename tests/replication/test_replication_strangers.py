@@ -6,10 +6,10 @@ from semcast.core import Batch, MemberId
 from semcast.core.ids import MILLISECOND
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
+from semcast.lab import Disk, Lab, Seat
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.replication.settings import ReplicationSettings
 from semcast.replication.stack import Replication
-from semcast.testing import Disk, Lab, Seat
 
 RING = RingSettings(
     policy=SlowPolicy.BLOCK,

@@ -33,11 +33,11 @@ from semcast.pipeline.report.traces import (
     read_trace_spec,
     traces_section,
 )
+from semcast.pipeline.sweep.bundled import FOLDER as EXPERIMENTS
 from semcast.pipeline.sweep.figures import Row, chosen
 from semcast.pipeline.sweep.spec import Spec, SpecError, read_spec
 
-ROOT = Path(__file__).parents[2]
-SPECS = sorted((ROOT / "experiments").glob("*.toml"))
+SPECS = sorted(EXPERIMENTS.glob("*.toml"))
 HOSTILE = "<script>alert('x')</script> & \"quoted\""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -341,7 +341,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         text = text.replace(plain, quoted)
     spec = spec_of(tmp_path, text)
     rows = tuple({**row, "note": HOSTILE} for row in numeric(spec))
-    trace_spec = read_trace_spec(ROOT / "experiments" / "profile" / "g1.toml")
+    trace_spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
     recordings = Recordings(HOSTILE, HOSTILE, (Recording(HOSTILE, {}, ((1, 0.1), (10, 0.2)), {}),))
     shown_page = the_page([Results(spec, rows)], [Traces(trace_spec, "g1", (recordings,))])
     assert "svg" in elements(shown_page)
@@ -349,7 +349,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_recordings_beside_the_paper() -> None:
-    spec = read_trace_spec(ROOT / "experiments" / "profile" / "g1.toml")
+    spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
     figures = {"never_obsolete_share": 0.25, "R10": 0.1234, "messages": 1000}
     same = Recording("game", figures, ((1, 0.0), (1000, 0.7)), {"R10": 0.12344, "rounds": 42.0})
     other = Recording("other", figures, ((1, 0.0), (1000, 0.7)), {"R10": 0.125})
@@ -361,7 +361,7 @@ def test_recordings_beside_the_paper() -> None:
 
 
 def test_without_recordings_the_page_says_so() -> None:
-    spec = read_trace_spec(ROOT / "experiments" / "profile" / "g1.toml")
+    spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
     text = the_page([], [Traces(spec, "g1", absent="No recordings in nowhere.")])
     elements(text)
     assert "No recordings in nowhere." in text
@@ -448,7 +448,7 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     specs = [read_spec(path) for path in SPECS]
     for spec in specs:
         write_table(tmp_path / "sweep", spec, made_up(spec))
-    trace_spec = read_trace_spec(ROOT / "experiments" / "profile" / "g1.toml")
+    trace_spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
     curve = tuple((n, n / 1000) for n in (1, 10, 100, 1000))
     recordings = Recordings("quake-mvd", "", (Recording("game", {"messages": 1}, curve, {}),))
     text = the_page(

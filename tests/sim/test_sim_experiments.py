@@ -1,9 +1,9 @@
 """The papers' experiments, small: the figures go where the papers say."""
 
-from pathlib import Path
-
 import pytest
 
+from semcast.pipeline.sweep.bundled import bundled
+from semcast.pipeline.sweep.spec import read_spec
 from semcast.sim.experiments import EXPERIMENTS, CellError, Value
 from semcast.sim.experiments.replay import _rounds_late
 from semcast.sim.traces import TraceRow
@@ -289,11 +289,20 @@ def test_a_recording_shorter_than_what_is_skipped_is_refused(game: str) -> None:
 
 
 def test_every_spec_of_the_repository_names_cells_that_can_run() -> None:
-    specs = pytest.importorskip("semcast.pipeline.sweep.spec")
-    found = [
-        specs.read_spec(path) for path in sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
-    ]
+    found = [read_spec(path) for path in bundled().values()]
     assert sorted(spec.experiment for spec in found) == sorted(EXPERIMENTS)
     assert all(spec.title for spec in found)
     ours = {spec.experiment for spec in found if spec.paper is None}
     assert all(name.startswith("x") for name in ours), "all others are of a paper"
+
+
+def test_w1_in_a_tree_blocks_say_nothing_of_far_groups() -> None:
+    cell: dict[str, Value] = {"structure": "tree", "groups": 15, "messages": 800}
+    full, blocks = (figures("w1", policy=policy, **cell) for policy in ("full", "blocks"))
+    assert blocks["rate_2"] == 0 < full["rate_2"]
+    assert blocks["own"] == full["own"]
+    assert figures("w1", policy="conservative", **cell)["others"] == 0
+    with pytest.raises(CellError, match="no square"):
+        figures("w1", structure="grid", groups=8)
+    with pytest.raises(CellError, match="locality"):
+        figures("w1", locality=1.0)

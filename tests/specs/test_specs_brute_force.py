@@ -19,6 +19,7 @@ from semcast.obsolescence import obsoletes
 from semcast.specs import (
     CALLS,
     CERTIFICATES,
+    DOMAINS,
     EVS,
     GOSSIP,
     GOSSIP_LOGS,
@@ -34,7 +35,8 @@ from semcast.specs import (
 NAMES = [
     name
     for name in PROPERTIES
-    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS
+    if name
+    not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS | DOMAINS
 ]
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5

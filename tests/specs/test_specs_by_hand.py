@@ -16,6 +16,7 @@ from semcast.history import Event, GroupInfo, History, Kind, Recorder, RunInfo
 from semcast.specs import (
     CALLS,
     CERTIFICATES,
+    DOMAINS,
     EVS,
     GOSSIP,
     GOSSIP_LOGS,
@@ -299,7 +300,8 @@ def test_ten_events_are_enough() -> None:
 OWN = [
     name
     for name in PROPERTIES
-    if name not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS
+    if name
+    not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS | DOMAINS
 ]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from semcast.storage import SegmentLog, StorageError, TrimmedError
+from semcast.storage import SegmentLog, StorageError, TrimmedError, segments
 from semcast.storage.segments import HEADER_BYTES, MAGIC
+from semcast.wire import records
 
 
 def files(folder: Path) -> list[str]:
@@ -187,6 +188,30 @@ def test_a_range_is_read_without_what_is_before_and_behind_it(tmp_path: Path, bl
     assert log.read(5001, 960) == []
     log.sync()
     assert log.read(5000, 960) == [b"not synced"]
+    log.close()
+
+
+def test_who_reads_on_reads_each_block_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block is checked as a whole, however little of it is asked for at a time."""
+    log = SegmentLog(tmp_path)
+    for first in (0, 100):
+        log.append(numbered(100, first))
+    log.sync()
+    checked: list[int] = []
+
+    def block_at(data: bytes, offset: int, salt: int) -> records.Block | None:
+        checked.append(offset)
+        return records.block_at(data, offset, salt)
+
+    monkeypatch.setattr(segments, "block_at", block_at)
+    found: list[bytes] = []
+    while len(found) < 200:
+        found += log.read(len(found), 30)
+    assert found == numbered(200)
+    assert len(checked) == 2
+    log.append(numbered(1, 200))
+    log.sync()
+    assert log.read(199, 1000) == numbered(2, 199), "also where more was written behind it"
     log.close()
 
 

@@ -7,7 +7,7 @@ from tests.storage.keepers import Keeping
 
 from semcast.core import Batch, MemberId, Outbox
 from semcast.core.outbox import Anew, Run, Sync, Trim
-from semcast.testing import Disk, Lab, Seat
+from semcast.lab import Disk, Lab, Seat
 from semcast.wire.records import DamagedError
 
 A = MemberId("a")

@@ -6,9 +6,8 @@ from pathlib import Path
 import msgspec
 
 from semcast.core.ids import Nanos
-from semcast.history import History, HistoryError, Kind, read_histories, record_crash
+from semcast.history import History, HistoryError, Kind, read_histories, read_journal, record_crash
 from semcast.history.journal import SUFFIX, process_of
-from semcast.history.replay import read_journal
 from semcast.specs import Status, Verdict, check
 from semcast.specs.lightweight.kinds import ASK as LIGHT_ASK
 from semcast.specs.lightweight.kinds import DELIVER as LIGHT_DELIVER

@@ -19,6 +19,7 @@ from semcast.chaos.supervisor import run as torment
 from semcast.cli.errors import UsageError
 from semcast.group import ConfigurationError
 from semcast.group.settings import resolve
+from semcast.history import require_pyarrow
 
 _MOST = 26
 
@@ -48,6 +49,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Run it; 0 if nothing is violated, nobody is stuck and nobody died."""
+    require_pyarrow()
     if not 2 <= args.members <= _MOST or args.minutes <= 0 or args.rate <= 0 or args.patience <= 0:
         raise UsageError(f"--members: 2 to {_MOST}; --minutes, --rate and --patience must be positive")
     names = [chr(ord("a") + number) for number in range(args.members)]

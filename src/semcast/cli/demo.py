@@ -18,6 +18,7 @@ from rich.table import Table
 from semcast.cli import simulated_demo
 from semcast.cli.judging import judge
 from semcast.demo.supervisor import DemoError, Group, Process
+from semcast.extras import MissingExtraError
 from semcast.history.journal import record_crash
 
 MEMBERS = 5
@@ -162,7 +163,11 @@ async def _crash_and_return(console: Console, group: Group, record: Path) -> Non
 
 def _verify(console: Console, folders: Sequence[Path]) -> bool:
     """Judge what the members recorded."""
-    judged = judge(console, folders)
+    try:
+        judged = judge(console, folders)
+    except MissingExtraError as error:
+        console.print(f"\nThe recordings were not checked: {error}", markup=False)
+        return True
     console.print(
         f"\n{judged.events} recorded events judged {judged.where}: {judged.hold} properties hold,"
         f" {len(judged.broken)} are broken"

@@ -13,11 +13,13 @@ from rich.console import Console
 from semcast.chaos.judge import judge
 from semcast.demo.log_story import LogStory
 from semcast.demo.supervisor import DemoError
+from semcast.history import require_pyarrow
 from semcast.specs import Status
 
 
 def run(args: argparse.Namespace) -> int:
     """Run it; 0 only if everything held."""
+    require_pyarrow()
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as folder:
         try:

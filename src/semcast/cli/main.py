@@ -9,6 +9,7 @@ from importlib import import_module
 from semcast import __version__
 from semcast.cli.errors import JobError, UsageError
 from semcast.extensions import ExtensionError, load_families
+from semcast.extras import MissingExtraError
 
 VERBS = (
     "demo",
@@ -80,6 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
     except UsageError as error:
+        print(f"semcast {args.verb}: {error}", file=sys.stderr)
+        return 2
+    except MissingExtraError as error:
         print(f"semcast {args.verb}: {error}", file=sys.stderr)
         return 2
     except JobError as error:

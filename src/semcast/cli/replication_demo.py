@@ -17,11 +17,13 @@ from semcast.demo.partition import CutNetwork, Partition, StoppedProcesses
 from semcast.demo.replication import Step, Story
 from semcast.demo.servers import NAMES
 from semcast.demo.supervisor import DemoError
+from semcast.history import require_pyarrow
 from semcast.specs import Status
 
 
 def run(args: argparse.Namespace) -> int:
     """Run it; 0 only if everything held."""
+    require_pyarrow()
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
     with ExitStack() as stack:
         partition = _partition(stack)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from semcast.cli.errors import UsageError
 
-DATA = "../shared/data"
-
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
@@ -16,14 +14,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--results", type=Path, default=Path("out/sweep"), help="what sweeps wrote (default: %(default)s)"
     )
-    parser.add_argument(
-        "--specs", type=Path, default=Path("experiments"), help="the folder of specs (default: %(default)s)"
-    )
+    parser.add_argument("--specs", type=Path, help="the folder of specs (default: the papers' experiments)")
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(os.environ.get("SEMCAST_TRACES") or DATA),
-        help=f"the folder of recordings to profile (default: SEMCAST_TRACES, else {DATA})",
+        default=os.environ.get("SEMCAST_TRACES"),
+        help="the folder of recordings to profile (default: SEMCAST_TRACES; none if it is not set)",
     )
     parser.add_argument(
         "--no-data", action="store_true", help="profile no recordings, so that Spark is not needed"

@@ -13,10 +13,12 @@ from pathlib import Path
 from semcast import __version__
 from semcast.cli.errors import UsageError
 from semcast.cli.sweep import read_specs, sweep_specs
+from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.report.findings import find
 from semcast.pipeline.report.page import Experiment, Origin, Traces, page
 from semcast.pipeline.report.results import Results, read_results
 from semcast.pipeline.report.traces import Recordings, TraceSpec, disagreements, read_trace_spec
+from semcast.pipeline.sweep.bundled import FOLDER
 from semcast.pipeline.sweep.spec import Spec, SpecError
 
 TIMEOUT = 60.0
@@ -25,7 +27,7 @@ TIMEOUT = 60.0
 
 def write_report(args: argparse.Namespace) -> int:
     """Write the page; what is missing is said there and on stderr."""
-    specs, trace_specs = _specs(args.specs)
+    specs, trace_specs = _specs(args.specs or FOLDER)
     if args.out.is_dir():
         raise UsageError(f"--out {args.out}: there is a folder of that name")
     if args.sweep:
@@ -61,6 +63,8 @@ def _specs(folder: Path) -> tuple[list[Spec], list[tuple[str, TraceSpec]]]:
 
 def _sweep(specs: Sequence[Spec], results: Path) -> None:
     lacking = [spec for spec in specs if read_results(spec, results).missing]
+    if data_folder() is None:
+        lacking = [spec for spec in lacking if not spec.needs_recordings]  # the page says what was not run
     if not lacking:
         return
     try:
@@ -72,7 +76,8 @@ def _sweep(specs: Sequence[Spec], results: Path) -> None:
 
 def _experiment(spec: Spec, results: Results, args: argparse.Namespace) -> Experiment:
     retry = " --retry" if results.failures else ""
-    command = f"semcast sweep {args.specs / spec.name}.toml --out {args.results}{retry}"
+    named = spec.name if args.specs is None else f"{args.specs / spec.name}.toml"
+    command = f"semcast sweep {named} --out {args.results}{retry}"
     return Experiment(results, find(spec, results.rows), command)
 
 
@@ -87,8 +92,10 @@ def _recordings(args: argparse.Namespace) -> tuple[tuple[Recordings, ...], str]:
         from semcast.pipeline.session import spark_session  # noqa: PLC0415
     except ImportError as error:
         return (), f"The recordings were not profiled: {error.name} is not installed (semcast[pipeline])."
+    if args.data is None:
+        return (), f"The recordings were not profiled: name their folder with --data or {VARIABLE}."
     if not recordings_in(args.data):
-        return (), f"No recordings in {args.data}: name their folder with --data or SEMCAST_TRACES."
+        return (), f"No recordings in {args.data}: name their folder with --data or {VARIABLE}."
     try:
         return tuple(profile_data(spark_session("semcast report"), args.data)), ""
     except (NoJavaError, TraceError) as error:

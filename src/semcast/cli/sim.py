@@ -15,7 +15,7 @@ from semcast.cli.errors import UsageError
 from semcast.cli.families import FAMILIES as FLAGS
 from semcast.cli.families import Family, refuse_strange
 from semcast.core.ids import SECOND
-from semcast.history import write_history
+from semcast.history import require_pyarrow, write_history
 from semcast.obsolescence import Purging
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Fixed, Scenario, Traffic
@@ -83,6 +83,8 @@ def _add_swarm(parser: argparse.ArgumentParser) -> None:
 
 def run_one(args: argparse.Namespace) -> int:
     """Simulate one group."""
+    if args.record is not None:
+        require_pyarrow()
     scenario = _scenario(args)
     try:
         outcome = simulate(scenario)

@@ -16,7 +16,9 @@ from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
 from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.core.ids import SECOND
+from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.paths import is_remote, local_path
+from semcast.pipeline.sweep.bundled import spec_paths
 from semcast.pipeline.sweep.spec import Spec, SpecError, read_spec
 
 if TYPE_CHECKING:
@@ -31,7 +33,12 @@ SHOWN = 5
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     parser = verbs.add_parser("sweep", help="run grids of simulations on Spark")
-    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC.toml")
+    parser.add_argument(
+        "specs",
+        nargs="+",
+        metavar="SPEC",
+        help="a TOML file, the name of one of the papers' experiments (f2), or all of these (all)",
+    )
     parser.add_argument("--out", default="out/sweep", help="default: %(default)s")
     add_spark_options(parser)
     parser.add_argument("--jobs", type=int, help="cells at a time on this machine (default: its cores)")
@@ -45,7 +52,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(args: argparse.Namespace) -> int:
     """Sweep; 1 if a cell gave no figures."""
-    specs = read_specs(args.specs)
+    specs = _asked(args.specs)
     timeout = duration(args.timeout) / SECOND
     if timeout <= 0:
         raise UsageError("--timeout must be above 0")
@@ -72,6 +79,18 @@ def run(args: argparse.Namespace) -> int:
         for summary in summaries:
             _show(console, summary)
     return 1 if any(summary.failures for summary in summaries) else 0
+
+
+def _asked(words: Sequence[str]) -> list[Spec]:
+    """What the command line names; UsageError if a spec replays a recording and no folder is set."""
+    try:
+        specs = read_specs([path for word in words for path in spec_paths(word)])
+    except SpecError as error:
+        raise UsageError(str(error)) from error
+    for spec in specs:
+        if spec.needs_recordings and data_folder() is None:
+            raise UsageError(f"{spec.name} replays a recording: set {VARIABLE} to the folder of recordings")
+    return specs
 
 
 def read_specs(paths: Sequence[Path]) -> list[Spec]:

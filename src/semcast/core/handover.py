@@ -6,7 +6,7 @@ queue has one side that puts and one that takes.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 import msgspec
 
@@ -29,8 +29,12 @@ from semcast.core.stack import Stack
 from semcast.core.views import View
 
 _PLENTY = 64 << 20
+_EVER = 1 << 62
+"""No view has so high a number."""
 _LISTS_IN_QUEUE = 8
 """A list in the mailbox has about this part of the bytes of a full queue, at most."""
+_RUN = 1024
+"""Messages that were handed over one by one and are given to the stack together, at most."""
 
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
@@ -113,8 +117,9 @@ class Handover:
         self.hooks = hooks
         self.reading = self.reading_kind(mailbox, queue_messages, queue_bytes, receives=receives)
         """How the application reads, and whether it waits."""
-        self.outgoing: deque[Outgoing] = deque()
-        """What the application handed over and no turn has given to the stack yet."""
+        self.outgoing: deque[Outgoing | bytes] = deque()
+        """What the application handed over and no turn has given to the stack yet. A message that was handed
+        over alone, and says nothing about others, is its payload."""
         self.commands: deque[Command] = deque()
         self.answers: deque[Confirmed | Unconfirmed] = deque()
         """To those who wait to know what became of a message. They are no part of what is delivered."""
@@ -140,6 +145,7 @@ class Handover:
         self._handed = self._handed_bytes = 0  # messages; written by the application
         self._taken = self._taken_bytes = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
+        self._stateless_upto = -1  # the state at the beginning of views up to this one is not its own
         self._missed: View | None = None  # the last view that was dropped; written by turns
         self.discarded: tuple[int, View | None] | None = None
         """What lay in the mailbox when an application that was skipped began to iterate. Written by it."""
@@ -178,12 +184,39 @@ class Handover:
         unsent = self.unsent
         return not unsent or (unsent + count <= self._limit and self.unsent_bytes < self._limit_bytes)
 
+    @property
+    def room(self) -> int:
+        """How many messages may be handed over now."""
+        return self._limit - self.unsent if self.unsent_bytes < self._limit_bytes else 0
+
     def send(self, outgoing: Outgoing) -> None:
         """Hand messages over."""
         self._handed += len(outgoing.payloads)
         self._handed_bytes += outgoing.bytes(len(outgoing.payloads))
         self.outgoing.append(outgoing)
         self.reading.welcome()
+
+    def send_plain(self, payload: bytes) -> None:
+        """Hand over one message that says nothing about others: the shortest way there is."""
+        self._handed += 1
+        self._handed_bytes += len(payload)
+        self.outgoing.append(payload)
+        if self.reading.turned_away:
+            self.reading.welcome()
+
+    def head(self) -> Outgoing:
+        """What a turn gives to the stack next. Plain messages that wait one behind the other are a run."""
+        outgoing = self.outgoing
+        first = outgoing[0]
+        if type(first) is not bytes:
+            return cast("Outgoing", first)
+        run: list[bytes] = []
+        while outgoing and type(first := outgoing[0]) is bytes and len(run) < _RUN:
+            run.append(first)
+            outgoing.popleft()
+        whole = Outgoing(run, size=sum(map(len, run)))
+        outgoing.appendleft(whole)
+        return whole
 
     def taken(self, count: int, size: int) -> bool:
         """A turn took so many messages, with so many bytes; returns whether somebody waits for that."""
@@ -268,7 +301,8 @@ class Handover:
             return everything
         first = self._rest[0]
         if isinstance(first, StateRequested | StateReceived):
-            self._exchange(self.hooks, first)
+            if first.view > self._stateless_upto:
+                self._exchange(self.hooks, first)
             self._rest = self._rest[1:]
             return ()
         upto = next((place for place, each in enumerate(self._rest) if _is_state(each)), len(self._rest))
@@ -282,7 +316,26 @@ class Handover:
         if not self._rest and self.mailbox:
             self._rest = self.mailbox.take(now)
             self.reading.took()
-        return bool(self._rest) and _is_state(self._rest[0])
+        first = self._rest[0] if self._rest else None
+        return isinstance(first, StateRequested | StateReceived) and first.view > self._stateless_upto
+
+    def do_without_state(self) -> None:
+        """The application does not see what is taken for it: it has no state, and is asked for none."""
+        self._stateless_upto = _EVER
+        self.call(self._miss)
+
+    def follow(self) -> None:
+        """It sees everything again from here on, and needs the state of the group."""
+        self.call(self._see_all)
+
+    def _miss(self, stack: Stack, now: Nanos) -> None:
+        self.reader.misses = True
+        stack.on_reader(now)
+
+    def _see_all(self, stack: Stack, now: Nanos) -> None:
+        self._stateless_upto = stack.view().id  # what is on its way from before was not meant for it any more
+        self.reader.misses = False
+        stack.on_reader(now)
 
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
@@ -290,9 +343,9 @@ class Handover:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
-        reading = self.reading
-        self.mailbox.put(deliveries)
-        reading.reader.excess, reading.reader.excess_bytes = reading.excess()
+        reader, mailbox = self.reading.reader, self.mailbox
+        mailbox.put(deliveries)
+        reader.excess, reader.excess_bytes = mailbox.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

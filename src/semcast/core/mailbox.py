@@ -73,11 +73,15 @@ class Mailbox:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list."""
-        batches = [each for each in deliveries if type(each) is Batch]
-        count = sum([len(batch.payloads) for batch in batches])
+        count = others = size = 0
+        for each in deliveries:  # most lists are short: no comprehension pays
+            if type(each) is Batch:
+                count += len(each.payloads)
+                size += each.size
+            else:
+                others += 1
         self._came += count
-        weight, size = count + len(deliveries) - len(batches), sum([batch.size for batch in batches])
-        self._lists.append((deliveries, count, weight, size))
+        self._lists.append((deliveries, count, count + others, size))
 
     def __bool__(self) -> bool:
         return bool(self._lists)

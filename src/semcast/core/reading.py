@@ -71,7 +71,7 @@ class Reading:
 
     def took(self) -> None:
         """It took a list."""
-        self.began = True
+        self.reader.began = True
         self._takes += 1
 
     def wait(self, *, reading: bool) -> None:
@@ -87,6 +87,11 @@ class Reading:
     def refused(self, *, reading: bool) -> None:
         """A call that does not wait found no room."""
         self._refused = self._refused[0] + 1, self._takes, reading
+
+    @property
+    def turned_away(self) -> bool:
+        """Whether the last call that would not wait found no room."""
+        return self._refused[1] >= 0
 
     def welcome(self) -> None:
         """There was room for what it sent: who was refused before waits no more."""

@@ -343,7 +343,7 @@ class Turn:
         given: list[tuple[Outgoing, int]] = []
         while outgoing and self._calls < _CALLS:
             self._calls += 1
-            each = outgoing[0]
+            each = handover.head()
             if each.annotations is None:
                 taken = stack.multicast(now, each.payloads, each.annotation, safe=each.safe)
             else:
@@ -367,7 +367,8 @@ class Turn:
         """The stack is out of the group: nobody takes these any more."""
         outgoing, freed, size = self.handover.outgoing, 0, 0
         while outgoing:
-            each = outgoing.popleft()
+            each = self.handover.head()
+            outgoing.popleft()
             freed += len(each.payloads)
             size += each.bytes(len(each.payloads))
             if each.confirm is not None:
@@ -385,8 +386,9 @@ class Turn:
     def _hand_out(self, now: Nanos) -> None:
         """Fill the mailbox: the application may take its time. Who has left delivers nothing more."""
         handover, stack = self.handover, self.stack
-        if not (handover.reading.began or handover.unread) and handover.reading.fills(now, stack):
-            handover.reading.look(now, stack)
+        reading = handover.reading
+        if not (reading.reader.began or handover.unread) and reading.fills(now, stack):
+            reading.look(now, stack)
             stack.on_reader(now)
             self._settle(now)  # it may send now, which comes before what it delivers
         while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):

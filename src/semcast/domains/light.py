@@ -236,13 +236,16 @@ class LightGroup:
 
     @property
     def may_send(self) -> bool:
-        """Whether a member may send: it has a view, and in a `vs` group that does not end."""
-        return self._view_id is not None and not self._blocked
+        """Whether a member may send: it has a view, and in a `vs` group that does not end.
+
+        Who has asked to leave sends as one from outside, and waits for nothing.
+        """
+        return self._leaving or (self._view_id is not None and not self._blocked)
 
     @property
     def sending_view(self) -> ViewId | None:
-        """The view that its messages name."""
-        return self._view_id if self._vs else None
+        """The view that its messages name; none from its leave on."""
+        return self._view_id if self._vs and not self._leaving else None
 
 
 async def _nothing() -> None:

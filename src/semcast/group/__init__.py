@@ -21,16 +21,15 @@ from semcast.group.group import Group
 from semcast.group.joining import join
 from semcast.group.logclient import (
     Log,
-    LogEnds,
-    LogEntry,
+    LogAwayError,
     LogError,
-    LogIdentity,
+    LogFullError,
     LogOffsetError,
-    LogPage,
-    LogReceipt,
+    LogStageError,
     OtherLogError,
     log,
 )
+from semcast.group.logpages import LogEnds, LogEntry, LogIdentity, LogPage, LogReceipt, LogRun, LogRuns
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
 from semcast.group.statistics import GroupStatistics
@@ -57,14 +56,19 @@ __all__ = [
     "HeldUp",
     "Live",
     "Log",
+    "LogAwayError",
     "LogBatch",
     "LogEnds",
     "LogEntry",
     "LogError",
+    "LogFullError",
     "LogIdentity",
     "LogOffsetError",
     "LogPage",
     "LogReceipt",
+    "LogRun",
+    "LogRuns",
+    "LogStageError",
     "Order",
     "OtherLogError",
     "PrivateMessage",

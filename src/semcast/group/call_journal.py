@@ -210,12 +210,24 @@ class RecordedDrafts(Drafts):
     Args:
         parts: what the member is made of.
         hand_over: gives messages to the member.
+        hand_over_plain: the same for one that says nothing about others.
         journal: of its calls.
     """
 
-    def __init__(self, parts: Parts, hand_over: Callable[[Outgoing], None], journal: CallJournal) -> None:
-        super().__init__(parts, hand_over)
+    def __init__(
+        self,
+        parts: Parts,
+        hand_over: Callable[[Outgoing], None],
+        hand_over_plain: Callable[[bytes], None],
+        journal: CallJournal,
+    ) -> None:
+        super().__init__(parts, hand_over, self._note_plain)
+        self._give_plain = hand_over_plain
         self._journal = journal
+
+    def _note_plain(self, payload: bytes) -> None:
+        self._journal.sent(self._next_seq, 1)
+        self._give_plain(payload)
 
     def _number(self, outgoing: Outgoing) -> MessageId:
         if outgoing.annotation is None and outgoing.annotations is None:

@@ -32,13 +32,20 @@ class Drafts:
     Args:
         parts: what the member is made of.
         hand_over: gives messages to the member.
+        hand_over_plain: the same for one that says nothing about others.
     """
 
-    def __init__(self, parts: Parts, hand_over: Callable[[Outgoing], None]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        hand_over: Callable[[Outgoing], None],
+        hand_over_plain: Callable[[bytes], None],
+    ) -> None:
         self.member = parts.member
         self._family: Family = parts.family
         self._site, self._largest = parts.site, parts.largest
         self._hand_over = hand_over
+        self._hand_over_plain = hand_over_plain
         self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
@@ -77,6 +84,16 @@ class Drafts:
                 self.check([payload], update, order)
             outgoing = Outgoing([payload], update, order == "safe", None, ticket, len(payload))
             return self._number(outgoing)
+
+    def plain(self, payload: bytes) -> MessageId:
+        """One message in agreed order that says nothing about others: what programs send most."""
+        if type(payload) is not bytes or len(payload) > self._largest:
+            self.check([payload], None, "agreed")
+        with self._numbering:
+            self._hand_over_plain(payload)
+            number = self._next_seq
+            self._next_seq = number + 1
+            return MessageId(self.member, number)
 
     def many(
         self, payloads: Sequence[bytes], order: Order, size: int, ticket: Ticket | None = None

@@ -6,9 +6,12 @@ A log has dense positions of its own. `ends` says which there are, `read` gives 
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -17,27 +20,33 @@ import msgspec
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import SECOND, Nanos
-from semcast.core.messages import Message, batch_of
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.group.group import Group
+from semcast.group.logpages import LogEnds, LogIdentity, LogPage, LogReceipt, LogRuns, run_of
 from semcast.group.settings import check_group, resolve
 from semcast.protocols.gossip.client import LogClient, Page, Question, Result
-from semcast.protocols.gossip.publishing import check_batch
+from semcast.protocols.gossip.publishing import MAX_BATCH, MAX_MESSAGES, check_batch, check_key
 from semcast.protocols.gossip.queries import (
-    MAX_KEY,
     PAGE_BYTES,
     PAGE_MESSAGES,
     Ask,
     Denied,
-    Line,
     Put,
     Read,
+    Release,
     Taken,
     Told,
 )
-from semcast.wire.annotations import from_wire, to_wire
+from semcast.protocols.gossip.runs import item_bytes
+from semcast.wire.annotations import to_wire
 
+_AHEAD = 4
+"""Pages that are on their way at a time: what they hold must fit into the buffer of a socket."""
+_PIECE = 1 << 18
+"""Bytes of a piece of a large batch: a few of them must fit into the buffer of a socket."""
+_BESIDE = 8
+"""Bytes that a message takes on the wire besides what it says."""
 _PART = 1 << 14
 """Bytes of messages in one part of a batch; a larger message is a part of its own."""
 
@@ -46,59 +55,24 @@ class LogError(GroupError):
     """A logger does not do what it was asked for, and why."""
 
 
+class LogAwayError(LogError):
+    """No logger answered for as long as the program was ready to wait."""
+
+
 class LogOffsetError(LogError):
     """A position beyond either end of the log."""
 
 
+class LogStageError(LogError):
+    """Pieces of a batch are not there: it was given up, or never came."""
+
+
+class LogFullError(LogError):
+    """The logger has no room for more pieces of batches that are not published."""
+
+
 class OtherLogError(LogError):
     """The log is another one than before: a disk was lost, or a folder was removed."""
-
-
-class LogIdentity(msgspec.Struct, frozen=True):
-    """Positions belong to one log of one logger."""
-
-    logger: str
-    log: int
-
-
-class LogEnds(msgspec.Struct, frozen=True):
-    """The positions of a log: `first` up to, but not with, `next`."""
-
-    first: int
-    """What is before it was trimmed."""
-    next: int
-    """The position that the next message will have."""
-    oldest: Nanos
-    """The time of day when the first message that is there was logged; 0 in an empty log."""
-    newest: Nanos
-
-
-class LogEntry(msgspec.Struct, frozen=True):
-    """A message of a log."""
-
-    position: int
-    at: Nanos
-    """The time of day when it was logged."""
-    message: Message
-
-
-class LogPage(msgspec.Struct, frozen=True):
-    """What was read."""
-
-    entries: list[LogEntry]
-    next: int
-    """Where to go on."""
-    trimmed: int
-    """Positions between where it was read from and `next` whose messages are gone, and nothing replaced."""
-
-
-class LogReceipt(msgspec.Struct, frozen=True):
-    """A batch is on disk."""
-
-    position: int
-    """Of its first message."""
-    known: bool
-    """Whether it had been logged before, by this key."""
 
 
 class Log:
@@ -106,14 +80,17 @@ class Log:
 
     Args:
         group: the seat of this program, not entered yet.
+        timeout: seconds to wait for an answer; None for as long as it takes.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, timeout: float | None = None) -> None:
         self._group = group
+        self._timeout = timeout
         self._identity: LogIdentity | None = None
 
     async def __aenter__(self) -> "Log":
-        await self._group.__aenter__()
+        async with self._patience():
+            await self._group.__aenter__()
         found: asyncio.Future[LogIdentity] = asyncio.get_running_loop().create_future()
 
         def look(client: LogClient, _now: Nanos) -> None:
@@ -145,10 +122,17 @@ class Log:
             raise GroupClosedError("the log is not open: use `async with`")
         return self._identity
 
+    @property
+    def loggers(self) -> frozenset[str]:
+        """The names of all loggers of the group that have answered so far: each has a log of its own."""
+        stack = self._group.stack
+        assert isinstance(stack, LogClient)
+        return frozenset(stack.heard)
+
     async def ends(self) -> LogEnds:
         """What can be read."""
         told = await self._told(Ask(0, 0, "ends"))
-        return LogEnds(told.first, told.next, told.oldest, told.newest)
+        return LogEnds(told.first, told.next, told.oldest, told.newest, told.settled)
 
     async def at_time(self, at: datetime | float | Nanos) -> int:
         """The first position that was given at a time of day or after it; the end if there is none.
@@ -177,12 +161,48 @@ class Log:
         Raises:
             LogOffsetError: `lo` is beyond the end, or was trimmed.
         """
+        page = await self.read_runs(lo, hi, most=most, size=size, prefix=prefix)
+        return LogPage([entry for run in page.runs for entry in run.entries()], page.next, page.trimmed)
+
+    async def read_runs(
+        self, lo: int, hi: int, *, most: int = PAGE_MESSAGES, size: int = PAGE_BYTES, prefix: str = ""
+    ) -> LogRuns:
+        """As `read`, without an object for each message."""
         if lo < 0 or hi < lo:
             raise LogOffsetError(f"positions from {lo} to {hi}: there are none")
         bounded = max(1, min(most, PAGE_MESSAGES)), max(1, min(size, PAGE_BYTES))
         page = await self._ask(Read(0, 0, lo, hi, *bounded, prefix))
         assert isinstance(page, Page)
-        return LogPage([_entry(line) for line in page.lines], page.next, page.trimmed)
+        try:
+            return LogRuns([run_of(lines) for lines in page.lines], page.next, page.trimmed)
+        except ValueError as error:
+            raise LogError(str(error)) from error
+
+    async def scan_runs(self, lo: int, hi: int, *, prefix: str = "") -> AsyncIterator[LogRuns]:
+        """As `scan`, without an object for each message, and several pages are on their way at a time."""
+        hi = min(hi, (await self.ends()).next)
+        starts = iter(range(lo, hi, PAGE_MESSAGES))
+        coming = deque[asyncio.Task[list[LogRuns]]]()
+        try:
+            while True:
+                for start in islice(starts, _AHEAD - len(coming)):
+                    pages = self._pages(start, min(hi, start + PAGE_MESSAGES), prefix)
+                    coming.append(asyncio.create_task(pages))
+                if not coming:
+                    return
+                for page in await coming.popleft():
+                    yield page
+        finally:
+            for task in coming:
+                task.cancel()
+
+    async def _pages(self, lo: int, hi: int, prefix: str) -> list[LogRuns]:
+        """All that is between two positions, which is little."""
+        found: list[LogRuns] = []
+        while lo < hi:
+            found.append(await self.read_runs(lo, hi, prefix=prefix))
+            lo = found[-1].next
+        return found
 
     async def scan(self, lo: int, hi: int, *, prefix: str = "") -> AsyncIterator[LogPage]:
         """Pages from `lo` on, up to `hi` or the end, whichever comes first."""
@@ -197,21 +217,84 @@ class Log:
     ) -> LogReceipt:
         """Log a batch, once for its key, and send it to all members; returns when it is on disk.
 
+        A large batch goes to the logger in pieces first, and is in the log whole or not at all.
+
         Args:
             key: by which the logger knows the batch again (the last 4096 of them).
             payloads: of its messages, in order.
             items: what each is about, if anything.
         """
-        notes: list[Annotation | None] = [
-            None if item is None else Item(item) for item in items or [None] * len(payloads)
-        ]
-        if len(notes) != len(payloads):
-            raise LogError(f"{len(payloads)} messages, and {len(notes)} items")
+        notes = _notes(payloads, items)
+        if len(payloads) <= MAX_MESSAGES and sum(map(len, payloads)) <= MAX_BATCH:
+            return await self._put(_checked(key, payloads, notes))
+        stage = uuid.uuid4().hex
+        pieces = await self.stage(stage, payloads, items)
+        return await self.publish_staged(key, [(stage, pieces)])
+
+    async def stage(
+        self,
+        stage: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str | None] | None = None,
+        *,
+        first: int = 0,
+    ) -> int:
+        """Give the logger messages for a batch that is logged later, by `publish_staged`.
+
+        Returns how many pieces it has then; the next ones begin with that number. What is never published is
+        given up after ten minutes.
+
+        Args:
+            stage: a name that nobody else uses.
+            payloads: in order.
+            items: what each is about, if anything.
+            first: the number of the first piece.
+
+        Raises:
+            LogFullError: too much is staged.
+        """
+        notes = _notes(payloads, items)
+        under_way: set[asyncio.Task[LogReceipt]] = set()
+        number = first
         try:
-            check_batch(key, payloads, notes)
+            for start, end in _cuts(payloads):
+                if len(under_way) >= _AHEAD:
+                    done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                    for each in done:
+                        each.result()
+                parts = _checked(b"-", payloads[start:end], notes[start:end])
+                piece = [msgspec.structs.replace(part, stage=stage, number=number) for part in parts]
+                under_way.add(asyncio.create_task(self._put(piece)))
+                number += 1
+            for each in under_way:
+                await each
+        finally:
+            for each in under_way:
+                each.cancel()
+        return number
+
+    async def publish_staged(self, key: bytes, stages: Sequence[tuple[str, int]]) -> LogReceipt:
+        """Log what was staged as one batch, once for its key; returns when it is on disk.
+
+        Args:
+            key: as for `publish`.
+            stages: with how many pieces each has; in this order.
+
+        Raises:
+            LogStageError: pieces are not there; nothing was logged.
+        """
+        try:
+            check_key(key)
         except ValueError as error:
             raise LogError(str(error)) from error
-        taken = await self._ask(_parts(key, payloads, notes))
+        return await self._put(Release(0, 0, key, list(stages)))
+
+    async def abandon(self, stages: Sequence[str]) -> None:
+        """What was staged is not wanted."""
+        await self._put(Release(0, 0, b"", [(stage, 0) for stage in stages]))
+
+    async def _put(self, question: Release | list[Put]) -> LogReceipt:
+        taken = await self._ask(question)
         assert isinstance(taken, Taken)
         return LogReceipt(taken.position, taken.known)
 
@@ -230,17 +313,36 @@ class Log:
         self._group.is_over()
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
+        def done(result: Result) -> None:
+            _tell(answer, result)
+
         def ask(client: LogClient, now: Nanos) -> None:
             try:
-                client.ask(now, question, lambda result: _tell(answer, result))
+                client.ask(now, question, done)
             except ValueError as error:
                 _tell(answer, Denied(0, "invalid", str(error)))
 
         self._call(ask)
-        result = await answer
+        try:
+            async with self._patience():
+                result = await answer
+        except BaseException:
+            self._call(lambda client, _now: client.drop(done))
+            raise
         if isinstance(result, Denied):
             _refuse(result)
         return result
+
+    @asynccontextmanager
+    async def _patience(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except TimeoutError as error:
+            name, seconds = self._group.name, self._timeout
+            raise LogAwayError(
+                f"no logger of {name} answered for {seconds:g} s: does `semcast logger` run?"
+            ) from error
 
     def _call(self, what: Callable[[LogClient, Nanos], None]) -> None:
         def call(stack: Stack, now: Nanos) -> None:
@@ -262,22 +364,45 @@ def _tell(future: "asyncio.Future[Any]", what: object) -> None:
 
 
 def _refuse(denied: Denied) -> NoReturn:
-    kinds: dict[str, type[LogError]] = {"offset": LogOffsetError, "log": OtherLogError}
+    kinds: dict[str, type[LogError]] = {
+        "offset": LogOffsetError,
+        "log": OtherLogError,
+        "stage": LogStageError,
+        "full": LogFullError,
+    }
     raise kinds.get(denied.trouble, LogError)(denied.why)
 
 
-def _entry(line: Line) -> LogEntry:
-    batch = batch_of(line.sender, line.seq, [line.payload], from_wire(line.annotation))
-    [message] = batch.messages()
-    return LogEntry(line.position, line.at, message)
+def _notes(payloads: Sequence[bytes], items: Sequence[str | None] | None) -> list[Annotation | None]:
+    found: list[Annotation | None] = [
+        None if item is None else Item(item) for item in items or [None] * len(payloads)
+    ]
+    if len(found) != len(payloads):
+        raise LogError(f"{len(payloads)} messages, and {len(found)} items")
+    return found
 
 
-def _parts(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | None]) -> list[Put]:
-    """In the order of the messages, each part small enough for a datagram."""
+def _cuts(payloads: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Where a large batch is cut into pieces."""
+    start, room = 0, _PIECE
+    for place, payload in enumerate(payloads):
+        if place > start and (len(payload) > room or place - start >= MAX_MESSAGES):
+            yield start, place
+            start, room = place, _PIECE
+        room -= len(payload)
+    yield start, len(payloads)
+
+
+def _checked(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | None]) -> list[Put]:
+    """Messages that can be logged, in their order, in parts that are each small enough for a datagram."""
+    try:
+        check_batch(key, payloads, notes)
+    except ValueError as error:
+        raise LogError(str(error)) from error
     parts: list[list[Any]] = [[]]
     room = _PART
     for payload, note in zip(payloads, notes, strict=True):
-        size = len(payload) + MAX_KEY
+        size = len(payload) + _BESIDE + (item_bytes(note.item) if isinstance(note, Item) else 0)
         if parts[-1] and size > room:
             parts.append([])
             room = _PART
@@ -286,12 +411,20 @@ def _parts(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | N
     return [Put(0, 0, key, number, len(parts), part) for number, part in enumerate(parts)]
 
 
-def log(group: str, *, logger: str = "", config: Path | None = None, **settings: Any) -> Log:
+def log(
+    group: str,
+    *,
+    logger: str = "",
+    timeout: float | None = None,
+    config: Path | None = None,
+    **settings: Any,
+) -> Log:
     """Ask the logger of a group: `async with semcast.log("prices") as log: ends = await log.ends()`.
 
     Args:
         group: its name. Its stack is gossip, and it needs a logger (`semcast logger`): this waits for one.
         logger: the name of the logger to ask, where there are several; each has positions of its own.
+        timeout: seconds to wait for a logger, and for each answer; then `LogAwayError` says so.
         config: folder of `semcast.toml`.
         **settings: where the group is (`bind`, `peers`, `key_file`, ...), as for `join`.
     """
@@ -300,4 +433,4 @@ def log(group: str, *, logger: str = "", config: Path | None = None, **settings:
         if name in settings:
             raise ConfigurationError(f"{name} is not for logs")
     given = {**settings, "stack": "gossip", "client": True, "home": logger, "receive": False}
-    return Log(Group(group, resolve(given, config)))
+    return Log(Group(group, resolve(given, config)), timeout)

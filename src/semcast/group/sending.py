@@ -95,6 +95,16 @@ class SendingSide(ABC):
 
         Raises `BacklogError` where this program must read before it can send.
         """
+        if (
+            item is None
+            and items is None
+            and obsoletes is None
+            and confirm is None
+            and order == "agreed"
+            and not logged
+            and self._room.open_for_one(payload)
+        ):
+            return self._drafts.plain(payload)
         asked: Confirm | None = "logged" if logged else confirm
         check_confirm(asked, self._family)
         began = time.monotonic()

@@ -20,8 +20,8 @@ from semcast.net.addresses import AddressError, split_address
 
 _UNITS: dict[str, Nanos] = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": 60 * SECOND}
 _PREFIX = "SEMCAST_"
-_OTHERS = ("FAMILIES", "GOLDEN", "SPARK_", "BENCH_", "TEST_")
-"""Variables that say nothing of a group, or begin like these."""
+_TYPO = 0.8
+"""How alike the names of a setting and of an unknown variable are if the setting was meant."""
 FILE = "semcast.toml"
 DEFAULT_STACK = "ring"
 LEAST_TOKEN_LOSS = 10 * MILLISECOND
@@ -210,11 +210,17 @@ def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
 def _from_environment(known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     variables = {_PREFIX + name.upper(): name for name in known}
     set_here = [name for name in os.environ if name.startswith(_PREFIX)]
-    others = tuple(_PREFIX + name for name in _OTHERS)
-    meant = [name for name in set_here if name in variables or not name.startswith(others)]
-    _refuse_unknown("no such variable: ", meant, variables)
-    found = {variables[name]: os.environ[name] for name in meant}
+    for name in sorted(set(set_here) - set(variables)):
+        _refuse_misspelt(name, known)
+    found = {variables[name]: os.environ[name] for name in set_here if name in variables}
     return {name: _from_text(name, known[name].type, text) for name, text in found.items()}
+
+
+def _refuse_misspelt(variable: str, known: Iterable[str]) -> None:
+    """Others belong to others: Kubernetes sets SEMCAST_SERVICE_HOST beside a service of that name."""
+    close = get_close_matches(variable.removeprefix(_PREFIX).lower(), known, 1, cutoff=_TYPO)
+    if close:
+        raise ConfigurationError(f"no such variable: {variable}; did you mean {_PREFIX}{close[0].upper()}?")
 
 
 def _from_text(name: str, kind: Any, text: str) -> Any:

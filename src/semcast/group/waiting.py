@@ -12,7 +12,9 @@ from semcast.group.errors import BacklogError, SendTimeoutError
 _TURN: Nanos = MILLISECOND
 """A task that only sends lets others run after so long: also who reads what is delivered meanwhile."""
 _LOOK = 16
-"""Messages after which such a task looks at the clock."""
+"""Messages after which such a task looks at the clock, and whether there is room."""
+_SMALL = 4096
+"""Bytes of a message for which nobody looks: so many of them exceed no bound that matters."""
 
 
 class Room:
@@ -41,11 +43,27 @@ class Room:
         self._why = why
         self._changed = asyncio.Event()
         self._unwatched = 0  # messages that may be sent before the next look at the clock
+        self._permits = 0  # small messages that may be sent before the next look at anything
         self._yielded_at: Nanos = 0
 
     def wake(self) -> None:
         """There may be room, or no hope of any."""
+        self._permits = 0
         self._changed.set()
+
+    def open_for_one(self, payload: bytes) -> bool:
+        """`open_for(1)`, looked at once for several small messages: it costs more than to hand one over.
+
+        What ends the group, or makes others wait, is seen at the next look, or when `wake` is called.
+        """
+        if self._permits > 0 and type(payload) is bytes and len(payload) <= _SMALL:
+            self._permits -= 1
+            return True
+        if not self.open_for(1):
+            return False
+        self._permits = min(self._unwatched, self._handover.room - 1)
+        self._unwatched -= max(self._permits, 0)
+        return True
 
     def open_for(self, count: int) -> bool:
         """Whether so many messages can be sent at once, whoever calls, and nobody else has to run first."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from semcast.core.annotations import Enumeration, Item
 from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.history.columns import SCHEMA
 from semcast.history.events import Event
 from semcast.history.journal import (
     AppliedRow,
@@ -22,7 +23,7 @@ from semcast.history.journal import (
     SentRow,
     ViewRow,
 )
-from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, SCHEMA, AnnotationKind, Kind, kind_named
+from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, AnnotationKind, Kind, kind_named
 from semcast.history.wellformed import problem
 from semcast.history.writer import ring_cell
 

@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semcast.core.ids import MemberId
+from semcast.history.columns import SCHEMA
 from semcast.history.events import HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
 from semcast.history.reader import Seat, cut_off_at, files_in, foreign
 from semcast.history.replay import BLOCK_ROWS, Replay
-from semcast.history.schema import SCHEMA, Kind
+from semcast.history.schema import Kind
 from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.writer import HOW, metadata_of
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.certificates import Place
 from semcast.core.ids import MemberId, MessageId
+from semcast.history.columns import SCHEMA
 from semcast.history.events import Event
-from semcast.history.schema import SCHEMA, AnnotationKind, Kind, kind_named
+from semcast.history.schema import AnnotationKind, Kind, kind_named
 
 _Struct = dict[str, object]
 

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semcast.core.ids import MemberId
+from semcast.history.columns import SCHEMA
 from semcast.history.decoding import Columns, decode
 from semcast.history.events import Event, History, HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
 from semcast.history.replay import Journal, read_journal
-from semcast.history.schema import SCHEMA, Kind
+from semcast.history.schema import Kind
 from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semcast.core.ids import MemberId
+from semcast.history.columns import SCHEMA, columns_of
 from semcast.history.events import HistoryError, RunInfo
-from semcast.history.schema import FIFO, RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, columns_of
+from semcast.history.schema import FIFO, RUN_KEY, SCHEMA_VERSION, VERSION_KEY
 
 VERSIONS = (1, SCHEMA_VERSION)
 

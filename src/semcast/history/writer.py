@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 from semcast.core.annotations import Enumeration, Item
 from semcast.core.certificates import Place
 from semcast.core.ids import MemberId, MessageId
+from semcast.history.columns import SCHEMA
 from semcast.history.events import Event, History, RunInfo
-from semcast.history.schema import RUN_KEY, SCHEMA, SCHEMA_VERSION, VERSION_KEY, AnnotationKind
+from semcast.history.schema import RUN_KEY, SCHEMA_VERSION, VERSION_KEY, AnnotationKind
 
 _NAMES = ("run", "process", "kind", "group", "sender", "level", "annotation.kind")
 _COUNTED = ("index", "at_ns", "seq", "count", "view", "order", "bytes", "crc")

@@ -103,12 +103,14 @@ class Driver:
 
     def wake(self, place: Place) -> None:
         """The application of a tenant did something."""
-        place.woken = True  # first: who falls asleep looks at it afterwards
-        self.stir()
+        if not place.woken:  # else its next turn is still to come, and somebody has seen to that
+            place.woken = True  # first: who falls asleep looks at it afterwards
+            self.stir()
 
     def stir(self) -> None:
         """Have the thread look, if it sleeps."""
         if self._asleep and self._wake_fd >= 0:
+            self._asleep = False  # before the write: whoever comes next need not write again
             os.eventfd_write(self._wake_fd, 1)
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ class Loop:
 
     def wake(self) -> None:
         """The application did something that the tenant should look at."""
-        if self._driver is not None:
+        if not self._place.woken and self._driver is not None:
             self._driver.wake(self._place)
 
     def close(self) -> None:

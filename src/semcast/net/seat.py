@@ -65,6 +65,7 @@ class Effects:
         self.disk = disk
         self.post: Post | None = None
         self._wake_application = wake_application
+        self._to_wake = False
 
     def set_timer(self, timer: Timer, at: Nanos | None) -> None:
         """One of the alarms."""
@@ -84,8 +85,14 @@ class Effects:
         """Everything has left already."""
 
     def wake(self) -> None:
-        """The application may look."""
-        self._wake_application()
+        """The application may look, once the turn is over: before, both would want the processor."""
+        self._to_wake = True
+
+    def end_turn(self) -> None:
+        """Wake the application, if there is something for it."""
+        if self._to_wake:
+            self._to_wake = False
+            self._wake_application()
 
     def renew(self, member: MemberId) -> None:
         """Another incarnation goes on."""
@@ -144,6 +151,11 @@ class Seat:
     def send(self, outgoing: Outgoing) -> None:
         """Hand messages over."""
         self.handover.send(outgoing)
+        self.wake_loop()
+
+    def send_plain(self, payload: bytes) -> None:
+        """Hand over one message that says nothing about others."""
+        self.handover.send_plain(payload)
         self.wake_loop()
 
     def call(self, command: Command) -> None:
@@ -235,6 +247,7 @@ class Seat:
         else:
             self._turn.stack.read_back = disk.read_back
             self._turn.start(now, disk.records, disk.first)
+        self._effects.end_turn()
 
     def run(self, now: Nanos, arrivals: Iterable[tuple[MemberId, Sequence[Frame]]]) -> None:
         """A turn."""
@@ -245,6 +258,7 @@ class Seat:
             self._told = True
             assert self._effects.post is not None
             self._effects.post.announce([self.status(now)])
+        self._effects.end_turn()
 
     def next_at(self) -> Nanos | None:
         """When its next timer goes off; 0 where a turn has something to do at once."""
@@ -257,6 +271,7 @@ class Seat:
         """It is not driven any more, because of this."""
         self.failure = error
         self._effects.wake()
+        self._effects.end_turn()
 
     def status(self, now: Nanos, *, deaf: bool = False) -> Status:
         """For observers, who never say that they are there."""

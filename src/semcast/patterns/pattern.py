@@ -2,7 +2,7 @@
 
 A pattern is told what the stack delivers, in order, and says what it wants to multicast, one message after
 the other: an annotation names earlier messages, so the next can be made only once the last has left. Nothing
-here waits, or knows of time. A pattern is an application of a lab (`semcast.testing`) as it is; `take` and
+here waits, or knows of time. A pattern is an application of a lab (`semcast.lab`) as it is; `take` and
 `multicast_waiting` are for whoever puts one directly on a stack.
 """
 

@@ -1,11 +1,12 @@
-"""Where recordings are: one folder, which specs name their traces in."""
+"""The folder of recordings, in which specs name their traces."""
 
 import os
 from pathlib import Path
 
-DEFAULT = "../shared/data"
+VARIABLE = "SEMCAST_TRACES"
 
 
-def data_folder(base: Path | None = None) -> Path:
-    """The folder of `SEMCAST_TRACES`, else the default; relative ones start from `base`, or from here."""
-    return (base or Path()) / (os.environ.get("SEMCAST_TRACES") or DEFAULT)
+def data_folder() -> Path | None:
+    """The folder that `SEMCAST_TRACES` names; None if it is not set."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else None

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
 from semcast.core.outbox import Sync, Write
+from semcast.lab.disk import Disk
 from semcast.sim.scheduler import Scheduler
-from semcast.testing.disk import Disk
 from semcast.wire.records import DamagedError
 
 _PACES: tuple[Nanos, ...] = (50 * MICROSECOND, 500 * MICROSECOND, 5 * MILLISECOND, 20 * MILLISECOND)

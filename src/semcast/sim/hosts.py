@@ -278,9 +278,11 @@ class Host:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
         handover = self.application.handover
         excess = handover.mailbox.held - 2 * self._queue_messages
-        waiting = self.stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
-        self.stats.queued = max(self.stats.queued, waiting)
-        self.stats.queued_bytes = max(self.stats.queued_bytes, self.stack.queued_bytes())
+        stack, stats = self._turn.stack, self.stats
+        waiting = stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
+        stats.queued = max(stats.queued, waiting)
+        size = stack.queued_bytes()
+        stats.queued_bytes = max(stats.queued_bytes, size)
 
     def _open(
         self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool

@@ -173,7 +173,10 @@ class Network(ABC):
         if self._troubled or conditions.loss or conditions.duplication or conditions.jitter:
             self._arrive_in_trouble(packet, dest, arrival)
         elif receive is not None:
-            self._scheduler.at(arrival, receive, packet)
+            if arrival > self._scheduler.now:
+                self._scheduler.at(arrival, receive, packet)
+            else:  # the packet is there: another event for the same moment would only cost time
+                receive(packet)
 
     def _arrive_in_trouble(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions

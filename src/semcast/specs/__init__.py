@@ -22,6 +22,7 @@ from semcast.specs.calls import CALLS
 from semcast.specs.certificates import CERTIFICATES
 from semcast.specs.confirmed import confirmed
 from semcast.specs.crash import nothing_after_crash
+from semcast.specs.domains import DOMAINS
 from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
@@ -45,6 +46,7 @@ from semcast.specs.vsync import VSYNC
 __all__ = [
     "CALLS",
     "CERTIFICATES",
+    "DOMAINS",
     "EVS",
     "GOSSIP",
     "GOSSIP_LOGS",
@@ -80,6 +82,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **GOSSIP_LOGS,
     **LIGHTWEIGHT,
     **CALLS,
+    **DOMAINS,
 }
 
 

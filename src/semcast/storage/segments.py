@@ -122,6 +122,7 @@ class SegmentLog:
         self.synced = self.next
         """Records before this position outlive a crash."""
         self._vouched = self.next  # up to there that was written down
+        self._latest: tuple[int, list[bytes]] = (0, [])  # the block that was read last: from where on, what
         self.records: Sequence[bytes] = Kept(self, self.first, self.next)
         """What was there. It is read when it is iterated over."""
 
@@ -147,8 +148,8 @@ class SegmentLog:
         if first >= upto:
             return found
         try:
-            for block, records in segment.blocks(first, upto):
-                for record in records[max(first - block.first, 0) :]:
+            for begin, records in self._blocks(segment, first, upto):
+                for record in records[max(first - begin, 0) :]:
                     size += len(record)
                     if found and size > most:
                         return found
@@ -156,6 +157,21 @@ class SegmentLog:
         except FileNotFoundError:  # it was trimmed meanwhile
             raise TrimmedError(first, self.first) from None
         return found
+
+    def _blocks(self, segment: Segment, first: int, upto: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Records by blocks, each with the position of its first.
+
+        A block is read and checked as a whole, and may be much larger than what was asked for. Who reads a
+        log in order wants the rest of it next, so the last one is kept.
+        """
+        begin, records = self._latest
+        if begin <= first < begin + len(records):
+            yield begin, records
+            first = begin + len(records)
+        if first < upto:
+            for block, records in segment.blocks(first, upto):
+                self._latest = block.first, records
+                yield block.first, records
 
     def _read(self) -> None:
         numbers = self._numbers()

@@ -10,12 +10,12 @@ import pytest
 
 from semcast.core import Frame, MemberId, Outbox
 from semcast.core.outbox import Anew, Sync
+from semcast.lab import Disk
 from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync import VsyncSettings
 from semcast.protocols.vsync.founding import Founding
 from semcast.protocols.vsync.frames import Accept, Accepted, Hello, Known, Prepare, Promise
 from semcast.protocols.vsync.ledger import Ledger
-from semcast.testing import Disk
 
 PERIOD = 100
 

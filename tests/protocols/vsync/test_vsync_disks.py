@@ -7,11 +7,11 @@ from tests.protocols.vsync.vsynclab import MS, Lab, Node
 from semcast.core import Batch, Frame, MemberId
 from semcast.core.events import Delivery, Left
 from semcast.core.ids import SECOND
+from semcast.lab import Disk
 from semcast.protocols.vsync import Order, VsyncSettings
 from semcast.protocols.vsync.consensus_frames import Ack
 from semcast.protocols.vsync.detector import FailureDetector
 from semcast.protocols.vsync.frames import Accept, Accepted, Hello, Prepare, Promise, Welcome
-from semcast.testing import Disk
 
 
 def with_disks(names: str = "abc", sync: int = 0) -> Lab:

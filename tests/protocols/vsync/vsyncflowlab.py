@@ -9,8 +9,8 @@ from semcast.core.events import Delivery
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.lab import EVERYTHING, Seat
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
-from semcast.testing import EVERYTHING, Seat
 
 ANSWER = b"answer"
 SIZE = 10

@@ -8,11 +8,11 @@ from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbo
 from semcast.core.events import Delivery, ViewChange
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab import Disk, Keeper, Seat
+from semcast.lab import Lab as Bench
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings
 from semcast.protocols.vsync.frames import FRAMES as VSYNC_FRAMES
 from semcast.protocols.vsync.frames import Hello
-from semcast.testing import Disk, Keeper, Seat
-from semcast.testing import Lab as Bench
 from semcast.wire import Codec
 
 MS = MILLISECOND

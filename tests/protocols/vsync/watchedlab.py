@@ -10,11 +10,11 @@ from semcast.core import Batch, Event, Item, MemberId, Nanos
 from semcast.core.events import Delivery, Left, Purged, Sent, ViewChange
 from semcast.core.ids import SECOND
 from semcast.history import Recorder, RunInfo
+from semcast.lab import Disk, Seat
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.sim.replica import Record, RecordKind, Replicas
 from semcast.sim.swarm import violated
 from semcast.specs import check
-from semcast.testing import Disk, Seat
 
 
 class WatchedSeat(Seat):

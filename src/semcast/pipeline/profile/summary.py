@@ -127,7 +127,7 @@ class StreamProfile:
 
 
 def as_dict(profile: StreamProfile, buffers: Sequence[int] = (10, 20, 30)) -> dict[str, object]:
-    """As JSON has it, with the names of the reference profiles in `shared/data`."""
+    """As JSON has it, with the names that the reference profiles of recordings use."""
     distances, items, bursts = profile.distances, profile.items, profile.bursts
     empirical = distances.empirical()
     ratios = {n: empirical.purge_ratio(n) for n in buffers}

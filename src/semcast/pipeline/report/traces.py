@@ -60,7 +60,7 @@ class TraceSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`experiments/profile/*.toml`."""
+    """`semcast/experiments/profile/*.toml`."""
 
     title: str
     paper: Paper

@@ -110,6 +110,12 @@ class Spec(msgspec.Struct, frozen=True):
     time: str = ""
     """How long it takes, in words."""
 
+    @property
+    def needs_recordings(self) -> bool:
+        """Whether a cell replays a trace that is named in the folder of recordings."""
+        traces = (cell.parameters.get("trace") for cell in self.cells)
+        return any(trace is not None and not Path(str(trace)).is_absolute() for trace in traces)
+
 
 def read_spec(path: Path) -> Spec:
     """Read a spec and expand its cells; SpecError if it is not one, or has a cell that cannot run."""

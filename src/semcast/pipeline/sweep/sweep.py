@@ -79,7 +79,7 @@ def run_sweep(
     chosen = missing if limit is None else missing[:limit]
     run_waves(
         spark,
-        _experiment(spec.experiment, data_folder().resolve()) if function is None else function,
+        _experiment(spec.experiment, data_folder()) if function is None else function,
         chosen,
         timeout=timeout,
         save=store.append,
@@ -107,12 +107,13 @@ def run_sweep(
     )
 
 
-def _experiment(name: str, data: Path) -> Function:
+def _experiment(name: str, data: Path | None) -> Function:
     """An experiment whose cells name their trace in a folder, which is not part of what a cell is."""
     experiment = EXPERIMENTS[name]
+    folder = Path() if data is None else data.resolve()
 
     def run(cell: Cell) -> Result:
-        return experiment({**cell, "trace": str(data / str(cell["trace"]))} if "trace" in cell else cell)
+        return experiment({**cell, "trace": str(folder / str(cell["trace"]))} if "trace" in cell else cell)
 
     return run
 

@@ -9,7 +9,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import CAUSAL, GONE, SCHEMA, TOTAL, Kind
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import CAUSAL, GONE, TOTAL, Kind
 from semcast.pipeline.verify.events import process
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.parts import Task, judge_in_parts, outlines

@@ -13,9 +13,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.core.ids import MemberId
 from semcast.history import Event, HistoryError, RunInfo
+from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
 from semcast.history.journal import SUFFIX
-from semcast.history.schema import CRC_MASK, KINDS, SCHEMA, AnnotationKind, Kind
+from semcast.history.schema import CRC_MASK, KINDS, AnnotationKind, Kind
 from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
 from semcast.pipeline.paths import literal

@@ -49,6 +49,7 @@ class Form(enum.Enum):
     GOSSIP = "what sessions and logs of gossip have"
     LIGHTWEIGHT = "daemons of lightweight groups, and what clients were told"
     CALLS = "calls and their answers"
+    DOMAINS = "causal order between groups"
     NONE = "not at all: only in memory"
 
 
@@ -117,6 +118,7 @@ def _records() -> tuple[Property, ...]:
         *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS)),
         *(Property(name, Form.LIGHTWEIGHT) for name in specs.LIGHTWEIGHT),
         *(Property(name, Form.CALLS) for name in specs.CALLS),
+        *(Property(name, Form.DOMAINS) for name in specs.DOMAINS),
     )
 
 
@@ -134,6 +136,7 @@ _LARGE = (
     Form.GOSSIP,
     Form.LIGHTWEIGHT,
     Form.CALLS,
+    Form.DOMAINS,
     Form.NONE,
 )
 FORMS = tuple(name for name, record in PROPERTIES.items() if record.form not in _LARGE)

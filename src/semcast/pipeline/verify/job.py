@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.history import HistoryError, Kind
-from semcast.history.schema import KINDS, SCHEMA
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import KINDS
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, in_one_process, unconstrained
@@ -18,6 +19,7 @@ from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
 from semcast.pipeline.verify.confirmed import judge_confirmed
 from semcast.pipeline.verify.deliveries import judge_deliveries
+from semcast.pipeline.verify.domains import judge_domains
 from semcast.pipeline.verify.events import (
     Recorded,
     added_kinds,
@@ -84,6 +86,7 @@ _JUDGES: dict[Form, Judge] = {
     Form.GOSSIP: judge_gossip,
     Form.LIGHTWEIGHT: judge_lightweight,
     Form.CALLS: judge_calls,
+    Form.DOMAINS: judge_domains,
 }
 _OF_ALL = (Form.CONTENTS, Form.CRASHES, Form.BUFFERS, Form.STATES)
 """Forms that look at all runs at once."""

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 
 from semcast import specs
 from semcast.history import History, HistoryError, RunInfo
+from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
 from semcast.history.reader import read_files
-from semcast.history.schema import SCHEMA
 from semcast.pipeline.paths import is_remote, local_path
 from semcast.pipeline.session import slots
 from semcast.pipeline.verify.events import Recorded

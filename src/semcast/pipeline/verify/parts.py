@@ -16,8 +16,8 @@ from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
 from semcast.history import Event, History, RunInfo
+from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
-from semcast.history.schema import SCHEMA
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.violations import known_violations, told_by
 from semcast.specs import Status, Verdict

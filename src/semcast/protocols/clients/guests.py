@@ -1,6 +1,6 @@
 """One client of a daemon: its session, and what it and the daemon owe each other."""
 
-from collections import deque
+from collections import Counter, deque
 
 from semcast.core.ids import Nanos
 from semcast.protocols.clients.codec import Format
@@ -66,6 +66,7 @@ class Guest:
         """The views of `vs` groups that it was told of and has not said `ready` about."""
         self.blocked: set[str] = set()
         """`vs` groups where it said so, and was told of no view since."""
+        self._leaving: Counter[str] = Counter()  # how often it asked to leave and was not told so yet
         self._messages, self._bytes = settings.send_messages, settings.send_bytes
         self._all = settings.send_messages, settings.send_bytes
         self._placed = 0  # what it was told of its requests
@@ -131,12 +132,21 @@ class Guest:
     def told(self, event: ClientEvent) -> None:
         """An event leaves for it."""
         if type(event) is GroupView:
-            if event.vs:
+            if event.vs and event.group not in self._leaving:
                 self.views[event.group] = event.id
                 self.blocked.discard(event.group)
-        elif type(event) is LeftGroup:
-            self.views.pop(event.group, None)
-            self.blocked.discard(event.group)
+        elif type(event) is LeftGroup and event.group in self._leaving:
+            self._leaving -= Counter((event.group,))
+
+    def leaves(self, group: str) -> None:
+        """It has asked to leave: what it sends from now on is ordered behind that, and comes from outside.
+
+        The views that it is told of until it hears that it has left are over for it, also if it has asked to
+        join again meanwhile.
+        """
+        self.views.pop(group, None)
+        self.blocked.discard(group)
+        self._leaving[group] += 1
 
     def ready(self, group: str, view: ViewId) -> None:
         """It sends nothing more in a view."""

@@ -75,6 +75,7 @@ class Host:
     """
 
     outlet_kind: ClassVar[type[Outlet]] = Outlet
+    guest_kind: ClassVar[type[Guest]] = Guest
 
     def __init__(
         self,
@@ -226,7 +227,7 @@ class Host:
         session.holds = hello.policy == "block"
         token = self._secret() if identity.resumes else ""
         outlet = self.outlet_kind(session, hello.window, self.settings.window_bytes, keeps=identity.resumes)
-        guest = Guest(session, identity, outlet, token, self.machine.settings)
+        guest = self.guest_kind(session, identity, outlet, token, self.machine.settings)
         self.guests[session.client] = guest
         self._attach(guest, link)
 
@@ -322,7 +323,8 @@ class Host:
     def _on_leave(self, guest: Guest, leave: Leave, size: int) -> None:
         if self._numbered(guest, leave.seq, 1, size):
             requests = self.machine.requests
-            self._do(guest, leave.seq, 1, lambda: requests.leave(guest.session, leave.group))
+            if self._do(guest, leave.seq, 1, lambda: requests.leave(guest.session, leave.group)):
+                guest.leaves(leave.group)
 
     def _on_cast(self, guest: Guest, cast: Cast, size: int) -> None:
         count, groups = len(cast.payloads), cast.groups
@@ -356,11 +358,14 @@ class Host:
         requests = self.machine.requests
         self._do(guest, private.seq, 1, lambda: requests.private(guest.session, private.to, private.payload))
 
-    def _do(self, guest: Guest, seq: int, count: int, request: Callable[[], int]) -> None:
+    def _do(self, guest: Guest, seq: int, count: int, request: Callable[[], int]) -> bool:
+        """Make a request; returns whether it was taken."""
         try:
             request()
         except Refused as error:
             self._refuse(guest, seq, count, "refused", str(error))
+            return False
+        return True
 
     def _on_taken(self, guest: Guest, taken: Taken, _size: int) -> None:
         assert guest.link is not None

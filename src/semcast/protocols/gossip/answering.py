@@ -4,38 +4,46 @@ Who asks is not taken for a member, and nothing is remembered of it but batches 
 questions that wait for the disk: of both there are few, and who asks too much is told that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from semcast.core.annotations import Annotation
+import msgspec
+
+from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.publishing import MAX_BATCH
+from semcast.protocols.gossip.gateway import Gateway
+from semcast.protocols.gossip.placing import Placing
+from semcast.protocols.gossip.publishing import MAX_BATCH, Answer
 from semcast.protocols.gossip.queries import (
     Ask,
     Denied,
     End,
     Find,
     Found,
-    Line,
+    Lines,
     Put,
     Read,
+    Release,
     Taken,
     Told,
     Trouble,
 )
-from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading
+from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading, Stretch
+from semcast.protocols.gossip.runs import item_bytes
+from semcast.protocols.gossip.staging import NoRoomError, StageError
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
+_PART = 1 << 14
+"""Bytes of messages in one part of a page; a larger message is a part of its own."""
+_BESIDE = 16
+"""Bytes that a message takes besides what it says, at least."""
 _WAITING = 256
 """Questions that may wait for the disk."""
 _BATCHES = 64
 """Batches that may be on their way in parts, and the bytes of all of them."""
 _BYTES = 16 * MAX_BATCH
 
-Answered = Callable[[str, int], None]
-Publish = Callable[[Nanos, bytes, Sequence[bytes], Sequence[Annotation | None], Answered], None]
-"""Called with what became of it, and the position."""
 Forget = Callable[[Nanos, str, Callable[[], None]], None]
 
 
@@ -54,40 +62,57 @@ class Answering:
     Args:
         books: what it has.
         reading: shows it.
-        publish: logs a batch.
+        placing: knows when it was logged.
+        gateway: has batches logged.
         forget: goes on without a logger.
         out: where answers go.
     """
 
-    def __init__(self, books: Books, reading: Reading, publish: Publish, forget: Forget, out: Outbox) -> None:
+    def __init__(
+        self,
+        books: Books,
+        reading: Reading,
+        placing: Placing,
+        gateway: Gateway,
+        forget: Forget,
+        out: Outbox,
+    ) -> None:
         self._books = books
         self._reading = reading
-        self._publish = publish
+        self._placing = placing
+        self._gateway = gateway
         self._forget = forget
         self._out = out
         self._batches: dict[tuple[MemberId, int], _Batch] = {}
         self._waiting = 0
         self.handlers: dict[type[Frame], Callable[[Nanos, MemberId, Frame], None]]
-        self.handlers = dict.fromkeys((Find, Ask, Read, Put), self._on_query)
+        self.handlers = dict.fromkeys((Find, Ask, Read, Put, Release), self._on_query)
 
     def _on_query(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """One question; whatever is wrong with it is said."""
         if isinstance(frame, Find):
             self._out.send(source, Found(frame.serial, self._books.log))
             return
-        assert isinstance(frame, Ask | Read | Put)
+        assert isinstance(frame, Ask | Read | Put | Release)
         try:
             self._reading.check_log(frame.log)
             if isinstance(frame, Ask):
                 self._on_ask(now, source, frame)
             elif isinstance(frame, Read):
                 self._on_read(source, frame)
-            else:
+            elif isinstance(frame, Put):
                 self._on_put(now, source, frame)
+            elif self._may_wait(source, frame.serial):
+                self._gateway.release(now, frame.key, frame.stages, self._taken(source, frame.serial))
+                self._waiting += 1
         except OtherLogError as error:
             self._deny(source, frame.serial, "log", error)
         except OffsetError as error:
             self._deny(source, frame.serial, "offset", error)
+        except StageError as error:
+            self._deny(source, frame.serial, "stage", error)
+        except NoRoomError as error:
+            self._deny(source, frame.serial, "full", error)
         except ValueError as error:
             self._deny(source, frame.serial, "invalid", error)
 
@@ -97,7 +122,10 @@ class Answering:
     def _on_ask(self, now: Nanos, source: MemberId, frame: Ask) -> None:
         if frame.what == "ends":
             ends = self._reading.ends()
-            self._out.send(source, Told(frame.serial, ends.first, ends.next, ends.oldest, ends.newest))
+            settled = self._placing.settled(now)
+            self._out.send(
+                source, Told(frame.serial, ends.first, ends.next, ends.oldest, ends.newest, settled)
+            )
         elif frame.what == "time":
             self._out.send(source, Told(frame.serial, self._reading.at_time(frame.at)))
         elif self._may_wait(source, frame.serial):
@@ -121,22 +149,12 @@ class Answering:
         page = self._reading.read(
             frame.lo, frame.hi, most=frame.most, size=frame.size, log=frame.log, prefix=frame.prefix
         )
-        for number, entry in enumerate(page.entries):
-            batch = entry.batch
-            self._out.send(
-                source,
-                Line(
-                    frame.serial,
-                    number,
-                    entry.position,
-                    entry.at,
-                    batch.sender,
-                    batch.first,
-                    batch.payloads[0],
-                    to_wire(batch.annotation),
-                ),
-            )
-        self._out.send(source, End(frame.serial, len(page.entries), page.next, page.trimmed))
+        number = 0
+        for stretch in page.stretches:
+            for part in _parts(stretch):
+                self._out.send(source, msgspec.structs.replace(part, serial=frame.serial, number=number))
+                number += 1
+        self._out.send(source, End(frame.serial, number, page.next, page.trimmed))
 
     # Batches
 
@@ -145,13 +163,23 @@ class Answering:
         if whole is None or not self._may_wait(source, frame.serial):
             return
 
+        payloads = [payload for payload, _ in whole]
+        notes = [from_wire(note) for _, note in whole]
+        answer = self._taken(source, frame.serial)
+        if frame.stage:
+            self._gateway.stage(now, frame.stage, frame.number, payloads, notes, answer)
+        else:
+            self._gateway.publish(now, frame.key, payloads, notes, answer)
+        self._waiting += 1
+
+    def _taken(self, source: MemberId, serial: int) -> Answer:
+        """What is said when something is on disk."""
+
         def answered(level: str, position: int) -> None:
             self._waiting -= 1
-            self._out.send(source, Taken(frame.serial, position, level == "known"))
+            self._out.send(source, Taken(serial, position, level == "known"))
 
-        payloads = [payload for payload, _ in whole]
-        self._publish(now, frame.key, payloads, [from_wire(note) for _, note in whole], answered)
-        self._waiting += 1
+        return answered
 
     def _gather(self, source: MemberId, frame: Put) -> list[tuple[bytes, WireAnnotation | None]] | None:
         """The messages of a batch of which all parts are there."""
@@ -173,3 +201,55 @@ class Answering:
         while len(self._batches) > _BATCHES or sum(each.size for each in self._batches.values()) > _BYTES:
             del self._batches[next(iter(self._batches))]  # the oldest: who waits for it asks again
         return None
+
+
+def _parts(stretch: Stretch) -> Iterator[Lines]:
+    """Messages as they travel, as many in a part as fit."""
+    start, room = 0, _PART
+    notes = stretch.notes
+    for place, payload in enumerate(stretch.payloads):
+        size = len(payload) + _BESIDE + (0 if notes is None else _size(notes[place]))
+        if place > start and room < size:
+            yield _part(stretch, start, place)
+            start, room = place, _PART
+        room -= size
+    yield _part(stretch, start, len(stretch.payloads))
+
+
+def _size(note: Annotation | None) -> int:
+    """Of an annotation on the wire; what is no item is in a part with nothing after it."""
+    if note is None:
+        return 0
+    return item_bytes(note.item) if isinstance(note, Item) else _PART
+
+
+def _part(stretch: Stretch, start: int, end: int) -> Lines:
+    ahead = stretch.offsets[start]
+    whole = stretch.offsets[end - 1] - ahead == end - 1 - start
+    notes = None if stretch.notes is None else stretch.notes[start:end]
+    items, others = (None, None) if notes is None else _apart(notes)
+    return Lines(
+        0,
+        0,
+        stretch.position + ahead,
+        stretch.at,
+        stretch.sender,
+        stretch.first + ahead,
+        stretch.payloads[start:end],
+        None if whole else [offset - ahead for offset in stretch.offsets[start:end]],
+        items,
+        others,
+    )
+
+
+def _apart(
+    notes: Sequence[Annotation | None],
+) -> tuple[list[str | None] | None, list[tuple[int, WireAnnotation]] | None]:
+    """Items, and other annotations."""
+    items = [note.item if isinstance(note, Item) else None for note in notes]
+    others = [
+        (place, wire)
+        for place, note in enumerate(notes)
+        if not isinstance(note, Item) and (wire := to_wire(note)) is not None
+    ]
+    return items if any(item is not None for item in items) else None, others or None

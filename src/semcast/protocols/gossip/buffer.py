@@ -21,6 +21,8 @@ from semcast.protocols.gossip.spans import Span
 class Kept:
     """What is kept of one stream."""
 
+    __slots__ = ("_latest", "_replaced", "messages")
+
     def __init__(self) -> None:
         self.messages = Runs()
         self._latest: dict[str, int] = {}
@@ -30,6 +32,8 @@ class Kept:
         """Keep messages, and see what they replace of those that are here."""
         seq, annotation = batch.first, batch.annotation
         self.messages.add(batch)
+        if annotation is None and batch.items is None:
+            return
         if batch.items is not None:
             for each, item in enumerate(batch.items, seq):
                 self._update(each, item)
@@ -110,7 +114,8 @@ class GossipBuffer:
             kept.add(batch)
             self._count += len(batch.payloads)
             self._ages.append((number, batch))
-            self._forget(number)
+            if self._count > self._most:
+                self._forget(number)
 
     def get(self, stream: MemberId) -> Kept | None:
         """What is kept of a stream."""

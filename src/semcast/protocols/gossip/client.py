@@ -17,7 +17,19 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.protocols.gossip.queries import Ask, Denied, End, Find, Found, Line, Put, Read, Taken, Told
+from semcast.protocols.gossip.queries import (
+    Ask,
+    Denied,
+    End,
+    Find,
+    Found,
+    Lines,
+    Put,
+    Read,
+    Release,
+    Taken,
+    Told,
+)
 
 _AGAIN = 250 * MILLISECOND
 """How long an answer may take before the question is asked again."""
@@ -28,14 +40,14 @@ _MOST = 64
 class Page(msgspec.Struct, frozen=True):
     """What was read."""
 
-    lines: list[Line]
+    lines: list[Lines]
     next: int
     trimmed: int
 
 
 Result = Told | Page | Taken | Denied
 Done = Callable[[Result], None]
-Question = Ask | Read | list[Put]
+Question = Ask | Read | Release | list[Put]
 
 
 class _Pending:
@@ -45,7 +57,7 @@ class _Pending:
         self.question = question
         self.done = done
         self.asked_at: Nanos = 0
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, Lines] = {}
         self.end: End | None = None
 
 
@@ -71,6 +83,8 @@ class LogClient(Stack):
         self.log = 0
         """The log that was found first; 0 before."""
         self.logger: MemberId | None = None
+        self.heard: set[str] = set()
+        """Names of all loggers that answered."""
         self._me = me
         self._name = logger
         self._serial = 0
@@ -122,6 +136,11 @@ class LogClient(Stack):
             raise ValueError(f"{_MOST} questions are under way")
         self._ask(now, _Pending(question, done))
 
+    def drop(self, done: Done) -> None:
+        """Nobody waits for the answer any more."""
+        for serial in [serial for serial, each in self._pending.items() if each.done is done]:
+            del self._pending[serial]
+
     def _ask(self, now: Nanos, pending: _Pending) -> None:
         self._serial += 1
         self._pending[self._serial] = pending
@@ -150,7 +169,7 @@ class LogClient(Stack):
         """What is not awaited is left alone: this is no member."""
         if isinstance(frame, Found):
             self._on_found(now, source, frame)
-        elif isinstance(frame, Line):
+        elif isinstance(frame, Lines):
             pending = self._pending.get(frame.serial)
             if pending is not None:
                 pending.lines[frame.number] = frame
@@ -169,6 +188,8 @@ class LogClient(Stack):
                 pending.done(frame)
 
     def _on_found(self, now: Nanos, source: MemberId, frame: Found) -> None:
+        if len(self.heard) < _MOST:
+            self.heard.add(source.name)
         if self._name and source.name != self._name:
             return
         self._name = source.name
@@ -181,7 +202,7 @@ class LogClient(Stack):
     def _look(self, serial: int, pending: _Pending) -> None:
         """Whether a page is whole."""
         end = pending.end
-        if end is not None and len(pending.lines) >= end.lines:
+        if end is not None and len(pending.lines) >= end.parts:
             del self._pending[serial]
-            lines = [pending.lines[number] for number in range(end.lines)]
+            lines = [pending.lines[number] for number in range(end.parts)]
             pending.done(Page(lines, end.next, end.trimmed))

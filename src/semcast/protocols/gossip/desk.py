@@ -125,13 +125,12 @@ class Desk:
     def mark_idle(self, now: Nanos, sender: MemberId, seq: int) -> None:
         """What an idle sender said last, unless its stream is over, or it was heard of since."""
         stream = self.receiver.streams.get(sender)
-        if stream is not None and (
-            stream.known > seq or (stream.known == seq and self.idle.has(sender, seq))
-        ):
+        if stream is not None and stream.known > seq:
             return
-        self.hear_of(now, sender, seq)
-        stream = self.receiver.streams.get(sender)
-        if stream is not None and not stream.frozen and sender not in self.receiver.ended:
+        if stream is None or stream.known < seq:
+            self.hear_of(now, sender, seq)
+            stream = self.receiver.streams.get(sender)
+        if stream is not None and not stream.frozen:
             self.idle.mark(sender, seq)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:

@@ -5,16 +5,25 @@ round for every window makes a session that was away for an hour wait for anothe
 
 The window is the credit of the logger, which sends nothing that was not asked for. It is one for all streams
 together, and no larger than the room there is for what comes: a session of a log with hundreds of streams
-must not be sent hundreds of windows, nor anything while its program does not read.
+must not be sent hundreds of windows, nor anything while its program does not read. It is a number of bytes,
+which have to fit into the buffer of a socket; how many messages that is follows from the size of those that
+came last.
 """
 
 from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.spans import Span, first_of, within
 from semcast.protocols.gossip.streams import Stream
 
-WINDOW = 2048
+WINDOW = 8192
 """Messages that are asked for and have not come, at most."""
+WINDOW_BYTES = 1 << 21
+"""Bytes of these, about."""
+_FIRST = 1024
+"""Bytes that a message is taken to have before any has come."""
+_BESIDE = 64
+"""Bytes that a message takes besides its payload."""
 _OLD = 64
 """Who lacks so many at once that are logged does not ask peers for them."""
 
@@ -25,7 +34,8 @@ class Fetching:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._streams = desk.receiver.streams
-        self._window = min(WINDOW, desk.settings.hold)
+        self._most = min(WINDOW, desk.settings.hold)
+        self._each = _FIRST + _BESIDE  # bytes of a message, as of those that came last
         self.behind: dict[MemberId, int] = {}
         """Streams that are fetched, and up to where was asked."""
         self._before: dict[MemberId, tuple[int, int]] = {}  # how far they were in the last round
@@ -37,13 +47,18 @@ class Fetching:
             stream.leave_to_logger(logged)
             self.behind.setdefault(stream.sender, stream.next)
 
+    def came(self, batch: Batch) -> None:
+        """Messages came while something is fetched: the next will have about the same size."""
+        self._each += (batch.size // len(batch.payloads) + _BESIDE - self._each) // 4
+
     def go_on(self) -> None:
         """Ask for more when half of the window has come."""
         if not self.behind:
             return
         under_way = self._look()
-        free = min(self._window, self._desk.receiver.credit()) - under_way
-        if free < 1 or 2 * under_way > self._window:
+        window = max(1, min(self._most, WINDOW_BYTES // self._each))
+        free = min(window, self._desk.receiver.credit()) - under_way
+        if free < 1 or 2 * under_way > window:
             return
         lacking: list[tuple[MemberId, list[Span]]] = []
         for sender, asked in self.behind.items():

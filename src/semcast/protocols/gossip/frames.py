@@ -418,17 +418,22 @@ FRAMES: tuple[type[Frame], ...] = (*get_args(GossipFrame), *QUERIES)
 
 def entries(vector: Iterable[Entry]) -> list[list[Entry]]:
     """A vector in parts that fit into a control frame; one empty part if there is nothing."""
-    return _parts(vector, lambda entry: _ENTRY_BYTES + len(entry[0].name.encode()))
+    return _parts(vector, lambda entry: _ENTRY_BYTES + _name_bytes(entry[0]))
 
 
 def reports(vector: Iterable[Through]) -> list[list[Through]]:
     """The same for reports."""
-    return _parts(vector, lambda entry: _THROUGH_BYTES + len(entry[0].name.encode()))
+    return _parts(vector, lambda entry: _THROUGH_BYTES + _name_bytes(entry[0]))
 
 
 def knowns(members: Iterable[Known]) -> list[list[Known]]:
     """The same for lists of members."""
-    return _parts(members, lambda entry: _KNOWN_BYTES + len(entry[0].name.encode()))
+    return _parts(members, lambda entry: _KNOWN_BYTES + _name_bytes(entry[0]))
+
+
+def _name_bytes(member: MemberId) -> int:
+    name = member.name
+    return len(name) if name.isascii() else len(name.encode())
 
 
 def _parts(vector: Iterable[T], size_of: Callable[[T], int]) -> list[list[T]]:

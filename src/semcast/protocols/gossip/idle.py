@@ -34,9 +34,10 @@ class IdleMarks:
             self._marks[stream] = seq
             self._sum += _number(stream, seq)
 
-    def has(self, stream: MemberId, seq: int) -> bool:
-        """Whether it is idle with this number, or was with a later one."""
-        return seq <= self._marks.get(stream, 0)
+    def news(self, marks: Iterable[Entry]) -> list[Entry]:
+        """Of what somebody else knows, what is not known here. Most of a list is: that has to cost little."""
+        known = self._marks.get
+        return [mark for mark in marks if mark[1] > known(mark[0], 0)]
 
     def data(self, stream: MemberId, seq: int) -> None:
         """Its sender sent this: if that is news, it is not idle."""
@@ -53,7 +54,7 @@ class IdleMarks:
 
     def entries(self) -> Iterable[Entry]:
         """All marks."""
-        return sorted(self._marks.items())
+        return self._marks.items()
 
     def _clear(self, stream: MemberId) -> None:
         before = self._marks.pop(stream, None)

@@ -45,16 +45,21 @@ class Incoming:
     def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
         """Messages, from their sender, a peer or a log."""
         desk = self._desk
-        desk.peers.answered(frame.answers, source, now)
+        if frame.answers:
+            desk.peers.answered(frame.answers, source, now)
         batch = batch_in(frame)
         if batch is None:
             self._stats.malformed += 1
             return
-        stream = self._stream(frame.sender, frame.first - 1)
+        stream = self._receiver.streams.get(frame.sender)
+        if stream is None:
+            stream = self._stream(frame.sender, frame.first - 1)
         if stream is None or frame.sender == self._me:
             return
         if stream.frozen and not self._roster.is_logger(source):
             return
+        if self._fetching.behind:
+            self._fetching.came(batch)
         desk.idle.data(frame.sender, batch.last)
         before = stream.known
         stream.hear_of(batch.last, desk.round)

@@ -71,6 +71,8 @@ REPAIRS: dict[Protocol, type[Repair]] = {
 }
 
 
+_STRANGERS = frozenset({Find, Presence, Apply})
+"""Said also by who is no member."""
 _TALKS = (GossipTimer.ROUND, GossipTimer.REPORT, GossipTimer.PRESENCE)
 """Nothing of this is done by who is away, and knows it."""
 
@@ -144,9 +146,10 @@ class Member(Stack):
         """Who deals with what."""
         self._handlers: dict[type[Frame], Handler] = {
             Data: self.incoming.on_data,
-            Idle: lambda now, source, frame: self.desk.mark_idle(now, source, frame.seq),
+            Idle: self._on_idle,
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
+            Digest: self._on_digest,
             Say: lambda _now, source, frame: self.out.send(source, Said(frame.fresh, self.sender.seq)),
             Said: lambda _now, source, frame: self.incoming.on_said(source, frame),
             Presence: self.belonging.on_presence,
@@ -283,19 +286,13 @@ class Member(Stack):
         """Frames of one member; what they leave to be fetched is asked for once."""
         for frame in frames:
             self._on_frame(now, source, frame)
-        self.fetching.go_on()
+        if self.fetching.behind:
+            self.fetching.go_on()
 
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """What no correct member sends is dropped and counted. Who looks for a logger is no member."""
-        if type(frame) is Find:
-            return
-        if type(frame) is Presence and frame.standing is Standing.LOOKING:
-            if source != self._me and not self._left:
-                self.finding.on_looking(now, source)
-            return
-        if type(frame) is Apply:
-            if source != self._me and not self._left and not self._disconnected:
-                self.belonging.sponsoring.on_apply(now, source, frame)
+        """What no correct member sends is dropped and counted."""
+        kind = type(frame)
+        if kind in _STRANGERS and self._is_of_stranger(now, source, frame):
             return
         if source == self._me or self._left or not self.roster.heard(now, source):
             self.stats.malformed += 1
@@ -303,18 +300,38 @@ class Member(Stack):
         if source.name == self._me.name and source > self._me:
             self._yield_to(source)
             return
-        handler = self._handlers.get(type(frame))
+        handler = self._handlers.get(kind)
         if handler is None and self.roster.is_logger(source):
-            handler = self._logger_handlers.get(type(frame))
-        if isinstance(frame, Gossip | Digest):
-            self.finding.compare(now, source, frame)
+            handler = self._logger_handlers.get(kind)
         if handler is not None:
             handler(now, source, frame)
         elif not self.repair.on_frame(now, source, frame):
             self.stats.malformed += 1
 
+    def _is_of_stranger(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
+        """Deal with what is said by who looks for a logger, or for sponsors: it is no member."""
+        if isinstance(frame, Apply):
+            if source != self._me and not self._left and not self._disconnected:
+                self.belonging.sponsoring.on_apply(now, source, frame)
+            return True
+        if isinstance(frame, Presence):
+            if frame.standing is not Standing.LOOKING:
+                return False
+            if source != self._me and not self._left:
+                self.finding.on_looking(now, source)
+        return True
+
+    def _on_idle(self, now: Nanos, source: MemberId, frame: Idle) -> None:
+        self.desk.mark_idle(now, source, frame.seq)
+
+    def _on_digest(self, now: Nanos, source: MemberId, frame: Digest) -> None:
+        self.finding.compare(now, source, frame)
+        if not self.repair.on_frame(now, source, frame):
+            self.stats.malformed += 1
+
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
         """What it lacks of this sender is looked at, too."""
+        self.finding.compare(now, source, frame)
         if not frame.gap:
             self.rate.heard(source.name, frame.lacks, self.sender.seq)
         if not self.repair.on_frame(now, source, frame):
@@ -474,8 +491,9 @@ class Member(Stack):
         batches = self.receiver.deliver(most)
         if batches:
             self.sending.unblock()
-            self.fetching.go_on()
-        return [*views, *losses, *batches]
+            if self.fetching.behind:
+                self.fetching.go_on()
+        return [*views, *losses, *batches] if views or losses else batches
 
     def _has_news(self) -> bool:
         """Whether to tell the program who is there: not before own messages that wait, and name a view."""
@@ -489,7 +507,7 @@ class Member(Stack):
         """Whether a message or a view waits for the program; nothing does for one that will come back."""
         if self.settings.stays and self.reader.closing:
             return False
-        return self.receiver.waiting > 0 or self.receiver.tells_of_losses or self._has_news()
+        return self.receiver.deliverable() or (self.roster.changed and self._has_news())
 
     def queued(self) -> int:
         """What waits for the program, and what its mailbox holds beyond its bound."""

@@ -89,7 +89,8 @@ class Roster:
         peers.begin(first.values())
         self._initial: Container[str] = self._entries if self._fixed else frozenset(self._entries)
         self._told = View(0, ())
-        self._changed = True
+        self.changed = True
+        """Whether the program does not know the latest view."""
 
     def start(self, now: Nanos) -> None:
         """Nobody was silent before this."""
@@ -100,7 +101,7 @@ class Roster:
 
     def view(self) -> View:
         """Everybody that is known to be there. Other members may have another view with the same number."""
-        if not self._changed:
+        if not self.changed:
             return self._told
         there = sorted(each.member for each in self._entries.values() if each.standing is not Standing.GONE)
         return View(self._told.id + 1, tuple(there), representative=None if self._fixed else self._me)
@@ -110,17 +111,12 @@ class Roster:
         """The view that the program knows."""
         return self._told
 
-    @property
-    def changed(self) -> bool:
-        """Whether the program does not know the latest view."""
-        return self._changed
-
     def change(self) -> ViewChange:
         """What is to be told to the program."""
         before, view = set(self._told.members), self.view()
         now = set(view.members)
         failed = (before - now) & self._failed
-        self._told, self._changed = view, False
+        self._told, self.changed = view, False
         self._failed.clear()
         return ViewChange(
             view,
@@ -169,8 +165,8 @@ class Roster:
         """A frame came from a member; returns whether it may be one, and there is room for it."""
         entry = self._entries.get(member.name)
         if entry is not None and entry.member == member:
-            if entry.standing is not Standing.GONE:
-                entry.heard_at = now
+            if not self._fixed and entry.standing is not Standing.GONE:
+                entry.heard_at = now  # where nobody is ever forgotten, nobody asks
             return True
         if member.name == self._me.name:
             return True
@@ -249,7 +245,7 @@ class Roster:
             self._digest += times * entry.digest()
 
     def _see_change(self, entry: Entry) -> None:
-        self._changed = True
+        self.changed = True
         self._loggers = None
         if entry.standing is Standing.GONE:
             self._peers.forget(entry.member.name)

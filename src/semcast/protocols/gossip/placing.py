@@ -41,6 +41,13 @@ class Placing:
                 self._journal.write(Placed(*run))
             self._journal.then(lambda _now: self._placed(found))
 
+    def settled(self, now: Nanos) -> Nanos:
+        """The time of day before which nothing will be shown that is not shown by now."""
+        positions = self._books.positions
+        if positions.synced == positions.next:
+            return now + self.epoch
+        return next(positions.from_(positions.synced)).at
+
     def tidy(self) -> None:
         """Positions of what left the log take no memory for long."""
         self._books.positions.tidy(self._books.has, self._books.stored())

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from semcast.core.annotations import Item
+from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch
+from semcast.core.messages import Batch, batch_of
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.positions import Run
 from semcast.protocols.gossip.spans import within
 
 
@@ -46,15 +47,43 @@ class Entry(msgspec.Struct, frozen=True):
     batch: Batch
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """Messages of one run, in the order of their positions: one value of each kind for all of them."""
+
+    position: int
+    at: Nanos
+    sender: MemberId
+    first: int
+    payloads: list[bytes]
+    offsets: list[int]
+    """How far each is from the first, by position and by number."""
+    notes: list[Annotation | None] | None
+    """Of each, if any has one."""
+
+    def entries(self) -> list[Entry]:
+        """One by one."""
+        notes = self.notes or [None] * len(self.payloads)
+        place, seq = self.position, self.first
+        return [
+            Entry(place + offset, self.at, batch_of(self.sender, seq + offset, [payload], note))
+            for offset, payload, note in zip(self.offsets, self.payloads, notes, strict=True)
+        ]
+
+
 class Page(msgspec.Struct, frozen=True):
     """What was read."""
 
-    entries: list[Entry]
+    stretches: list[Stretch]
     next: int
     """Where to go on; `hi` if that was all."""
     trimmed: int
     """Positions between where it was read from and `next` whose messages are gone, though nothing replaced
     them."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Its messages, one by one."""
+        return [entry for stretch in self.stretches for entry in stretch.entries()]
 
 
 class Reading:
@@ -89,25 +118,48 @@ class Reading:
         self._check(lo, log)
         positions = self._books.positions
         hi = min(hi, positions.synced)
-        found: list[Entry] = []
+        found: list[Stretch] = []
         upto = max(lo, hi)
         for run in positions.from_(lo):
             if run.position >= hi or upto < hi:
                 break
-            stream = self._books.streams.get(run.sender)
-            for position in range(max(lo, run.position), min(hi, run.end)):
-                batch = None
-                if stream is not None:
-                    batch = stream.messages.get(run.first + position - run.position)
-                if batch is None or (prefix and not matches(batch, prefix)):
-                    continue
-                found.append(Entry(position, run.at, batch))
-                size -= len(batch.payloads[0])
-                if len(found) >= most or size <= 0:
-                    upto = position + 1
-                    break
+            stretch, after = self._stretch(run, max(lo, run.position), min(hi, run.end), most, size, prefix)
+            if stretch is not None:
+                found.append(stretch)
+                most -= len(stretch.payloads)
+                size -= sum(map(len, stretch.payloads))
+                if most <= 0 or size <= 0:
+                    upto = after
         lost = within(positions.trimmed, lo, upto - 1)
         return Page(found, upto, sum(last - first + 1 for first, last in lost))
+
+    def _stretch(
+        self, run: Run, lo: int, hi: int, most: int, size: int, prefix: str
+    ) -> tuple[Stretch | None, int]:
+        """What is there of a run between two positions, and where to go on after it."""
+        stream = self._books.streams.get(run.sender)
+        if stream is None:
+            return None, hi
+        shift = run.first - run.position
+        messages = stream.messages
+        seqs: list[int] = []
+        payloads: list[bytes] = []
+        for seq in range(lo + shift, hi + shift):
+            payload = messages.payload(seq)
+            if payload is None or (prefix and not matches(messages.note(seq), prefix)):
+                continue
+            seqs.append(seq)
+            payloads.append(payload)
+            size -= len(payload)
+            if len(seqs) >= most or size <= 0:
+                hi = seq - shift + 1
+                break
+        if not seqs:
+            return None, hi
+        first = seqs[0]
+        notes = messages.notes(seqs)
+        offsets = [seq - first for seq in seqs]
+        return Stretch(first - shift, run.at, run.sender, first, payloads, offsets, notes), hi
 
     def vector(self, position: int, log: int = 0) -> dict[MemberId, int]:
         """After which number of each stream comes what is at a position or after it."""
@@ -154,6 +206,6 @@ class Reading:
             raise OffsetError(f"position {position} was trimmed: the log begins at {ends.first}")
 
 
-def matches(batch: Batch, prefix: str) -> bool:
+def matches(note: Annotation | None, prefix: str) -> bool:
     """Whether a message is about an item that begins so, or about no item: what is an event passes."""
-    return not isinstance(batch.annotation, Item) or batch.annotation.item.startswith(prefix)
+    return not isinstance(note, Item) or note.item.startswith(prefix)

@@ -145,7 +145,8 @@ class Receiver:
         if batch.items is not None and self._settings.filter:  # each of them may be unwanted
             return [part for single in batch.singles() for part in self.take(stream, single)]
         count = len(batch.payloads)
-        if stream.expects(batch) and self.room(count) >= count and not self._is_unwanted(stream, batch):
+        unwanted = self._settings.filter and self._is_unwanted(stream, batch)
+        if not unwanted and stream.expects(batch) and self.room(count) >= count:
             self._enqueue(stream, batch)
             return [batch]
         following, hold = stream.next + 1, self._settings.hold
@@ -212,7 +213,7 @@ class Receiver:
     def _is_unwanted(self, stream: Stream, batch: Batch) -> bool:
         """Whether the program does not want it; what it sent itself is not looked at."""
         filter_ = self._settings.filter
-        return bool(filter_) and stream.sender != self._me and not matches(batch, filter_)
+        return bool(filter_) and stream.sender != self._me and not matches(batch.annotation, filter_)
 
     # Out
 
@@ -221,20 +222,22 @@ class Receiver:
         limit = self._settings.queue_messages + reserve
         if len(self._queue) > limit - wanted:
             self.reclaim()
-        return max(0, limit - len(self._queue))
+        left = limit - len(self._queue)
+        return left if left > 0 else 0
 
     def reclaim(self) -> None:
         """Purge what is obsolete of what waits."""
         self._queue.reclaim(len(self._queue))
         self._tell_purged()
 
-    @property
-    def tells_of_losses(self) -> bool:
-        """Whether the program has yet to be told that something will not come."""
-        return bool(self._lost)
+    def deliverable(self) -> bool:
+        """Whether anything waits for the program, or it has yet to be told that something will not come."""
+        return len(self._queue) > 0 or bool(self._lost)
 
     def losses(self) -> list[Lost]:
         """What it has not been told of. A program that does not read is told of few long spans later."""
+        if not self._lost:
+            return []
         lost, self._lost = self._lost, {}
         return [Lost(sender, *span, why) for (sender, why), spans in lost.items() for span in spans]
 
@@ -242,12 +245,13 @@ class Receiver:
         """Hand over what waits, and take in what waits behind it."""
         batches = self._queue.pop(most)
         for batch in batches:
-            self._taken[batch.sender] = batch.last
-            self._total += len(batch.payloads)
+            sender, count = batch.sender, len(batch.payloads)
+            self._taken[sender] = last = batch.first + count - 1
+            self._total += count
             if not self._settings.explicit:
-                self._handed.append((self._total, batch.sender, batch.last))
-            self._leave(batch.sender, len(batch.payloads))
-            self._stats.delivered += len(batch.payloads)
+                self._handed.append((self._total, sender, last))
+            self._leave(sender, count)
+            self._stats.delivered += count
         if batches and self._stalled:
             stalled, self._stalled = self._stalled, {}
             for stream in sorted(stalled.values(), key=_number):
@@ -270,7 +274,8 @@ class Receiver:
             self._queue.add(batch)
         self._queued[stream.sender] = self._queued.get(stream.sender, 0) + len(batch.payloads)
         stream.settle(batch.last)
-        self._tell_purged()
+        if self._settings.purging is Purging.EAGER:  # else nothing is purged before there is no room
+            self._tell_purged()
 
     def _tell_purged(self) -> None:
         for purged in self._queue.take_purged():

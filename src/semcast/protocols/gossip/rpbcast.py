@@ -65,7 +65,7 @@ class Rpbcast(Repair):
             self._on_gossip(now, source, frame)
         elif isinstance(frame, Heartbeats):
             self.desk.peers.answered(frame.round, source, now)
-            for stream, seq in frame.marks:
+            for stream, seq in self.desk.idle.news(frame.marks):
                 self.desk.mark_idle(now, stream, seq)
         elif isinstance(frame, Forgotten):
             self.desk.peers.answered(frame.round, source, now)

@@ -113,9 +113,9 @@ def runs_of(singles: Sequence[Batch], room: int) -> Iterator[Batch]:
     start = 0
     while start < len(singles):
         first = singles[start]
-        end, left = start + 1, room - _cost(first)
+        end, left = start + 1, room - cost_of(first)
         while end < len(singles) and _share(first, singles[end], end - start):
-            left -= _cost(singles[end])
+            left -= cost_of(singles[end])
             if left < 0:
                 break
             end += 1
@@ -130,7 +130,7 @@ def _share(first: Batch, each: Batch, after: int) -> bool:
     return type(first.annotation) is type(each.annotation) and type(each.annotation) in (NoneType, Item)
 
 
-def _cost(single: Batch) -> int:
+def cost_of(single: Batch) -> int:
     """Bytes of a message in a frame."""
     note = single.annotation
     return single.size + LENGTH + (item_bytes(note.item) if isinstance(note, Item) else 0)

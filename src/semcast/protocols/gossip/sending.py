@@ -15,6 +15,7 @@ from semcast.core.stack import HeldBack
 from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Idle
+from semcast.protocols.gossip.joining import Joining
 from semcast.protocols.gossip.rate import Rate
 from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.sender import Sender
@@ -55,6 +56,7 @@ class Sending:
         self._receiver = desk.receiver
         self._stats = desk.stats
         self._out = desk.out
+        self._joining = Joining(desk.out, settings.frame_bytes)
         self._reader = reader
         self._hindrance = hindrance
         self.blocked = False
@@ -108,7 +110,7 @@ class Sending:
         desk.idle.data(me, batch.last)
         desk.buffer.add(batch, desk.round)
         self._out.deliver(Sent(batch, 1))
-        self._out.multicast(data_of(batch))
+        self._joining.multicast(batch)
         self._receiver.take_own(self._receiver.streams[me], batch)
         if self._settings.protocol is not Protocol.PBCAST:
             self._out.set_timer(GossipTimer.HEARTBEAT, now + self._settings.heartbeat_least)

@@ -1,6 +1,8 @@
 """How a logger answers requests (3.2): with the message, or with why it is not in the log any more."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Literal
 
 from semcast.core.ids import MemberId, Nanos
@@ -10,7 +12,7 @@ from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.desk import NOTICES, Asked
-from semcast.protocols.gossip.fetching import WINDOW
+from semcast.protocols.gossip.fetching import WINDOW, WINDOW_BYTES
 from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import matches
@@ -19,6 +21,9 @@ from semcast.protocols.gossip.runs import runs_of
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, Spans, first_of, spans_of, within
+
+_MOST_BYTES = 2 * WINDOW_BYTES
+"""In one answer: who asks does not know how large messages are before they come."""
 
 Receipt = tuple[int, int, int]
 """The first and the last of messages in a row, and what replaced them; 0 if that is not said."""
@@ -65,7 +70,7 @@ class Serving:
                     gone.setdefault(why, []).append(seq)
                 elif seq <= stream.merged and (not merged or merged[-1][1] < seq):
                     merged.append((seq, stream.merged_from(seq), 0))
-            elif row is not None and row.filter and not matches(batch, row.filter):
+            elif row is not None and row.filter and not matches(batch.annotation, row.filter):
                 gone.setdefault("unwanted", []).append(seq)
             else:
                 found.append(batch)
@@ -79,8 +84,10 @@ class Serving:
                 self._out.send(target, Gone(stream.sender, part, why))
 
     def _send(self, now: Nanos, target: MemberId, found: list[Batch], number: int) -> None:
-        """Messages, in as few frames as they fit into."""
-        count = self._limit.some(now, len(found))
+        """Messages, in as few frames as they fit into; no more than there is room for where they go."""
+        ends = list(accumulate([batch.size for batch in found]))
+        fitting = len(found) if not ends or ends[-1] <= _MOST_BYTES else bisect_right(ends, _MOST_BYTES)
+        count = self._limit.some(now, max(fitting, min(1, len(found))))
         self._stats.retransmitted += count
         for run in runs_of(found[:count], self._frame_bytes):
             self._out.send(target, data_of(run, number))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch, batch_of
-from semcast.protocols.gossip.records import Published, Stored, StoredRun, decode
-from semcast.wire.annotations import from_wire
+from semcast.protocols.gossip.records import Published, Record, Staged, Stored, StoredRun, decode
+from semcast.wire.annotations import WireItem, from_wire
 
 _BLOCK = 64
 _BESIDE = 300
@@ -43,6 +43,9 @@ class Cache:
         """Records before this position can be read back."""
         self.size = 0
         self._runs: deque[tuple[Shelf, int, int, int]] = deque()  # what may leave, the oldest first
+        self.released: dict[int, tuple[MemberId, int]] = {}
+        """Records of pieces of published batches: whose messages they hold, and from which number on."""
+        self._read: dict[int, Record] = {}  # what was read last, by its position
 
     def held(self, shelf: "Shelf", first: int, last: int, position: int, size: int) -> None:
         """These are in memory from now on, and in the record at a position; others may have to leave."""
@@ -51,6 +54,22 @@ class Cache:
             self.size += size
             if self.size > self.most:
                 self._make_room()
+
+    def said(self, position: int, seq: int) -> bytes | None:
+        """The payload of a message in the record at a position; a few records are read at a time."""
+        record = self._read.get(position)
+        if record is None:
+            assert self.read is not None, "without a disk everything is in memory"
+            records = self.read(position, _AHEAD)
+            self._read = {place: decode(data) for place, data in enumerate(records, position)}
+            record = self._read.get(position)
+        if isinstance(record, StoredRun):
+            return record.payloads[seq - record.first]
+        if isinstance(record, Stored):
+            return record.payload
+        if isinstance(record, Staged):
+            return record.payloads[seq - self.released[position][1]]
+        return record.messages[seq - record.first][0] if isinstance(record, Published) else None
 
     def _make_room(self) -> None:
         runs = self._runs
@@ -207,6 +226,13 @@ class Shelf:
         size = 0 if block is None else block.sizes[seq % _BLOCK]
         return size - 1 if size else None
 
+    def notes(self, seqs: Sequence[int]) -> list[Annotation | None] | None:
+        """The annotations of messages; None if they have none."""
+        if not self._notes:
+            return None
+        found = [self._notes.get(seq) for seq in seqs]
+        return found if any(note is not None for note in found) else None
+
     # Memory
 
     def release(self, first: int, last: int) -> int:
@@ -226,6 +252,22 @@ class Shelf:
         if batch is not None or seq not in self:
             return batch
         return self._load(seq)
+
+    def payload(self, seq: int) -> bytes | None:
+        """What a message says, if it is here.
+
+        What is on disk alone is not kept: who reads a log by position reads it once, and must not drive out
+        what members are about to ask for.
+        """
+        batch = self._held.get(seq)
+        if batch is not None:
+            return batch.payloads[0]
+        number, slot = divmod(seq, _BLOCK)
+        block = self._blocks.get(number)
+        if block is None or not block.sizes[slot]:
+            return None
+        found = None if self._moved is not None else self._cache.said(block.places[slot] - 1, seq)
+        return self._load(seq).payloads[0] if found is None else found
 
     def __getitem__(self, seq: int) -> Batch:
         batch = self.get(seq)
@@ -253,6 +295,8 @@ class Shelf:
         ahead = min(_AHEAD, self._cache.most // 4)
         for place, data in enumerate(self._cache.read(position, ahead), position):
             record = decode(data)
+            if isinstance(record, Staged) and place in self._cache.released:
+                record = _published(record, *self._cache.released[place])
             if isinstance(record, Stored | StoredRun | Published):
                 shelf = self._other(record.sender)
                 for batch in batches_of(record):
@@ -304,6 +348,13 @@ def batches_of(record: Stored | StoredRun | Published) -> Iterator[Batch]:
     else:
         for seq, (payload, annotation) in enumerate(record.messages, record.first):
             yield batch_of(sender, seq, [payload], from_wire(annotation))
+
+
+def _published(record: Staged, sender: MemberId, first: int) -> Published:
+    """A piece of a batch, as messages of a stream."""
+    items = record.items or [None] * len(record.payloads)
+    notes = [None if item is None else WireItem(item) for item in items]
+    return Published(b"", sender, first, list(zip(record.payloads, notes, strict=True)))
 
 
 def singles_of(run: Batch) -> list[Batch]:

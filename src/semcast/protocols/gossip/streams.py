@@ -25,6 +25,7 @@ class Stream:
     """One stream at one member; a thousand members have a hundred thousand."""
 
     __slots__ = (
+        "_gaps",
         "_have",
         "_heard",
         "_noted",
@@ -63,6 +64,7 @@ class Stream:
         """Streams are numbered as they were opened."""
         self.lagging: dict[MemberId, Stream] = {}
         """Where a stream enters itself when something of it may be missing."""
+        self._gaps = False  # whether there may be anything in the next two, or in `skipped`
         self._have = Spans()  # what is held or skipped
         self._noted = Spans()
         self._overdue = start
@@ -88,7 +90,9 @@ class Stream:
     def expects(self, batch: Batch) -> bool:
         """Whether these come next, and nothing is held or skipped that they could be mixed up with."""
         ends = self.last
-        return batch.first == self.next + 1 and not len(self._have) and (ends is None or batch.last <= ends)
+        if batch.first != self.next + 1 or (self._gaps and len(self._have)):
+            return False
+        return ends is None or batch.last <= ends
 
     def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
         """Hold messages until those before them are there; returns those that were missing.
@@ -98,6 +102,7 @@ class Stream:
             upto: no message beyond this number is held.
             most: how many of them, at most.
         """
+        self._gaps = True
         upto = min(batch.last, upto if self.last is None else min(upto, self.last))
         taken = [batch.cut(*span) for span in first_of(self.gaps(batch.first, upto), most)]
         for part in taken:
@@ -112,6 +117,7 @@ class Stream:
 
     def skip(self, first: int, last: int) -> list[Span]:
         """These will not come; returns those that were still missing."""
+        self._gaps = True
         lacking = self.gaps(first, last)
         for span in lacking:
             self.skipped.add(*span)
@@ -134,16 +140,17 @@ class Stream:
         """Everything up to there is queued or skipped: some of what comes next, or a span that is skipped."""
         if upto <= self.next:
             return
-        batch = self.held.pop(self.next + 1, None)
+        batch = self.held.pop(self.next + 1, None) if self.held else None
         if batch is not None:
             if batch.last > upto:
                 self.held[upto + 1] = batch.cut(upto + 1, batch.last)
             self.holds -= min(upto, batch.last) - self.next
         self.next = upto
-        self.known = max(self.known, self.next)
-        self._have.drop(upto)
-        self.skipped.drop(upto)
-        self._noted.drop(upto)
+        self.known = max(self.known, upto)
+        if self._gaps:
+            for spans in (self._have, self.skipped, self._noted):
+                spans.drop(upto)
+            self._gaps = bool(len(self._have) or len(self.skipped) or len(self._noted))
 
     # What is missing
 
@@ -153,6 +160,7 @@ class Stream:
         Deviation (R-1): as printed, a note moves whatever it names; one that is late then asks for what was
         delivered, which comes twice.
         """
+        self._gaps = True
         moved = [part for first, last in spans for part in self.gaps(first, min(last, self.known))]
         for part in moved:
             self._noted.add(*part)

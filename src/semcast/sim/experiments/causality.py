@@ -12,6 +12,7 @@ from time import process_time_ns
 
 from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, Nanos
+from semcast.lab import Counter, Forgetful, Lab, stateless
 from semcast.protocols.vsync import VSYNC, Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster
 from semcast.sim.experiments.cells import Parameters, Result
@@ -19,7 +20,6 @@ from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.programs import Programs
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.stacks import vsync
-from semcast.testing import Counter, Forgetful, Lab, stateless
 from semcast.wire import Codec
 
 FOUNDED: Nanos = SECOND

@@ -6,7 +6,7 @@ from random import Random
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
-from semcast.history import History, Kind
+from semcast.history import GONE, History, Kind
 from semcast.history.schema import TOTAL
 from semcast.protocols.ring import Ring
 from semcast.protocols.vsync import VirtualSynchrony
@@ -56,7 +56,22 @@ def _order(scenario: Scenario) -> str:
 def _excused(history: History) -> bool:
     """Virtual synchrony may wait for ever for a majority; the ring has no need of one."""
     views = [event for event in history.events if event.kind is Kind.VIEW]
-    return all(event.sender is None for event in views) and excused(history)
+    return all(event.sender is None for event in views) and (excused(history) or _founded_anew(history))
+
+
+def _founded_anew(history: History) -> bool:
+    """Whether a majority forgot at once, without disks, and who remembers was out of reach.
+
+    The group has two first views then, and no promise holds between those who are in the one and who knows
+    of the other: who was out of reach waits for a majority that is no more.
+    """
+    firsts = [event for event in history.events if event.kind is Kind.VIEW and event.view == 1]
+    if not firsts:
+        return False
+    gone = {event.process for event in history.events if event.kind in GONE}
+    old, new = (set(pick(firsts, key=lambda event: event.at).members or ()) for pick in (min, max))
+    forgot = {member.name for member in old & gone} & {member.name for member in new}
+    return old.isdisjoint(new) and 2 * len(forgot) > len(old)
 
 
 CALLS = FAMILIES.register(

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from semcast.protocols.clients.guests import Guest
 from semcast.protocols.clients.host import Host
 from semcast.protocols.clients.outlet import Outlet
 from semcast.protocols.lightweight import Machine, Session
@@ -72,9 +73,21 @@ class ResumedFromTheLastTaken(Host):
     outlet_kind: ClassVar[type[Outlet]] = _Repeating
 
 
+class _Staying(Guest):
+    def leaves(self, group: str) -> None:
+        """Only what it is told counts."""
+
+
+class ViewNamedAfterLeave(Host):
+    """Who asked to leave a `vs` group names its view until it is told that it has left."""
+
+    guest_kind: ClassVar[type[Guest]] = _Staying
+
+
 MUTANTS: dict[str, Mutant] = {
     "purge-across-lightweight-views": Mutant(daemon=PurgeAcrossLightweightViews),
     "purged-without-receipts": Mutant(daemon=PurgedWithoutReceipts),
     "resumed-without-the-rest": Mutant(host=ResumedWithoutTheRest),
     "resumed-from-the-last-taken": Mutant(host=ResumedFromTheLastTaken),
+    "view-named-after-leave": Mutant(host=ViewNamedAfterLeave),
 }

@@ -12,7 +12,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import SCHEMA, Kind
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.obligations import chunked

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from semcast.history import Event, History
-from semcast.history.schema import GONE, SCHEMA
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.lightweight.rows import (
     LightweightRows,

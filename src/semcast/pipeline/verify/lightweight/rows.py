@@ -9,7 +9,8 @@ from pyspark.sql import functions as fn
 
 from semcast.core import Item, MemberId
 from semcast.history import Event, History
-from semcast.history.schema import SCHEMA, Kind
+from semcast.history.columns import SCHEMA
+from semcast.history.schema import Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.events import process
 from semcast.pipeline.verify.forms import Given

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from semcast.history.schema import SCHEMA
+from semcast.history.columns import SCHEMA
 from semcast.pipeline.verify.certified import MOST_ROWS
 from semcast.pipeline.verify.forms import Findings
 from semcast.pipeline.verify.lightweight.rows import LIFE, LightweightRows, is_kind, place

@@ -9,9 +9,9 @@ from semcast.core.handover import Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer
 from semcast.core.stack import Stack
-from semcast.testing.application import Application, Keeper
-from semcast.testing.disk import Disk
-from semcast.testing.seat import Seat, Storage
+from semcast.lab.application import Application, Keeper
+from semcast.lab.disk import Disk
+from semcast.lab.seat import Seat, Storage
 from semcast.wire import Codec, Datagram
 
 Carries = Callable[[str, str, Frame], bool]

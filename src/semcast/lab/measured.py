@@ -7,8 +7,8 @@ from semcast.core.handover import Handover
 from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import Batch
-from semcast.testing.application import Keeper
-from semcast.testing.seat import EVERYTHING, Seat
+from semcast.lab.application import Keeper
+from semcast.lab.seat import EVERYTHING, Seat
 
 
 class Counter(Keeper):

@@ -20,8 +20,8 @@ from semcast.core.mailbox import Mailbox
 from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Turn
-from semcast.testing.application import Application
-from semcast.testing.disk import Disk
+from semcast.lab.application import Application
+from semcast.lab.disk import Disk
 
 EVERYTHING = 1 << 30
 

@@ -12,13 +12,13 @@ from semcast.core.events import Delivery
 from semcast.core.handover import Handover, Outgoing
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.lab import Keeper, Lab, Seat
 from semcast.patterns import ReplicatedState
 from semcast.protocols.families import FAMILIES
 from semcast.protocols.ring import RingSettings
 from semcast.protocols.semantic import ChannelSettings, Settings
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 from semcast.sim.stacks import StackFactory, ring, s_rm, s_srm, vsync
-from semcast.testing import Keeper, Lab, Seat
 from semcast.wire import Codec
 
 MEMBERS = [MemberId(name) for name in "pqr"]

@@ -1,0 +1,28 @@
+"""A group's log as a stream in Spark, and a stream in Spark published into a group.
+
+`register(spark)`, then `spark.readStream.format("semcast")`, `spark.read`, and `df.writeStream` the same way.
+How to, and what is promised: docs/streaming.md.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from semcast.pipeline.stream.datasource import SemcastDataSource
+
+__all__ = ["SemcastDataSource", "register", "without_heartbeats"]
+
+
+def register(spark: SparkSession | None = None) -> None:
+    """Make the format `semcast` known to a session; without one, to the session of this process."""
+    session = spark or SparkSession.getActiveSession()
+    if session is None:
+        raise RuntimeError("there is no Spark session: give one, register(spark)")
+    session.dataSource.register(SemcastDataSource)
+
+
+def without_heartbeats(frame: DataFrame) -> DataFrame:
+    """The rows with messages, for use after `withWatermark("at", ...)`.
+
+    Spark moves a filter before the watermark unless it is about the column of the watermark, too; then rows
+    that tell the time would be gone before they could move it.
+    """
+    return frame.where("payload is not null or at is null")

@@ -1,0 +1,43 @@
+"""The format `semcast`: what Spark asks for readers and writers."""
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from semcast.group.errors import ConfigurationError
+from semcast.pipeline.stream.options import source_options, where
+from semcast.pipeline.stream.rows import DDL
+from semcast.pipeline.stream.sink import LogBatchWriter, LogStreamWriter, check_columns
+from semcast.pipeline.stream.source import LogBatchReader, LogStreamReader
+
+
+class SemcastDataSource(DataSource):
+    """The log of a group."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Of the format."""
+        return "semcast"
+
+    def schema(self) -> str:
+        """One row for each message of the log."""
+        return DDL
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: ARG002, N802
+        """For `spark.readStream`."""
+        return LogStreamReader(where(self.options, source=True), source_options(self.options))
+
+    def reader(self, schema: StructType) -> LogBatchReader:  # noqa: ARG002
+        """For `spark.read`."""
+        return LogBatchReader(where(self.options, source=True), source_options(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: ARG002, N802
+        """For `df.writeStream`."""
+        check_columns(schema)
+        return LogStreamWriter(where(self.options, source=False))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LogBatchWriter:
+        """For `df.write`."""
+        if overwrite:
+            raise ConfigurationError("a log is never overwritten: write with mode append")
+        check_columns(schema)
+        return LogBatchWriter(where(self.options, source=False))
