@@ -23,9 +23,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "check",
-        help="check recorded histories",
-        description="Check recorded histories in memory. Exits with 1 if a property is violated (or, with"
-        " --strict, unknown).",
+        help="check recorded histories against the promised properties",
+        description="Check recorded histories in memory. Exits with 1 if a property is violated, and with"
+        " --strict also if one is unknown.",
     )
     parser.add_argument("path", metavar="DIR", type=Path, help="a folder of histories, or one file")
     parser.add_argument(
@@ -35,7 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="append",
         help="check this property only; may be repeated (default: all that the stack promises)",
     )
-    parser.add_argument("--strict", action="store_true", help="a property that cannot be told is a failure")
+    parser.add_argument(
+        "--strict", action="store_true", help="treat a property with verdict unknown as violated"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge(path: Path, properties: list[str] | None) -> _Judged:
     for name in properties or ():
         if name not in PROPERTIES and name not in IN_MEMORY:
-            raise UsageError(f"no such property: {name}; there are {', '.join([*PROPERTIES, *IN_MEMORY])}")
+            raise UsageError(f"no such property: {name}; choose from {', '.join([*PROPERTIES, *IN_MEMORY])}")
     try:
         return [
             (name, alone, _check(name, alone, properties))
