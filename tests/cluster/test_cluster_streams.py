@@ -5,9 +5,8 @@ import time
 from pathlib import Path
 
 from tests.pipeline.killing import Driver, Load, grown, judge
-from tests.pipeline.streams import desk
+from tests.pipeline.streams import FORGETS_NOTHING, desk
 
-FORGETS_NOTHING = ("--retention", "limits", "--messages", "10000000")
 PATIENCE = 240.0
 ROUNDS = 6
 

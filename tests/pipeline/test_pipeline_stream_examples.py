@@ -1,26 +1,10 @@
 """The examples with streams, on real loggers."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from examples.spark.prices import alerts, latest, recent
 from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline.streams import Desk, desk, stream
-
-from semcast.pipeline.stream import register
-
-
-@pytest.fixture
-def streaming(interpreted: SparkSession) -> SparkSession:
-    register(interpreted)
-    return interpreted
-
-
-@pytest.fixture
-def prices(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path / "in", "--retention", "limits", "--messages", "1000000") as made:
-        yield made
 
 
 def test_a_table_of_the_latest_values(streaming: SparkSession, prices: Desk, tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ The short form; the long one, on `local-cluster`, is `tests/cluster/test_cluster
 from pathlib import Path
 
 from tests.pipeline.killing import Driver, Load, grown, judge
-from tests.pipeline.streams import desk
+from tests.pipeline.streams import FORGETS_NOTHING, desk
 
-FORGETS_NOTHING = ("--retention", "limits", "--messages", "1000000")
 PATIENCE = 120.0
 
 
