@@ -71,7 +71,7 @@ def latest(_key: str, here: Entry, came: Entry) -> Entry:
 class ReplicatedDict(Mapping[str, Any]):
     """The same dictionary at every member: reads are local, writes go to the group.
 
-    Values are what MessagePack knows: numbers, text, bytes, lists, dictionaries.
+    Values may be numbers, text, bytes, lists and dictionaries (MessagePack).
 
     ```python
     async with ReplicatedDict.join("settings") as settings:
@@ -97,7 +97,7 @@ class ReplicatedDict(Mapping[str, Any]):
 
     @classmethod
     def join(cls, group: str, merge: Merge = latest, **settings: Any) -> "ReplicatedDict":
-        """A dictionary in a group of its own; settings as for `semcast.join`."""
+        """Join a group that holds one dictionary; settings as for `semcast.join`."""
         return cls(join(group, **settings), merge)
 
     async def __aenter__(self) -> "ReplicatedDict":
@@ -131,7 +131,7 @@ class ReplicatedDict(Mapping[str, Any]):
         return sum(not entry.deleted for entry in self._entries.values())
 
     async def wait_until(self, condition: Callable[["ReplicatedDict"], bool]) -> None:
-        """Wait until something holds of the dictionary."""
+        """Wait until a condition on the dictionary holds."""
         async with self._changed:
             await self._changed.wait_for(lambda: condition(self) or self._ended())
         if not condition(self):
@@ -140,24 +140,24 @@ class ReplicatedDict(Mapping[str, Any]):
             raise GroupError(f"{self.group.name} ended")
 
     async def ready(self) -> None:
-        """Wait until the state of those who were there before has come."""
+        """Wait until the contents have been received from the other members."""
         await self.wait_until(lambda _: self.group.arrived and not self._silent)
 
     # Writing
 
     async def set(self, key: str, value: Any) -> None:
-        """Assign; a newer assignment makes this one obsolete for members that are behind."""
+        """Set a key. A newer value replaces this one for members that are behind."""
         await self._assign({key: Entry(value, self._stamp())})
 
     async def update(self, values: Mapping[str, Any]) -> None:
-        """Assign to several keys at once: everybody sees all of it or nothing."""
+        """Set several keys at once: every member sees all of them or none."""
         if values:
             stamp = self._stamp()
             await self._assign({key: Entry(value, stamp) for key, value in values.items()})
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[dict[str, Any]]:
-        """Collect assignments, and make them at once: `async with d.transaction() as t: t["a"] = 1`.
+        """Set several keys at once: `async with d.transaction() as t: t["a"] = 1`.
 
         Nothing is sent if the block raises.
         """

@@ -14,7 +14,7 @@ _LONG: Nanos = SECOND
 
 
 class HeldUp(msgspec.Struct, frozen=True):
-    """Who or what keeps a member from sending."""
+    """Which member or resource keeps this member from sending."""
 
     by: MemberId | None
     """A member, where it is one."""

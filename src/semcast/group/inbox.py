@@ -237,8 +237,8 @@ class Inbox:
         reading = self._reader is not None and self._reader == self.caller()
         if reading and self._handover.hooks is not None:
             raise BacklogError(
-                f"{self._name}: who iterates cannot wait for answers where state is handed over:"
-                " who joins would wait, too; call from another task or thread"
+                f"{self._name}: the task that reads events cannot wait for replies in a group with state=:"
+                " joiners would wait, too; call from another task or thread"
             )
         self._callers += reading
         try:

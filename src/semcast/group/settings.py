@@ -189,7 +189,7 @@ def _refuse_strange(field: FieldInfo, value: Any, stack: str) -> None:
     """A setting of another stack says nothing here, unless it says what it says anyway."""
     if value != field.default:
         owners = [each.name for each in FAMILIES if field.name in each.settings.__struct_fields__]
-        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}, and this is {stack}")
+        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}; this is {stack}")
 
 
 def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     section = document.pop("group", None)
     if document:
         what = f"{path.name}: {', '.join(document)}"
-        raise ConfigurationError(f"{what}: what is set stands in a table [group], and there is nothing else")
+        raise ConfigurationError(f"{what}: settings belong into the table [group]; nothing else is allowed")
     if section is not None and not isinstance(section, dict):
         raise ConfigurationError(f"{path.name}: [group] is not a table")
     _refuse_unknown(f"{path.name}: no such setting: ", section or {}, known)
