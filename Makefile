@@ -19,7 +19,7 @@ demo: install
 	$(BIN)/semcast demo
 
 # The inner loop: everything pure, and the shorter simulations. No live groups, no Spark; under 90 seconds on two cores.
-PURE := core lab obsolescence wire protocols specs history models patterns net docs families
+PURE := core lab testing obsolescence wire protocols specs history models patterns net docs families
 SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.py ring_situations.py vsync_situations.py)
 
 quick: install
