@@ -8,7 +8,6 @@ has: joiners get the state that way, and sides that were apart become one.
 import asyncio
 import enum
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
@@ -23,6 +22,7 @@ from semcast.group.errors import GroupError
 from semcast.group.events import GroupDelivery
 from semcast.group.group import Group
 from semcast.group.joining import join
+from semcast.group.machine import MACHINE
 
 _LOG = logging.getLogger("semcast.group")
 _CHUNK = 200_000
@@ -85,6 +85,7 @@ class ReplicatedDict(Mapping[str, Any]):
         self._merge = merge
         self._entries: dict[str, Entry] = {}
         self._clock = 0
+        self._wall = MACHINE.get().wall
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(_Word).decode
         self._side: set[MemberId] = {group.member}  # who came into this view together with this member
@@ -178,7 +179,7 @@ class ReplicatedDict(Mapping[str, Any]):
 
     def _stamp(self) -> Stamp:
         """Later than all that was seen here, and close to the time of day."""
-        self._clock = max(self._clock + 1, time.time_ns() // 1_000)
+        self._clock = max(self._clock + 1, self._wall() // 1_000)
         return Stamp(self._clock, self.group.member)
 
     # Following the group

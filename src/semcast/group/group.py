@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from secrets import token_hex
 from types import TracebackType
 from typing import Any
 
@@ -58,6 +57,8 @@ class Group(SendingSide, CallingSide):
         self.settings = settings
         self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
+        machine = parts.machine
+        self._machine, self._clock = machine, machine.clock
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
         self.largest = parts.largest
@@ -77,9 +78,13 @@ class Group(SendingSide, CallingSide):
             self.is_over,
             receives=settings.receive,
             ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
+            clock=machine.clock,
+            pace=machine.pace,
         )
         self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
-        self._room = Room(name, self._handover, self._loop.wake, self._check_open, works.flow.why)
+        self._room = Room(
+            name, self._handover, self._loop.wake, self._check_open, works.flow.why, machine.clock
+        )
         self._desk = CallDesk(
             name,
             parts.member,
@@ -87,6 +92,7 @@ class Group(SendingSide, CallingSide):
             send=self._drafts.marked,
             has_room=self._room.open_for,
             room=self._wait_for_call_room,
+            clock=machine.clock,
             journal=works.journal,
         )
         self._inbox.attach(self._desk)
@@ -374,8 +380,8 @@ class Group(SendingSide, CallingSide):
         if not self.settings.rejoin or self._closed:
             return None
         if self._works.disk is not None:
-            return MemberId(former.name, self._works.disk.renew()), Random(token_hex(8))
-        return next_incarnation(former), Random(token_hex(8))
+            return MemberId(former.name, self._works.disk.renew()), self._machine.chance()
+        return next_incarnation(self._machine, former), self._machine.chance()
 
     def _check_open(self) -> None:
         if self._seat.failure is not None:
