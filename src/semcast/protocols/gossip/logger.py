@@ -104,6 +104,7 @@ class Logger(Stack):
     retaining_kind: type[Retaining] = Retaining
     admission_kind: type[Admission] = Admission
     ending_kind: type[Ending] = Ending
+    departing_kind: type[Departing] = Departing
     placing_kind: type[Placing] = Placing
     intake_kind: type[Intake] = Intake
     forgetting_kind: type[Forgetting] = Forgetting
@@ -184,7 +185,9 @@ class Logger(Stack):
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
+        self.departing = self.departing_kind(
+            self._me, settings, books, self.ending, self._idle, self.colleagues, out
+        )
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -392,6 +395,8 @@ class Logger(Stack):
         if self.colleagues:
             self._exchange(now)
         lease = _LEASE * self.settings.report
+        if self.departing.is_deaf(now):
+            self.ending.wait(now + lease)
         self.ending.ask(now, [row.member for row in self.books.rows.connected(now - lease)])
         self.retaining.collect(now)
         self.retaining.limit(now + self.placing.epoch)
