@@ -294,3 +294,15 @@ def test_every_spec_of_the_repository_names_cells_that_can_run() -> None:
     assert all(spec.title for spec in found)
     ours = {spec.experiment for spec in found if spec.paper is None}
     assert all(name.startswith("x") for name in ours), "all others are of a paper"
+
+
+def test_w1_in_a_tree_blocks_say_nothing_of_far_groups() -> None:
+    cell: dict[str, Value] = {"structure": "tree", "groups": 15, "messages": 800}
+    full, blocks = (figures("w1", policy=policy, **cell) for policy in ("full", "blocks"))
+    assert blocks["rate_2"] == 0 < full["rate_2"]
+    assert blocks["own"] == full["own"]
+    assert figures("w1", policy="conservative", **cell)["others"] == 0
+    with pytest.raises(CellError, match="no square"):
+        figures("w1", structure="grid", groups=8)
+    with pytest.raises(CellError, match="locality"):
+        figures("w1", locality=1.0)

@@ -205,6 +205,47 @@ class PurgingBuffer:
             self._pop_fresh(most, taken)
         return taken
 
+    def pop_run(self, sender: MemberId, last: int) -> list[Batch]:
+        """Remove and return what is held of one sender up to `last`; cheap where that is oldest.
+
+        >>> from semcast.core.messages import batch_of
+        >>> p, q = MemberId("p"), MemberId("q")
+        >>> buffer = PurgingBuffer()
+        >>> [buffer.add(batch_of(who, 1, [b".", b"."])) for who in (p, q)]
+        [True, True]
+        >>> [(batch.sender.name, batch.last) for batch in buffer.pop_run(q, 1)], len(buffer)
+        ([('q', 1)], 3)
+        """
+        taken: list[Batch] = []
+        while self._entries or self._fresh:
+            oldest = self._oldest()
+            if oldest.sender != sender or oldest.first > last:
+                break
+            taken += self.pop(min(oldest.last, last) - oldest.first + 1)
+        if taken and taken[-1].last == last:
+            return taken
+        self._settle()
+        found = [
+            (key, batch, min(batch.last, last))
+            for key, batch in self._entries.items()
+            if batch.sender == sender and batch.first <= last
+        ]
+        return taken + [
+            self._remove(key) if upto == batch.last else self._cut(key, batch, upto)
+            for key, batch, upto in found
+        ]
+
+    def _oldest(self) -> Batch:
+        entries, order = self._entries, self._order
+        if not entries:
+            return self._fresh[0]
+        while True:
+            if not order:
+                order.extend(entries)
+            if order[0] in entries:
+                return entries[order[0]]
+            order.popleft()
+
     def trim(self, upto: int) -> list[Batch]:
         """Remove and return the messages up to `upto` (of a buffer for one sender)."""
         self._settle()

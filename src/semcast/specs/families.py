@@ -8,6 +8,7 @@ from semcast.core.registry import Registry
 from semcast.history.events import GroupInfo
 from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.calls import CALLS
+from semcast.specs.domains import DOMAINS
 from semcast.specs.evs import EVS
 from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
 from semcast.specs.lightweight import LIGHTWEIGHT
@@ -86,6 +87,10 @@ def _lightweight(_info: GroupInfo) -> Collection[str]:
     return LIGHTWEIGHT.keys()
 
 
+def _isis(_info: GroupInfo) -> Collection[str]:
+    return DOMAINS.keys()
+
+
 def _calls(_info: GroupInfo) -> Collection[str]:
     return CALLS.keys()
 
@@ -101,4 +106,5 @@ FAMILIES.register(Family("lbrm", _logged))
 FAMILIES.register(Family("rpbcast", _logged))
 FAMILIES.register(Family("pbcast", _pbcast))
 FAMILIES.register(Family("lightweight", _lightweight))
+FAMILIES.register(Family("isis", _isis))
 FAMILIES.register(Family("calls", _calls))

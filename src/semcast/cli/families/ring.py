@@ -13,9 +13,7 @@ from semcast.sim.scenario import Scenario
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
-        choices=[policy.value for policy in SlowPolicy],
-        default="purge",
-        help="ring: what a member does whose application is too slow",
+        help="ring: what a member does whose application is too slow; isis: how groups are kept in order",
     )
     parser.add_argument(
         "--safe-every", type=int, metavar="N", help="ring: each N-th message asks for safe delivery"
@@ -27,7 +25,10 @@ def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:
     if every < 0:
         raise UsageError(f"--safe-every {every}: at least 0")
     traffic = tuple(msgspec.structs.replace(each, safe_every=every) for each in scenario.traffic)
-    settings = RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy))
+    known = [policy.value for policy in SlowPolicy]
+    if args.policy not in (None, *known):
+        raise UsageError(f"--policy {args.policy}: of the ring there are {', '.join(known)}")
+    settings = RingSettings(queue_messages=args.buffer, policy=SlowPolicy(args.policy or "purge"))
     return msgspec.structs.replace(scenario, traffic=traffic, ring=settings)
 
 

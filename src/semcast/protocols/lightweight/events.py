@@ -52,7 +52,8 @@ class Delivered(msgspec.Struct, frozen=True):
     sender: Client
     first: int
     groups: tuple[str, ...]
-    position: Position
+    position: Position | None
+    """None where groups have no common order."""
     payloads: Sequence[bytes]
     size: int
     """Bytes that they take, with how they are written where that is known."""

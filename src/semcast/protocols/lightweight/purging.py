@@ -97,7 +97,8 @@ class Pass:
 
 def _pieces(run: Delivered, items: list[str], left: list[int]) -> Iterator[Delivered]:
     """What is left of a run, in runs whose messages follow each other."""
-    start = 0
+    start, position = 0, run.position
+    assert position is not None, "daemons order all runs"
     for end in range(1, len(left) + 1):
         if end == len(left) or left[end] != left[end - 1] + 1:
             here = left[start:end]
@@ -105,7 +106,7 @@ def _pieces(run: Delivered, items: list[str], left: list[int]) -> Iterator[Deliv
             yield msgspec.structs.replace(
                 run,
                 first=run.first + here[0],
-                position=msgspec.structs.replace(run.position, index=run.position.index + here[0]),
+                position=msgspec.structs.replace(position, index=position.index + here[0]),
                 payloads=payloads,
                 size=sum(map(len, payloads)),
                 items=[items[place] for place in here],

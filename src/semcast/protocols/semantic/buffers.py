@@ -415,6 +415,14 @@ class Buffers:
             self._stats.delivered += len(batch.payloads)
         return batches
 
+    def take_run(self, rank: int, last: int) -> list[Batch]:
+        """Remove messages of one sender up to `last` from the delivery queue: others may be before them."""
+        batches = self.to_deliver.pop_run(self.members[rank], last)
+        for batch in batches:
+            self.delivered[rank] = batch.last
+            self._stats.delivered += len(batch.payloads)
+        return batches
+
     def purge_retained(self) -> None:
         """Purge behind what may be relied on (purge_r, TP5)."""
         for rank, retained in enumerate(self.retained):

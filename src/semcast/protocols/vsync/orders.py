@@ -112,6 +112,9 @@ class FifoOrder(InSequence):
         """Say there what comes before each message; False if this order does not know."""
         return False
 
+    def lined_up(self, batch: Batch) -> None:
+        """Messages, whole by now, were put where the application takes them."""
+
     # The course of time
 
     def settle(self, now: Nanos) -> None:

@@ -105,6 +105,8 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How soon somebody is asked again, at the earliest."""
     ack_delay: Nanos = 1 * MILLISECOND
     """How long a member that is waited for may keep quiet about what it has received."""
+    prompt: bool = False
+    """Whether members say after `ack_delay` what came, also where nobody is known to wait for it."""
     resend: Nanos = 20 * MILLISECOND
     """How often what a view change waits for is sent again."""
     hello: Nanos = 100 * MILLISECOND

@@ -100,7 +100,7 @@ class ViewStream:
         self._awaited = 0  # up to where own messages are to be known as stable soon
         self._asked: dict[int, int] = {}  # by rank, up to where others want to know that their messages came
         self._telling = False
-        self._prompt = settings.uniform
+        self._prompt = settings.uniform or settings.prompt
         self.order = self.buffers.order = order(self, view.id, position)
         self._base = tuple(base)
         self._causes: Causes | None = None
@@ -121,6 +121,11 @@ class ViewStream:
     def queued(self) -> list[int]:
         """By rank, up to where messages are queued here."""
         return self.buffers.queued
+
+    @property
+    def base(self) -> tuple[int, ...]:
+        """By rank, up to where messages belong to the views before."""
+        return self._base
 
     @property
     def delivered(self) -> list[int]:
@@ -248,6 +253,13 @@ class ViewStream:
     def deliver(self, most: int) -> list[Batch]:
         """Hand over messages."""
         batches = self.buffers.take(most)
+        if self._causes is not None:
+            self._causes.delivered(batches)
+        return batches
+
+    def deliver_run(self, rank: int, last: int) -> list[Batch]:
+        """Hand over what waits of one member up to `last`, whatever was lined up before it."""
+        batches = self.buffers.take_run(rank, last)
         if self._causes is not None:
             self._causes.delivered(batches)
         return batches
@@ -406,6 +418,7 @@ class ViewStream:
         whole = self._assembly.whole(batch)
         if whole is not None:
             self.buffers.append(whole)
+            self.order.lined_up(whole)
 
     def waits(self, rank: int, seq: int) -> bool:
         """Whether an annotated message is lined up."""

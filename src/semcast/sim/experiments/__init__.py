@@ -13,6 +13,7 @@ from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
 from semcast.sim.experiments.convergence import ConvergenceCell, c1
 from semcast.sim.experiments.crowds import BimodalCell, CrowdCell, x7, x8
+from semcast.sim.experiments.domains import StructureCell, w1
 from semcast.sim.experiments.flushes import FlushCell, v4
 from semcast.sim.experiments.gossiping import GossipCell, gossip
 from semcast.sim.experiments.logs import AbsenceCell, ItemsCell, LateCell, RegionCell, x1, x3, x5, x6
@@ -54,6 +55,7 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "v2": Experiment(CausalityCell, v2),
         "v3": Experiment(StampCell, v3),
         "v4": Experiment(FlushCell, v4),
+        "w1": Experiment(StructureCell, w1),
         "x1": Experiment(AbsenceCell, x1),
         "x3": Experiment(LateCell, x3),
         "x5": Experiment(ItemsCell, x5),

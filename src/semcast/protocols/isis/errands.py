@@ -1,0 +1,161 @@
+"""What a process does from time to time, and how the frames of its groups get to their members."""
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Dest, Frame, Reach, Timer
+from semcast.protocols.isis.departures import answer_of
+from semcast.protocols.isis.frames import InGroup, Taken, TakenWanted
+from semcast.protocols.isis.giving import members_of
+from semcast.protocols.isis.seat import Seat
+from semcast.protocols.vsync.frames import InView, Received
+
+if TYPE_CHECKING:
+    from semcast.protocols.isis.stack import Isis
+
+_OWN = ""
+"""The name under which the timers of the process itself stand."""
+_MOST_PATIENCE = 5
+"""Who does not answer is asked ever more rarely, up to 2^5 times the first interval."""
+
+
+class ErrandTimer(Timer):
+    """What the process itself waits for."""
+
+    TELL = "tell"
+    ASK = "ask"
+    BEACON = "beacon"
+
+
+class Errands:
+    """Of one process.
+
+    Args:
+        domain: the process.
+    """
+
+    def __init__(self, domain: "Isis") -> None:
+        self._domain = domain
+        self._delay = domain.settings.vsync.ack_delay
+        self._pause = 2 * domain.settings.vsync.resend
+        self._patience = 0
+        self._heap: list[tuple[Nanos, int, str, Timer]] = []
+        self._times: dict[tuple[str, Timer], Nanos] = {}
+        self._order = 0
+        self._alarm: Nanos | None = None  # what the driver was asked for
+
+    # Timers of many, with one of the driver
+
+    def set_timer(self, group: str, timer: Timer, at: Nanos | None) -> None:
+        """Of a group, or of the process itself."""
+        if at is None:
+            self._times.pop((group, timer), None)
+            return
+        self._times[group, timer] = at
+        self._order += 1
+        heappush(self._heap, (at, self._order, group, timer))
+
+    def forget(self, group: str) -> None:
+        """A group has no timers any more."""
+        for key in [key for key in self._times if key[0] == group]:
+            del self._times[key]
+
+    def due(self, now: Nanos) -> list[tuple[str, Timer]]:
+        """Timers of groups whose time has come; those of the process are dealt with."""
+        self._alarm = None
+        found: list[tuple[str, Timer]] = []
+        while self._heap and self._heap[0][0] <= now:
+            at, _, group, timer = heappop(self._heap)
+            if self._times.get((group, timer)) == at:
+                del self._times[group, timer]
+                if group != _OWN:
+                    found.append((group, timer))
+                elif timer is ErrandTimer.TELL:
+                    self._tell_all()
+                elif timer is ErrandTimer.BEACON:
+                    self._show()
+                else:
+                    self._ask(now)
+        return found
+
+    def alarm(self) -> Nanos | None:
+        """When to look next, if the driver was not asked for that already."""
+        while self._heap and self._times.get((self._heap[0][2], self._heap[0][3])) != self._heap[0][0]:
+            heappop(self._heap)
+        if not self._heap or self._heap[0][0] == self._alarm:
+            return None
+        self._alarm = self._heap[0][0]
+        return self._alarm
+
+    # What programs took, and who has reached which view
+
+    def look(self, now: Nanos) -> None:
+        """Plan what is to be told and asked."""
+        domain = self._domain
+        if domain.program.fresh and (_OWN, ErrandTimer.TELL) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+        beacon = domain.settings.beacon
+        if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
+        waits = domain.program.settle() or bool(domain.departures)
+        if not waits:
+            self._patience = 0
+        elif (_OWN, ErrandTimer.ASK) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
+
+    def _show(self) -> None:
+        """Who is in another group of the same name shall hear of it."""
+        for seat in self._domain.seats.values():
+            answer = answer_of(seat)
+            if answer is not None and answer.members[0] == seat.me:
+                self.post(seat, [(Reach.ANYBODY, answer)])
+
+    def _tell_all(self) -> None:
+        fresh, self._domain.program.fresh = self._domain.program.fresh, {}
+        for seat in fresh.values():
+            if self._domain.seats.get(seat.name) is seat:
+                self.tell(seat, None)
+
+    def tell(self, seat: Seat, whom: MemberId | None) -> None:
+        """Say what the program here has taken: to one member, or to all."""
+        stream = seat.member.stream
+        if stream is not None:
+            frame = Taken(stream.view().id, [seat.here[member] for member in stream.members])
+            self.post(seat, [(whom, frame)])
+
+    def _ask(self, now: Nanos) -> None:
+        """What is awaited may have been lost."""
+        domain = self._domain
+        self._patience = min(self._patience + 1, _MOST_PATIENCE)
+        for seat in domain.seats.values():
+            stream = seat.member.stream
+            if stream is not None:
+                wanted = TakenWanted(stream.view().id)
+                self.post(seat, [(member, wanted) for member in seat.slow()])
+        for group, member, frame in domain.departures.wanted(now):
+            domain.out.send(member, InGroup(group, frame))
+
+    # Frames
+
+    def post(self, seat: Seat, sends: Sequence[tuple[Dest, Frame]]) -> None:
+        """Frames of a group: those for all go to its members, and to nobody else in the domain."""
+        out, number = self._domain.out, seat.number
+        for dest, frame in sends:
+            wrapped = InGroup(number, frame)  # type: ignore[arg-type]
+            if dest is not None:
+                out.sends.append((dest, wrapped))
+                continue
+            for member in self._members(seat, frame):
+                out.sends.append((member, wrapped))
+
+    def _members(self, seat: Seat, frame: Frame) -> Sequence[Dest]:
+        members, me = members_of(seat), seat.me
+        if not members:
+            return (Reach.ANYBODY,)
+        stream = seat.member.stream
+        current = isinstance(frame, InView | Received | Taken)
+        if not current or (stream is not None and frame.view != stream.view().id):  # type: ignore[attr-defined]
+            members = (*members, *(each for each in seat.former if each not in members))
+        return [member for member in members if member != me]

@@ -1,0 +1,67 @@
+"""The frames of a causal domain: those of virtual synchrony, each with its group, and a few more.
+
+A group goes by a number that follows from its name: nobody has to agree on it, and it is of one size.
+"""
+
+import hashlib
+from typing import Annotated
+
+import msgspec
+
+from semcast.core.ids import MAX_NUMBER
+from semcast.core.outbox import Frame
+from semcast.protocols.pieces import Piece
+from semcast.protocols.semantic.frames import Seq, Seqs
+from semcast.protocols.vsync.frames import Members, WholeFrame
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
+"""Of a group."""
+
+
+class Taken(Frame, frozen=True, array_like=True, tag=150, gc=False):
+    """What the program of its sender has taken of each member's messages, by rank in this view."""
+
+    view: Seq
+    upto: Seqs
+
+
+class TakenWanted(Frame, frozen=True, array_like=True, tag=151, gc=False):
+    """Say what your program has taken: somebody waits for it."""
+
+    view: Seq
+
+
+class Reached(Frame, frozen=True, array_like=True, tag=152, gc=False):
+    """The view that its sender is in, and who is in it; nobody, if it was in that view and has left."""
+
+    view: Seq
+    members: Members
+
+
+class ReachedWanted(Frame, frozen=True, array_like=True, tag=153, gc=False):
+    """I have left: say which view you are in, until it is later than this one."""
+
+    view: Seq
+
+
+Inside = WholeFrame | Piece | Taken | TakenWanted | Reached | ReachedWanted
+
+
+class InGroup(Frame, frozen=True, array_like=True, tag=154, gc=False):
+    """A frame about one group of the domain."""
+
+    group: Number
+    frame: Inside
+
+
+FRAMES: tuple[type[Frame], ...] = (InGroup,)
+"""What the codec of a domain reads and writes."""
+
+
+def number_of(group: str) -> int:
+    """The number of a group, by its name.
+
+    >>> number_of("orders") == number_of("orders") != number_of("quotes")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(group.encode(), digest_size=8).digest(), "big") >> 2

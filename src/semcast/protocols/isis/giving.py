@@ -1,0 +1,102 @@
+"""What the program is given next: views, and messages from the line."""
+
+from typing import TYPE_CHECKING
+
+from semcast.core.events import ViewChange as Installed
+from semcast.core.ids import MemberId, Nanos
+from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.seat import Seat
+from semcast.protocols.lightweight.events import Cause, Delivered, GroupView
+from semcast.protocols.lightweight.ids import Epoch, ViewId
+from semcast.protocols.vsync.stream import ViewStream
+
+if TYPE_CHECKING:
+    from semcast.protocols.isis.stack import Isis
+
+
+class Giving:
+    """Of one process.
+
+    A view is entered as soon as all that belongs to the one before was given to the program. Its messages may
+    wait for causes in other groups: these are safe, so they come, and none of them depends on the next view.
+
+    Args:
+        domain: the process.
+    """
+
+    def __init__(self, domain: "Isis") -> None:
+        self._domain = domain
+
+    def give(self, now: Nanos) -> bool:
+        """All that may be given now; returns whether there was anything."""
+        moved = self._enter_views(now)
+        domain = self._domain
+        while not domain.sending.pauses():
+            ticket = self.choose()
+            if ticket is None:
+                break
+            self._hand_over(now, ticket)
+            self._enter_views(now)
+            moved = True
+        return moved
+
+    def choose(self) -> Ticket | None:
+        """The next messages for the program, if any are ready: in the order of reception."""
+        return self._domain.line.next()
+
+    def _hand_over(self, now: Nanos, ticket: Ticket) -> None:
+        domain, order = self._domain, ticket.order
+        seat, stream = order.seat, order.lines
+        assert isinstance(stream, ViewStream)
+        domain.line.remove(ticket)
+        domain.policy.delivered(ticket)
+        sender = stream.members[ticket.rank]
+        for batch in seat.member.hand_over(now, stream, ticket.rank, ticket.last):
+            first = ticket.number + batch.first - ticket.first
+            count = len(batch.payloads)
+            domain.stats.delivered += count
+            domain.notes.given(seat.name, sender, first, count)
+            items = batch.items
+            domain.program.put(
+                Delivered(sender, first, (seat.name,), None, batch.payloads, batch.size, items),
+                seat,
+                batch.last,
+            )
+        domain.drain(now, seat)
+
+    def _enter_views(self, now: Nanos) -> bool:
+        """Views of which the program is told; a pause does not hold them up, it ends with them."""
+        domain, moved = self._domain, False
+        for seat in list(domain.seats.values()):
+            member = seat.member
+            if member.up_to_date or member.is_out or not member.deliverable():
+                continue
+            for event in member.deliver(now, 0):
+                if isinstance(event, Installed):
+                    moved = True
+                    self._enter(seat, event)
+            domain.drain(now, seat)
+        return moved
+
+    def _enter(self, seat: Seat, event: Installed) -> None:
+        domain, view = self._domain, event.view
+        if seat.me in event.joined:
+            domain.policy.entered(seat)
+        domain.notes.view(seat.name, view)
+        name = ViewId(Epoch(0, rest=False, representative=view.members[0]), view.id)
+        told = GroupView(
+            seat.name, name, view.members, event.joined, event.left, event.failed, _cause(event), vs=False
+        )
+        domain.program.put(told)
+
+
+def _cause(event: Installed) -> Cause:
+    if event.failed:
+        return Cause.GONE
+    return Cause.LEAVE if event.left else Cause.JOIN
+
+
+def members_of(seat: Seat) -> tuple[MemberId, ...]:
+    """Of the current view."""
+    stream = seat.member.stream
+    return () if stream is None else stream.members

@@ -1,0 +1,80 @@
+"""Virtual synchrony as one group of a domain: its messages are lined up with those of the other groups."""
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from semcast.core.events import ViewChange as Installed
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.protocols.isis.order import DomainOrder
+from semcast.protocols.vsync.changes import Change
+from semcast.protocols.vsync.frames import Welcome
+from semcast.protocols.vsync.orders import Lines
+from semcast.protocols.vsync.settings import VsyncSettings
+from semcast.protocols.vsync.stack import VirtualSynchrony
+from semcast.protocols.vsync.stream import ViewStream
+
+if TYPE_CHECKING:
+    from semcast.protocols.isis.seat import Seat
+
+
+class GroupMember(VirtualSynchrony):
+    """One process in one group. What the program is given when is for the domain to say.
+
+    Args:
+        me: who this is, in all groups.
+        settings: of the group.
+        rng: where chance comes from.
+        out: what it wants from the world.
+        seat: of the process in the group.
+    """
+
+    def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, seat: "Seat") -> None:
+        super().__init__(me, settings, rng, out)
+        self._seat = seat
+        self._order = self._domain_order
+
+    def _domain_order(self, lines: Lines, view: int, position: int) -> DomainOrder:
+        return self._seat.order_of(lines, view, position)
+
+    def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
+        """The seat has to know who comes along from the view before."""
+        self._seat.begins(self.stream, event, welcome)
+        super()._begin(now, welcome, event)
+
+    def _serve(self, now: Nanos, change: Change) -> None:
+        """Not in the next view, which has these members."""
+        self._seat.successors = tuple(change.members)
+        super()._serve(now, change)
+
+    # As the domain goes through its views
+
+    @property
+    def entered(self) -> ViewStream | None:
+        """Of the view that the program is in; None before the first."""
+        first = next(iter(self._epochs), None)
+        return first.stream if first is not None and first.announced else None
+
+    @property
+    def next_view(self) -> int:
+        """All that belongs to views before this one was given to the program; 0 before the first."""
+        first = next(iter(self._epochs), None)
+        return 0 if first is None else first.event.view.id
+
+    def hand_over(self, now: Nanos, stream: ViewStream, rank: int, last: int) -> list[Batch]:
+        """What the program is given of one member's messages."""
+        batches = stream.deliver_run(rank, last)
+        if stream is self.stream:
+            self._room_freed(now)
+        return batches
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether the program knows the current view."""
+        return self.stream is not None and self._up_to_date()
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it takes no part in views any more."""
+        return self._is_out

@@ -1,0 +1,94 @@
+"""What a process tells the history, if anybody wants it: rows of kinds of their own.
+
+They are described in `specs/domains/kinds.py`. Nothing here is read by the protocol.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from semcast.core.annotations import Annotation, Enumeration, Item
+from semcast.core.events import Note
+from semcast.core.ids import MemberId
+from semcast.core.messages import Batch
+from semcast.core.outbox import Outbox
+from semcast.core.views import View
+
+
+class Notes:
+    """Where a process writes down what it does, over all its groups."""
+
+    def __init__(self, out: Outbox, *, wanted: bool) -> None:
+        self.wanted = wanted
+        self._out = out
+
+    def began(self, policy: str) -> None:
+        """The process begins."""
+        self._note("dom-began", level=policy)
+
+    def view(self, group: str, view: View) -> None:
+        """Its program is in another view of a group."""
+        self._note("dom-view", {"group": group}, view=view.id, members=view.members)
+
+    def left(self, group: str) -> None:
+        """It has left a group."""
+        self._note("dom-left", {"group": group})
+
+    def out(self, group: str) -> None:
+        """It is put out of a group."""
+        self._note("dom-out", {"group": group})
+
+    def sent(self, group: str, batch: Batch, view: int, own: int, others: Mapping[str, int]) -> None:
+        """Its messages leave, with so many fields of the vector times of the group and of others."""
+        if not self.wanted:
+            return
+        for place, single in enumerate([batch] if batch.items is None else batch.singles()):
+            text: dict[str, object] = {"group": group, **_replacing(single.annotation)}
+            if not place:
+                text |= {"own": own, "others": dict(others)}
+            self._message("dom-sent", single.sender, single.first, len(single.payloads), text, view=view)
+
+    def given(self, group: str, sender: MemberId, first: int, count: int) -> None:
+        """Its program is given messages."""
+        if self.wanted:
+            self._message("dom-given", sender, first, count, {"group": group})
+
+    def flush(self, number: int, level: str) -> None:
+        """Its program asks for a flush, or that returns."""
+        self._note("dom-flush", seq=number, level=level)
+
+    def _message(
+        self,
+        kind: str,
+        sender: MemberId,
+        seq: int,
+        count: int,
+        text: Mapping[str, object],
+        view: int | None = None,
+    ) -> None:
+        self._out.deliver(
+            Note(kind, sender, seq, count, view=view, digest=msgspec.json.encode(text).decode())
+        )
+
+    def _note(
+        self,
+        kind: str,
+        text: Mapping[str, object] | None = None,
+        *,
+        seq: int = 0,
+        view: int | None = None,
+        level: str | None = None,
+        members: tuple[MemberId, ...] | None = None,
+    ) -> None:
+        if self.wanted:
+            digest = None if text is None else msgspec.json.encode(text).decode()
+            self._out.deliver(Note(kind, None, seq, view=view, level=level, members=members, digest=digest))
+
+
+def _replacing(annotation: Annotation | None) -> dict[str, object]:
+    if isinstance(annotation, Item):
+        return {"item": annotation.item}
+    if isinstance(annotation, Enumeration):
+        ids = [(each.sender.name, each.sender.incarnation, each.seq) for each in annotation.ids]
+        return {"replaces": ids}
+    return {}

@@ -1,0 +1,173 @@
+"""The program of a process in a causal domain: what it asks for, and what it is told, over all its groups.
+
+What it is told is bounded by the credit of those who send (1991 has no flow control). What it asks for is
+done in order: the order of what a program sends is part of causality.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+import msgspec
+
+from semcast.core.ids import MemberId
+from semcast.protocols.isis.seat import Seat
+from semcast.protocols.lightweight.events import ClientEvent, Delivered, Out, Placed
+from semcast.protocols.lightweight.sessions import Refused
+
+
+class Cast(msgspec.Struct, gc=False):
+    """Messages to a group; those that have left are taken off."""
+
+    group: str
+    number: int
+    payloads: Sequence[bytes]
+    items: Sequence[str] | None
+    size: int
+
+
+class LeaveWish(msgspec.Struct, frozen=True, gc=False):
+    """To be in a group no more."""
+
+    group: str
+    number: int
+
+
+Wish = Cast | LeaveWish
+
+
+class Program:
+    """One program, as one member.
+
+    Args:
+        member: who it is.
+        send_messages: messages that it may have waiting.
+        send_bytes: of these; the last may exceed it.
+    """
+
+    def __init__(self, member: MemberId, send_messages: int, send_bytes: int) -> None:
+        self.member = member
+        self.closed = ""
+        """Why it is over, if it is."""
+        self.last = 0
+        """The number of its last request."""
+        self.wishes: deque[Wish] = deque()
+        """What it asked for, in order, and has not happened."""
+        self._limit = send_messages
+        self._limit_bytes = send_bytes
+        self._waiting = self._waiting_bytes = 0
+        self._events: deque[tuple[ClientEvent, Seat | None, int]] = deque()
+        self._open: list[tuple[int, int, Seat | None]] = []  # not placed: number, message in its group, group
+        self._placed = 0
+        self.fresh: dict[str, Seat] = {}
+        """Groups of which the program took messages that nobody was told of."""
+
+    def __len__(self) -> int:
+        """Events that wait for it."""
+        return len(self._events)
+
+    @property
+    def credit(self) -> int:
+        """Messages that it may still send."""
+        return 0 if self._waiting_bytes >= self._limit_bytes else self._limit - self._waiting
+
+    # What it asks for
+
+    def number(self, count: int) -> int:
+        """Numbers for its next requests; returns the first."""
+        if self.closed:
+            raise Refused(f"{self.member} is out of the domain: {self.closed}")
+        if count > self.credit:
+            raise Refused(f"{count} messages, {self.member} has credit for {self.credit}")
+        first = self.last + 1
+        self.last += count
+        return first
+
+    def skip(self, count: int) -> int:
+        """Nothing comes of so many requests; returns the number of the first."""
+        first = self.last + 1
+        self.last += count
+        self.done(self.last)
+        return first
+
+    def wish(self, wish: Wish) -> None:
+        """One more, behind all others."""
+        self.wishes.append(wish)
+        if type(wish) is Cast:
+            self._waiting += len(wish.payloads)
+            self._waiting_bytes += wish.size
+
+    def left(self, cast: Cast, count: int, seat: Seat, last: int) -> None:
+        """So many messages of the first wish left, the last of them with this number in its group."""
+        gone = cast.size if count == len(cast.payloads) else sum(map(len, cast.payloads[:count]))
+        self._waiting -= count
+        self._waiting_bytes -= gone
+        heappush(self._open, (cast.number + count - 1, last, seat))
+        cast.number += count
+        cast.payloads = cast.payloads[count:]
+        cast.items = None if cast.items is None else cast.items[count:]
+        cast.size -= gone
+        if not cast.payloads:
+            self.wishes.popleft()
+
+    def drop(self) -> None:
+        """Nothing comes of the first wish."""
+        wish = self.wishes.popleft()
+        if type(wish) is Cast:
+            self._waiting -= len(wish.payloads)
+            self._waiting_bytes -= wish.size
+            heappush(self._open, (wish.number + len(wish.payloads) - 1, 0, None))
+        else:
+            heappush(self._open, (wish.number, 0, None))
+
+    def done(self, number: int) -> None:
+        """A request that sends nothing happened."""
+        heappush(self._open, (number, 0, None))
+
+    def settle(self) -> bool:
+        """Tell how far all programs have taken what this one sent; returns whether something is open."""
+        placed = self._placed
+        while self._open:
+            number, last, seat = self._open[0]
+            if self.wishes and self.wishes[0].number <= number:
+                break
+            if seat is not None and not seat.taken_by_all(last):
+                break
+            placed = number
+            heappop(self._open)
+        if placed > self._placed:
+            self._placed = placed
+            self.put(Placed(placed))
+        return bool(self._open)
+
+    # What it is told
+
+    def put(self, event: ClientEvent, seat: Seat | None = None, last: int = 0) -> None:
+        """The next thing; of messages, the last of them as the group counts."""
+        if self.closed:
+            return
+        if type(event) is Placed and self._events and type(self._events[-1][0]) is Placed:
+            self._events[-1] = event, None, 0
+        else:
+            self._events.append((event, seat, last))
+
+    def take(self, most: int | None = None) -> list[ClientEvent]:
+        """What it is told next, at most so many events."""
+        count = len(self._events) if most is None else min(most, len(self._events))
+        taken = []
+        for _ in range(count):
+            event, seat, last = self._events.popleft()
+            taken.append(event)
+            if seat is not None:
+                assert type(event) is Delivered
+                seat.took(event.sender, last)
+                self.fresh[seat.name] = seat
+        return taken
+
+    def close(self, cause: str) -> None:
+        """It was put out of the domain: that is all it is told."""
+        if not self.closed:
+            self._events.clear()
+            self._events.append((Out(cause), None, 0))
+            self.closed = cause
+            self.wishes.clear()

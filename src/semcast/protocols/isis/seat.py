@@ -1,0 +1,242 @@
+"""One group as one process sees it: its views, what is said and known there, and who has what."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Protocol
+
+from semcast.core.events import ViewChange as Installed
+from semcast.core.ids import MemberId
+from semcast.core.outbox import Outbox
+from semcast.protocols.isis.member import GroupMember
+from semcast.protocols.isis.order import DomainOrder, Ticket
+from semcast.protocols.isis.settings import IsisSettings
+from semcast.protocols.isis.stamps import Foreign, Head, Time, Times, merge
+from semcast.protocols.vsync.frames import Welcome
+from semcast.protocols.vsync.orders import Lines
+from semcast.protocols.vsync.stream import ViewStream
+
+
+class Stamping(Protocol):
+    """What a policy says of other groups."""
+
+    def owed(self, seat: "Seat") -> list[Foreign]:
+        """What those in this group are yet to be told."""
+
+
+class Seat:
+    """Of one process, from when it asks to join until it has left.
+
+    Args:
+        me: who this is.
+        name: of the group.
+        number: of the same, on the wire.
+        settings: of the domain.
+        minimum: how many found the group together; 0 to join one that is there.
+        rng: where chance comes from.
+        stamping: what is said of other groups.
+        enter: puts a ticket into the line of the program.
+    """
+
+    member_kind: type[GroupMember] = GroupMember
+
+    def __init__(
+        self,
+        me: MemberId,
+        name: str,
+        number: int,
+        settings: IsisSettings,
+        minimum: int,
+        rng: Random,
+        stamping: Stamping,
+        enter: Callable[[Ticket], None],
+    ) -> None:
+        self.me = me
+        self.name = name
+        self.number = number
+        self.out = Outbox()
+        self.settings = settings
+        self.frame_bytes = settings.vsync.frame_bytes
+        self._stamping = stamping
+        self._enter = enter
+        self.leaving = False
+        """Whether the program has asked to leave."""
+        self.refused = False
+        """Whether the group takes nothing more at the moment."""
+        self.successors: tuple[MemberId, ...] = ()
+        """Of a process that is not in the next view: who is."""
+        self.past: list[tuple[int, frozenset[MemberId]]] = []
+        """Views that ended and their survivors, of whom not all are known to have all of it."""
+        self.spoke: dict[MemberId, int] = {}
+        """The latest view that members spoke in: who did has all that belongs to those before it."""
+        self.told: Times = {}
+        """What was said in this group of others, by anybody."""
+        self.taken: dict[MemberId, dict[MemberId, int]] = {}
+        """By member, how far its program has taken the messages of each."""
+        self.here: dict[MemberId, int] = {}
+        """The same of the program here."""
+        self.former: tuple[MemberId, ...] = ()
+        """Who was in the view before the current one."""
+        self.spoken: deque[Head] = deque()
+        """What was said with own messages that left, until the history was told."""
+        self.offset = 0
+        """How much higher own messages are numbered in the domain than in this view."""
+        self.cutting = 0
+        """The number of a message that is sent in pieces; 0 for whole ones."""
+        self.member = self.member_kind(me, settings.of_group(minimum), rng, self.out, self)
+
+    def order_of(self, lines: Lines, view: int, position: int) -> DomainOrder:
+        """For a view that begins."""
+        return DomainOrder(lines, view, position, self, self._enter)
+
+    # Where the program is
+
+    @property
+    def entered(self) -> ViewStream | None:
+        """Of the view that the program is in; None before the first."""
+        return self.member.entered
+
+    def order(self, stream: ViewStream) -> DomainOrder:
+        """Of one of its streams."""
+        assert isinstance(stream.order, DomainOrder)
+        return stream.order
+
+    def time(self) -> Time | None:
+        """How far the program has come: what it was given, and what it sent."""
+        stream = self.entered
+        if stream is None:
+            return None
+        delivered, base = stream.delivered, stream.base
+        counts = {rank: seq for rank, seq in enumerate(delivered) if seq > base[rank]}
+        mine = stream.queued[stream.rank]
+        if mine > base[stream.rank]:
+            counts[stream.rank] = mine
+        return Time(stream.view().id, counts)
+
+    def reaches(self, view: int, counts: Sequence[tuple[int, int]]) -> bool:
+        """Whether the program has come as far as this."""
+        member = self.member
+        following = member.next_view
+        if view < following:
+            return True
+        stream = member.entered
+        if stream is None or view != stream.view().id:
+            return False
+        order, size = self.order(stream), len(stream.members)
+        return all(rank < size and order.reached(rank) >= count for rank, count in counts)
+
+    # Own messages
+
+    def number_run(self, number: int, *, cut: bool) -> None:
+        """The next messages that leave are counted from this number on; with `cut` it is one, in pieces."""
+        stream = self.member.stream
+        assert stream is not None
+        self.offset = number - stream.queued[stream.rank] - 1
+        self.cutting = number if cut else 0
+
+    def owed(self) -> list[Foreign]:
+        """What those in this group are yet to be told of others."""
+        return self._stamping.owed(self)
+
+    def said(self, head: Head) -> None:
+        """They were told."""
+        self.spoken.append(head)
+        self.hear(head.others)
+
+    def hear(self, others: Sequence[Foreign]) -> None:
+        """Something was said in this group of other ones."""
+        for other in others:
+            merge(self.told, other.group, other.view, other.counts)
+
+    # Views
+
+    def begins(self, old: ViewStream | None, event: Installed, welcome: Welcome) -> None:
+        """The next view begins, and this one is over."""
+        members = event.view.members
+        joined = set(welcome.newcomers())
+        if old is not None:
+            survivors = frozenset(member for member in members if member in old.members)
+            self.past = [each for each in self.past if self._lacking(each, members)]
+            self.past.append((old.view().id, survivors))
+        base = dict(zip(members, welcome.base, strict=True))
+        self.taken = {
+            member: dict(base) if member in joined or member not in self.taken else self.taken[member]
+            for member in members
+        }
+        self.here = {
+            member: base[member] if old is None or member in joined else self.here.get(member, 0)
+            for member in members
+        }
+        self.former = () if old is None else old.members
+        self.spoke = {member: self.spoke.get(member, 0) for member in members}
+        if joined:
+            self.told = {}  # who joins was told nothing
+
+    def heard(self, member: MemberId, view: int) -> None:
+        """A member spoke in a view."""
+        if view > self.spoke.get(member, 0):
+            self.spoke[member] = view
+
+    def unsettled(self) -> bool:
+        """Whether somebody who goes on may still lack something of a view that is over."""
+        if not self.past:
+            return False
+        stream = self.member.stream
+        members = () if stream is None else stream.members
+        self.past = [each for each in self.past if self._lacking(each, members)]
+        return bool(self.past)
+
+    def _lacking(self, each: tuple[int, frozenset[MemberId]], members: Sequence[MemberId]) -> bool:
+        view, survivors = each
+        return any(
+            self.spoke.get(member, 0) <= view
+            for member in members
+            if member in survivors and member != self.me
+        )
+
+    # What programs took
+
+    def took(self, sender: MemberId, last: int) -> None:
+        """The program took messages."""
+        if last > self.here.get(sender, 0):
+            self.here[sender] = last
+
+    def hears_taken(self, member: MemberId, upto: Sequence[int]) -> None:
+        """The program of a member took so much of the current view."""
+        stream = self.member.stream
+        known = self.taken.get(member)
+        if stream is None or known is None or len(upto) != len(stream.members):
+            return
+        for sender, count, queued in zip(stream.members, upto, stream.queued, strict=True):
+            if known.get(sender, 0) < count <= queued + stream.reach:
+                known[sender] = count
+
+    def untaken(self) -> int:
+        """Own messages that some program has not taken."""
+        stream = self.member.stream
+        if stream is None:
+            return 0
+        me = self.me
+        least = min(
+            (self.taken[member].get(me, 0) for member in stream.members if member != me), default=None
+        )
+        sent = stream.queued[stream.rank]
+        return 0 if least is None else sent - least
+
+    def taken_by_all(self, seq: int) -> bool:
+        """Whether all programs have taken an own message; true of a group that this process has left."""
+        stream = self.member.stream
+        if stream is None or self.member.is_out:
+            return True
+        me = self.me
+        return self.here.get(me, 0) >= seq and all(
+            self.taken[member].get(me, 0) >= seq for member in stream.members if member != me
+        )
+
+    def slow(self) -> list[MemberId]:
+        """Whose programs have not taken all own messages."""
+        stream = self.member.stream
+        if stream is None:
+            return []
+        sent, me = stream.queued[stream.rank], self.me
+        return [each for each in stream.members if each != me and self.taken[each].get(me, 0) < sent]

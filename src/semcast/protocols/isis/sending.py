@@ -1,0 +1,155 @@
+"""What the program sends, in its order: each message as soon as other groups and its own allow it."""
+
+from typing import TYPE_CHECKING
+
+from semcast.core.annotations import Item
+from semcast.core.events import Event, Sent, Unblocked
+from semcast.core.ids import Nanos
+from semcast.core.messages import Batch
+from semcast.core.stack import HeldBack
+from semcast.protocols.isis.program import Cast
+from semcast.protocols.isis.seat import Seat
+
+if TYPE_CHECKING:
+    from semcast.protocols.isis.stack import Isis
+
+
+class Sending:
+    """Of one process.
+
+    While the next message waits for other groups, nothing is given to the program: else what it is given
+    would have to be waited for, too, and that might never end. Nothing is paused while a view that this
+    process has all of waits to be entered, nor while the message waits for its own group.
+
+    Args:
+        domain: the process.
+    """
+
+    def __init__(self, domain: "Isis") -> None:
+        self._domain = domain
+        self._breath = False  # something left, and what came meanwhile may be given before the next pause
+        self._number = 0  # of the next message that leaves
+
+    # When
+
+    def pauses(self) -> bool:
+        """Whether the program is given nothing for the moment."""
+        wish = self._next()
+        if wish is None or self._breath:
+            return False
+        seat = self._domain.seats.get(wish.group)
+        if seat is None or not self.open(seat) or self.lifted():
+            return False
+        return self._blocked(seat)
+
+    def lifted(self) -> bool:
+        """Whether a view that is all here waits to be entered."""
+        return any(
+            not seat.member.up_to_date and seat.member.next_view and not seat.member.is_out
+            for seat in self._domain.seats.values()
+        )
+
+    def open(self, seat: Seat) -> bool:
+        """Whether the group itself would take a message."""
+        stream = seat.member.stream
+        if stream is None or stream.frozen or not seat.member.up_to_date or seat.refused:
+            return False
+        return self.room(seat) > 0
+
+    def room(self, seat: Seat) -> int:
+        """How many messages may be sent: what is not taken by all programs is within credit."""
+        return self._domain.settings.credit - seat.untaken()
+
+    def _blocked(self, seat: Seat) -> bool:
+        domain = self._domain
+        return domain.waits.blocked(seat) or domain.policy.crowded()
+
+    def _next(self) -> Cast | None:
+        wishes = self._domain.program.wishes
+        wish = wishes[0] if wishes else None
+        return wish if type(wish) is Cast else None
+
+    # Doing it
+
+    def send(self, now: Nanos) -> bool:
+        """What may be sent now; returns whether there was anything."""
+        domain, moved = self._domain, False
+        wishes = domain.program.wishes
+        while wishes:
+            wish = wishes[0]
+            seat = domain.seats.get(wish.group)
+            if seat is None:
+                domain.program.drop()
+            elif type(wish) is not Cast:
+                domain.program.drop()
+                domain.leave_group(now, seat)
+            elif not self.open(seat) or self._blocked(seat) or not self._multicast(now, seat, wish):
+                break
+            moved = True
+            if wishes and wishes[0].group != wish.group:
+                self._breath = True  # the next may pause: what has come is given to the program before
+                break
+        if self._breath and not moved:
+            self._breath = False
+            moved = True  # so that the pause is looked at again
+        return moved
+
+    def _multicast(self, now: Nanos, seat: Seat, cast: Cast) -> int:
+        """As many as the group takes; one that is larger than a frame goes alone."""
+        member, room = seat.member, self.room(seat)
+        large = next((at for at, each in enumerate(cast.payloads) if len(each) > seat.frame_bytes), None)
+        count = min(room, len(cast.payloads) if large is None else max(large, 1))
+        payloads = list(cast.payloads[:count])
+        self._number = cast.number
+        seat.number_run(cast.number, cut=large == 0)
+        if cast.items is None:
+            taken = member.multicast(now, payloads)
+        else:
+            taken = member.multicast_each(now, payloads, [Item(item) for item in cast.items[:count]])
+        stream = member.stream
+        assert stream is not None
+        seat.refused = seat.refused or taken < count
+        if taken:
+            self._domain.stats.sent += taken
+            self._domain.program.left(cast, taken, seat, stream.queued[stream.rank])
+        self._domain.drain(now, seat)
+        return taken
+
+    # What groups say of it
+
+    def on_event(self, seat: Seat, event: Event) -> None:
+        """Messages left, or a group takes more."""
+        if isinstance(event, Unblocked):
+            seat.refused = False
+        elif isinstance(event, Sent):
+            self._note(seat, event)
+
+    def _note(self, seat: Seat, event: Sent) -> None:
+        batch = event.batch
+        count, first = len(batch.payloads), self._number
+        self._number += count
+        notes = self._domain.notes
+        if not notes.wanted:
+            seat.spoken.clear()
+        else:
+            head = seat.spoken.popleft()
+            others = {other.group: len(other.counts) for other in head.others}
+            renamed = Batch(
+                batch.sender, first, batch.payloads, batch.annotation, batch.size, items=batch.items
+            )
+            notes.sent(seat.name, renamed, event.view, len(head.changed) + 1, others)
+
+    def held_back(self) -> HeldBack | None:
+        """Why the next message waits."""
+        wish = self._next()
+        seat = None if wish is None else self._domain.seats.get(wish.group)
+        if seat is None:
+            return None
+        if self.open(seat):
+            return (
+                HeldBack(None, "other groups are to have what came before") if self._blocked(seat) else None
+            )
+        slow = seat.slow()
+        if self.room(seat) <= 0 and slow:
+            return HeldBack(slow[0], "its program does not read")
+        return seat.member.held_back()

@@ -1,0 +1,376 @@
+"""A process in many overlapping groups, with causal order over all of them, as one stack.
+
+Birman, Schiper and Stephenson 1991, sections 6 and 7. Each group is one of virtual synchrony; what the
+program is given, and when this process may send, is decided here. See `docs/protocols/isis.md`.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from semcast.core.annotations import Annotation
+from semcast.core.events import Delivery, Left
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.core.stack import HeldBack, Stack
+from semcast.core.statistics import Statistics
+from semcast.core.views import View
+from semcast.protocols.isis.departures import Departures, answer_of
+from semcast.protocols.isis.errands import Errands
+from semcast.protocols.isis.frames import (
+    InGroup,
+    Reached,
+    ReachedWanted,
+    Taken,
+    TakenWanted,
+    number_of,
+)
+from semcast.protocols.isis.giving import Giving
+from semcast.protocols.isis.line import Line
+from semcast.protocols.isis.notes import Notes
+from semcast.protocols.isis.policies import Conservative, Full
+from semcast.protocols.isis.program import Cast, LeaveWish, Program
+from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.sending import Sending
+from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
+from semcast.protocols.isis.waits import Waits
+from semcast.protocols.lightweight.events import LeftGroup
+from semcast.protocols.lightweight.sessions import Refused
+from semcast.protocols.vsync.frames import Received
+
+_GONE = 4
+"""Times of the longest silence after which a group that was left counts as gone with all its members."""
+
+
+class IsisTimer(Timer):
+    """What a process waits for: the next of whatever its groups and it itself wait for."""
+
+    NEXT = "next"
+
+
+class Isis(Stack):
+    """One process.
+
+    Args:
+        me: who this is, in all groups.
+        settings: of the domain.
+        rng: where chance comes from.
+        out: what it wants from the world.
+    """
+
+    seat_kind: type[Seat] = Seat
+    line_kind: type[Line] = Line
+    waits_kind: type[Waits] = Waits
+    full_kind: type[Full] = Full
+    sending_kind: type[Sending] = Sending
+    giving_kind: type[Giving] = Giving
+
+    def __init__(self, me: MemberId, settings: IsisSettings, rng: Random, out: Outbox) -> None:
+        self.me = me
+        self.settings = settings
+        self.out = out
+        self.stats = Statistics()
+        self.seats: dict[str, Seat] = {}
+        """The groups that this process is in, or asked to be in."""
+        self.notes = Notes(out, wanted=settings.notes)
+        self.program = Program(me, settings.send_messages, settings.send_bytes)
+        self.line = self.line_kind(self.seats)
+        self.policy = (
+            self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
+        )
+        self.departures = Departures(_GONE * settings.vsync.detector.timeout_max)
+        self.waits = self.waits_kind(settings, self.seats, self.departures)
+        self.sending = self.sending_kind(self)
+        self.giving = self.giving_kind(self)
+        self.errands = Errands(self)
+        self._rng = rng
+        self._names: dict[int, str] = {}  # of these groups, by number
+        self._leaving = ""  # why the process leaves the domain, if it does
+        self._left = False
+        self.heed: Callable[[], None] = _nobody
+        """Called after every input: the program may have something to take, or room."""
+
+    # Life
+
+    def start(self, now: Nanos) -> None:
+        """Begin, in no group."""
+        self.notes.began(self.settings.policy.value)
+        self.settle(now)
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+        """Leave all groups, and then the domain."""
+        self._leaving = cause
+        for seat in list(self.seats.values()):
+            self._leave_seat(now, seat)
+        self.settle(now)
+
+    def phase(self) -> str:
+        """Operational, or left."""
+        return "left" if self._left else "operational"
+
+    def phases(self) -> tuple[str, ...]:
+        """The phases of its groups, too."""
+        return (self.phase(), *(seat.member.phase() for seat in self.seats.values()))
+
+    def view(self) -> View:
+        """A domain has none."""
+        return View(0, ())
+
+    def successor(self, member: MemberId, rng: Random, out: Outbox) -> Stack | None:
+        """Another incarnation, in no group: its program asks for them again."""
+        successor = type(self)(member, self.settings, rng, out)
+        successor.heed = self.heed
+        return successor
+
+    # From the program. Whoever asks for something has to `settle` then.
+
+    def join(self, now: Nanos, group: str, minimum: int = 0) -> int:
+        """Be in a group, which so many found together if it is not there; returns its number."""
+        _check_name(group)
+        if group in self.seats:
+            raise Refused(f"{self.me} is in {group!r} already, or about to be, or to leave it")
+        if len(self.seats) >= self.settings.memberships:
+            raise Refused(f"{self.me} is in {len(self.seats)} groups already")
+        request = self.program.number(1)
+        rng = Random(self._rng.getrandbits(64))
+        seat = self.seat_kind(
+            self.me, group, number_of(group), self.settings, minimum, rng, self.policy, self.line.add
+        )
+        self.seats[group] = seat
+        self._names[seat.number] = group
+        seat.member.start(now)
+        self.program.done(request)
+        return request
+
+    def ask_to_leave(self, group: str) -> int:
+        """Be in a group no more, behind all that was sent; returns the number of the request."""
+        seat = self._seat_of(group)
+        request = self.program.number(1)
+        seat.leaving = True
+        self.program.wish(LeaveWish(seat.name, request))
+        return request
+
+    def cast(self, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None) -> int:
+        """Multicast messages to a group that it is in; returns the number of the first."""
+        seat = self._seat_of(group)
+        if not payloads or (items is not None and len(items) != len(payloads)):
+            raise Refused("at least one message, and an item for each or for none")
+        size = sum(map(len, payloads))
+        if size > self.settings.run_bytes:
+            raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
+        first = self.program.number(len(payloads))
+        self.program.wish(Cast(seat.name, first, list(payloads), items, size))
+        return first
+
+    def _seat_of(self, group: str) -> Seat:
+        seat = self.seats.get(group)
+        if seat is None or seat.leaving:
+            raise Refused(f"{self.me} is not in {group!r}, or leaves it")
+        return seat
+
+    def multicast(
+        self,
+        now: Nanos,  # noqa: ARG002
+        payloads: Sequence[bytes],  # noqa: ARG002
+        annotation: Annotation | None = None,  # noqa: ARG002
+        *,
+        safe: bool = False,  # noqa: ARG002
+    ) -> int:
+        """Messages go to groups."""
+        raise ValueError("in a domain messages go to groups: use cast")
+
+    # From the world
+
+    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
+        """For one of the groups."""
+        self._on_frames(now, source, (frame,))
+        self.settle(now)
+
+    def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """In the order in which they came: what is received first is given to the program first."""
+        self._on_frames(now, source, frames)
+        self.settle(now)
+
+    def _on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
+        """Those of one group that come in a row go there together."""
+        run: list[Frame] = []
+        group = -1
+        for frame in frames:
+            if not isinstance(frame, InGroup) or self._left:
+                self.stats.stale += 1
+                continue
+            if frame.group != group:
+                self._pass_on(now, source, group, run)
+                group, run = frame.group, []
+            run.append(frame.frame)
+        self._pass_on(now, source, group, run)
+
+    def _pass_on(self, now: Nanos, source: MemberId, group: int, frames: list[Frame]) -> None:
+        if not frames or source == self.me:
+            return
+        seat = self._seat_numbered(group)
+        inside: list[Frame] = []
+        for frame in frames:
+            if isinstance(frame, Received):
+                self._hear_of_view(now, group, source, frame.view)
+            if isinstance(frame, Taken | TakenWanted | Reached | ReachedWanted):
+                self._on_own_frame(now, source, group, frame)
+            else:
+                inside.append(frame)
+        if seat is not None and inside and not self._left:
+            seat.member.on_frames(now, source, inside)
+            self._drain(now, seat)
+
+    def _seat_numbered(self, number: int) -> Seat | None:
+        name = self._names.get(number)
+        return None if name is None else self.seats.get(name)
+
+    def _hear_of_view(self, now: Nanos, group: int, source: MemberId, view: int) -> None:
+        seat = self._seat_numbered(group)
+        if seat is not None:
+            seat.heard(source, view)
+        self.departures.heard(now, group, source, view)
+
+    def _on_own_frame(
+        self, now: Nanos, source: MemberId, group: int, frame: Taken | TakenWanted | Reached | ReachedWanted
+    ) -> None:
+        seat = self._seat_numbered(group)
+        stream = None if seat is None else seat.member.stream
+        if isinstance(frame, ReachedWanted):
+            answer = self.departures.answer(group) if seat is None else answer_of(seat)
+            if answer is not None:
+                self.out.send(source, InGroup(group, answer))
+        elif isinstance(frame, Reached):
+            self.departures.on_reached(now, group, source, frame)
+            if seat is not None and stream is not None:
+                self._meet(seat, stream.members, source, frame)
+        elif seat is None or stream is None or source not in stream.members:
+            self.stats.stale += 1
+        elif isinstance(frame, TakenWanted):
+            self.errands.tell(seat, source)
+        elif frame.view == stream.view().id:
+            seat.hears_taken(source, frame.upto)
+
+    def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
+        """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
+        theirs = frame.members
+        if source not in theirs or not set(mine).isdisjoint(theirs):
+            return
+        if (len(theirs), mine[0]) > (len(mine), theirs[0]):
+            self._put_out(
+                seat, Left("there is another group of this name, which is older or larger", again=True)
+            )
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        """Whatever is due."""
+        assert timer is IsisTimer.NEXT
+        for group, which in self.errands.due(now):
+            seat = self.seats.get(group)
+            if seat is not None and not self._left:
+                seat.member.on_timer(now, which)
+                self._drain(now, seat)
+        self.settle(now)
+
+    # What groups want
+
+    def settle(self, now: Nanos) -> None:
+        """Give the program what it may be given, and send what may be sent, until both are done."""
+        if not self._left:
+            for seat in list(self.seats.values()):
+                self._drain(now, seat)
+            moved = True
+            while moved and not self._left:
+                moved = self.giving.give(now)
+                moved = self.sending.send(now) or moved
+            self.heed()
+            self.errands.look(now)
+            if self._leaving and not self.seats and not self._left:
+                self._left = True
+                self.out.deliver(Left(self._leaving))
+        at = self.errands.alarm()
+        if at is not None:
+            self.out.set_timer(IsisTimer.NEXT, at)
+
+    def leave_group(self, now: Nanos, seat: Seat) -> None:
+        """The program asked to, and all that it sent before has left."""
+        self._leave_seat(now, seat)
+
+    def _leave_seat(self, now: Nanos, seat: Seat) -> None:
+        seat.leaving = True
+        seat.member.leave(now)
+        self._drain(now, seat)
+
+    def drain(self, now: Nanos, seat: Seat) -> None:
+        """Do what a group wants."""
+        self._drain(now, seat)
+
+    def _drain(self, now: Nanos, seat: Seat) -> None:
+        out = seat.out
+        while out.sends or out.timers or out.events:
+            if out.timers:
+                timers, out.timers = out.timers, []
+                for timer, at in timers:
+                    self.errands.set_timer(seat.name, timer, at)
+            if out.sends:
+                sends, out.sends = out.sends, []
+                self.errands.post(seat, sends)
+            if out.events:
+                events, out.events = out.events, []
+                for event in events:
+                    if isinstance(event, Left):
+                        self._on_left(now, seat, event)
+                    else:
+                        self.sending.on_event(seat, event)
+
+    def _on_left(self, now: Nanos, seat: Seat, event: Left) -> None:
+        """This process is out of a group: of its own will, or else out of all of them (4.1)."""
+        self.departures.left(now, seat)
+        self.policy.left(seat)
+        self.line.leave(seat)
+        del self.seats[seat.name], self._names[seat.number]
+        self.errands.forget(seat.name)
+        self.errands.post(seat, seat.out.sends)
+        seat.out.sends, seat.out.timers = [], []
+        if event.again and not self._leaving:
+            self._put_out(seat, event)
+        else:
+            self.notes.left(seat.name)
+            self.program.put(LeftGroup(seat.name))
+
+    def _put_out(self, seat: Seat, event: Left) -> None:
+        self.notes.out(seat.name)
+        self._left = True
+        self.seats.clear()
+        self.program.close(event.cause)
+        self.heed()
+        self.out.deliver(Left(f"{seat.name}: {event.cause}", again=True))
+
+    # To the application
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """The program takes what it is given by itself."""
+        return []
+
+    def deliverable(self) -> bool:
+        """Nothing goes this way."""
+        return False
+
+    def pending(self) -> int:
+        """What the program asked for and has not happened."""
+        return len(self.program.wishes)
+
+    def held_back(self) -> HeldBack | None:
+        """Why it waits."""
+        return self.sending.held_back()
+
+    def buffered(self) -> int:
+        """What waits here and in groups."""
+        return len(self.program) + sum(seat.member.buffered() for seat in self.seats.values())
+
+
+def _check_name(group: str) -> None:
+    if not 1 <= len(group.encode()) <= MAX_GROUP:
+        raise Refused(f"{group!r} is no name of a group: 1 to {MAX_GROUP} bytes")
+
+
+def _nobody() -> None:
+    """The program looks for itself."""

@@ -1,0 +1,187 @@
+"""Scenarios for causal domains: overlapping groups, programs that come and go, crashes, and slow readers."""
+
+from random import Random
+
+from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
+from semcast.protocols.isis import IsisSettings, Policy
+from semcast.protocols.vsync import DetectorSettings, VsyncSettings
+from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
+from semcast.sim.isis_programs import Act, IsisPlan
+from semcast.sim.scenario import Fixed, Scenario
+
+_NAMES = ("a", "b", "c", "d", "e")
+
+
+class IsisVariant(Fixed, frozen=True):
+    """What a swarm may fix; the rest is drawn."""
+
+    policy: Policy | None = None
+    resilience: str | None = None
+
+
+def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
+    """A scenario with trouble in it. The same seed and variant give the same one for ever."""
+    rng = Random(f"isis/{seed}")
+    size = rng.choice((3, 4, 4, 5, 5, 6))
+    duration = rng.choice((1000, 1500)) * MILLISECOND
+    groups = _groups(rng, size)
+    plan = IsisPlan(
+        settings=_settings(rng, variant or IsisVariant()),
+        groups=groups,
+        slow=tuple(number for number in range(size) if rng.random() < 0.25),
+        answers=rng.choice((0, 10, 30)),
+        many=rng.choice((1, 4)),
+    )
+    faults = _trouble(rng, size, duration)
+    steady = set(range(size)).difference(*map(_harmed, faults))
+    faults += _crashes(rng, size, duration, groups, steady)
+    victims = {each.member for each in faults if isinstance(each, Crash)}
+    faults += _moves(rng, size, duration, groups, steady, victims)
+    faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
+    return Scenario(
+        seed=seed,
+        stack="isis",
+        size=size,
+        latency=rng.choice((20, 100, 1000)) * MICROSECOND,
+        loss=rng.choice((0.0, 0.0, 0.01, 0.05)),
+        duplication=rng.choice((0.0, 0.0, 0.05)),
+        jitter=rng.choice((0, 1, 5)) * MILLISECOND,
+        settings=plan,
+        cpu=rng.choice((0, 10)) * MICROSECOND,
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+        duration=duration,
+    )
+
+
+def _groups(rng: Random, size: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    count = rng.choice((2, 2, 3, 3, 4))
+    found = []
+    for name in _NAMES[:count]:
+        founders = rng.sample(range(size), rng.randint(2 if rng.random() < 0.2 else 3, min(size, 5)))
+        found.append((name, tuple(sorted(founders))))
+    return tuple(found)
+
+
+def _settings(rng: Random, variant: IsisVariant) -> IsisSettings:
+    policy = rng.choice(list(Policy))
+    resilience = rng.choice(("safe", "safe", "safe", "all"))
+    return IsisSettings(
+        policy=variant.policy or policy,
+        resilience=variant.resilience or resilience,
+        credit=rng.choice((2, 8, 64)),
+        send_messages=64,
+        stamp_age=rng.choice((50, 300)) * MILLISECOND,
+        notes=True,
+        vsync=VsyncSettings(
+            buffer_messages=rng.choice((16, 64)),
+            window=64,
+            detector=DetectorSettings(
+                heartbeat=20 * MILLISECOND,
+                timeout_initial=rng.choice((150, 300)) * MILLISECOND,
+                timeout_min=80 * MILLISECOND,
+                timeout_max=1000 * MILLISECOND,
+                margin=rng.choice((20, 60)) * MILLISECOND,
+            ),
+            ack_delay=rng.choice((1, 5)) * MILLISECOND,
+            resend=10 * MILLISECOND,
+            hello=40 * MILLISECOND,
+            linger=rng.choice((0, 200)) * MILLISECOND,
+        ),
+    )
+
+
+def _harmed(fault: AnyFault) -> set[int]:
+    """Who may be put out because of it."""
+    if isinstance(fault, Partition):
+        return set(fault.groups[0])
+    return {fault.member} if isinstance(fault, Sleep | Loss | Delay) and fault.member is not None else set()
+
+
+def _crashes(
+    rng: Random,
+    size: int,
+    duration: Nanos,
+    groups: tuple[tuple[str, tuple[int, ...]], ...],
+    steady: set[int],
+) -> list[AnyFault]:
+    """So few that every group keeps a majority; what is sent before may reach only some."""
+    found: list[AnyFault] = []
+    victims: set[int] = set()
+    for victim in rng.sample(range(size), rng.choice((0, 1, 1, 2))):
+        more = {victim, *victims}
+        if any(len(steady.intersection(who) - more) <= len(more) for _, who in groups):
+            continue
+        victims.add(victim)
+        at = rng.randrange(duration // 3, duration)
+        found.append(Crash(at, victim, detected_after=0))
+        if rng.random() < 0.7:
+            length = rng.choice((5, 20, 60)) * MILLISECOND
+            others = [number for number in range(size) if number != victim]
+            deaf = tuple(sorted(rng.sample(others, rng.randint(1, len(others)))))
+            found.append(Cut(at - length, length, (victim,), deaf))
+        if rng.random() < 0.4:
+            found.append(Recover(at + rng.choice((50, 300, 800)) * MILLISECOND, victim))
+    return found
+
+
+def _trouble(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        at, member = rng.randrange(duration // 4, duration), rng.randrange(size)
+        length = rng.choice((20, 100, 250, 600)) * MILLISECOND
+        kind = rng.choice(("sleep", "split", "loss", "delay", "delay"))
+        if kind == "sleep":
+            found.append(Sleep(at, member, length))
+        elif kind == "split":
+            others = tuple(number for number in range(size) if number != member)
+            found.append(Partition(at, length, ((member,), others)))
+        elif kind == "loss":
+            found.append(Loss(at, length, 0.4, member))
+        else:
+            found.append(Delay(at, length, member, rng.choice((1, 30)) * MILLISECOND))
+    return found
+
+
+def _moves(
+    rng: Random,
+    size: int,
+    duration: Nanos,
+    groups: tuple[tuple[str, tuple[int, ...]], ...],
+    steady: set[int],
+    victims: set[int],
+) -> list[AnyFault]:
+    """Programs join and leave while others send. More than may crash stay in each group, undisturbed."""
+    found: list[AnyFault] = []
+    stay = {name: steady.intersection(who) - victims for name, who in groups}
+    for _ in range(rng.choice((0, 1, 2, 4, 6))):
+        name, founders = rng.choice(groups)
+        at, member = rng.randrange(duration // 5, duration), rng.randrange(size)
+        if member not in founders:
+            found.append(Act(at, member, what="join", group=name))
+            if rng.random() < 0.3:
+                found.append(Act(at + rng.choice((20, 300)) * MILLISECOND, member, what="leave", group=name))
+        elif len(stay[name] - {member}) > len(victims) + 1:
+            stay[name].discard(member)
+            found.append(Act(at, member, what="leave", group=name))
+            if rng.random() < 0.4:
+                found.append(Act(at + rng.choice((100, 400)) * MILLISECOND, member, what="join", group=name))
+    return found
+
+
+def _sends(rng: Random, size: int, duration: Nanos, names: list[str], moments: list[Nanos]) -> list[AnyFault]:
+    """Much of it around the moments when something happens."""
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((20, 60, 120))):
+        at = rng.randrange(150 * MILLISECOND, duration)
+        if moments and rng.random() < 0.6:
+            at = rng.choice(moments) + rng.randrange(-30, 60) * MILLISECOND
+        what = Act(
+            min(max(at, MILLISECOND), duration - 1),
+            rng.randrange(size),
+            what="send",
+            group=rng.choice(names),
+            run=rng.choice((1, 1, 3)),
+            item=rng.choice((None, None, "x")),
+        )
+        found.append(what)
+    return found
