@@ -133,7 +133,7 @@ class SendingSide(ABC):
         names, safe = check_groups(groups), check_order(order)
         check_items(items)
         if confirm not in (None, "delivered", "safe"):
-            raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
+            raise ConfigurationError(f"confirm {confirm!r}: choose delivered or safe")
         most = self._terms_bytes()
         self._check_members_only(names, safe=safe)
         runs = list(portions(payloads, self._desk.terms.run_messages, most))
