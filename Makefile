@@ -48,6 +48,7 @@ test-local-cluster: install
 test-cluster: install
 	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
 	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py tests/cluster/test_cluster_connect.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_streams.py
 
 # Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without. Each has namespaces of
 # its own.

@@ -28,6 +28,7 @@ VERBS = (
     "profile",
     "sweep",
     "verify",
+    "watch",
     "pipeline",
     "report",
     "serve",
